@@ -21,7 +21,6 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
-from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
@@ -154,6 +153,7 @@ def _state(
         Phase.WAITING,
         record,
         exists=bool(request.uid),
+        deleting=request.deleting,
         is_same_object=record.uid in {"", request.uid},
         declared=request.position is not None or request.ref in context.view.inventory.members,
         valid_until=valid_until(request, kind, context.rules),
@@ -192,7 +192,7 @@ def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> 
     if template is None:
         return None
     message = (
-        f"PodTemplate {template} does not tolerate the taint of the nodes that {RESERVE_ANNOTATION} asks for: "
+        f"PodTemplate {template} does not tolerate the taint of nodes that are reserved for this request: "
         f"add {toleration_to_write(taint)} to it and to the pods"
     )
     return Condition(ACCEPTED, ConditionStatus.FALSE, NOT_TOLERATED, message)

@@ -92,7 +92,7 @@ def phase_of(
     record = state.record
     if record.ended is not None:
         return Phase.ENDED, None
-    if record.uid and not state.exists and complete:
+    if state.deleting or (record.uid and not state.exists and complete):
         return Phase.ENDING, Ending(FAILED, CANCELLED, "the request was deleted in the cluster")
     if record.provisioned is not None:
         return _booking(record, pods, now, rules)

@@ -99,6 +99,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
         uid=str(mapping_at(of_the_server, "metadata").get("uid") or ""),
         status_times=condition_times_of(of_the_server),
         status_manager=origin.other_manager("status.conditions"),
+        deleting="deletionTimestamp" in mapping_at(of_the_server, "metadata"),
     )
 
 

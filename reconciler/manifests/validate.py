@@ -134,7 +134,8 @@ def _of_request(
         template = ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template)
         if template not in known:
             findings.append(_missing(document, ("spec", "podSets", index, "podTemplateRef", "name"), template, known))
-    findings += _of_reserve(document, request, shapes)
+    defaults = () if provisioning_class is None else provisioning_class.defaults
+    findings += _of_reserve(document, replace(request, defaults=defaults), shapes)
     if provisioning_class is not None and provisioning_class.allowed is not None:
         allowed = provisioning_class.allowed
         findings += [

@@ -50,7 +50,8 @@ class ProvisioningRequest:
     """A ProvisioningRequest. created: RFC 3339 creation time, "" when it is only in Git; uid likewise; parameters: sorted.
 
     defaults: parameters that its class gives it where it sets none. status_times: `lastTransitionTime` by condition type.
-    status_manager: the field manager, other than headroom's own, that writes its conditions.
+    status_manager: the field manager, other than headroom's own, that writes its conditions. deleting: it has been deleted, and is there
+    still for a finalizer of somebody's.
     """
 
     ref: ObjectRef
@@ -66,6 +67,7 @@ class ProvisioningRequest:
     status_times: Labels = ()
     defaults: Labels = ()
     status_manager: str | None = None
+    deleting: bool = False
 
     @property
     def kind(self) -> RequestKind | None:
@@ -150,6 +152,7 @@ class RequestState:
     record: as the inventory has it, or as its conditions tell it. exists: its object is in the cluster. is_same_object: the one that the
     record is about, not one that was made anew. declared: it is in Git, or was.
     valid_until: when it has failed if it is not provisioned by then. no_retry: a check that says no is the last one.
+    deleting: its object has been deleted and is there still.
     ends: set while it is ENDING. status_conditions: as its object has them. ignored: in words, parameters that mean nothing here.
     """
 
@@ -157,6 +160,7 @@ class RequestState:
     phase: Phase
     record: RequestRecord
     exists: bool = False
+    deleting: bool = False
     is_same_object: bool = True
     declared: bool = False
     valid_until: datetime | None = None

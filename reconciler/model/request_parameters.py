@@ -1,6 +1,6 @@
 """Parameters of the provisioning classes that are provided here: which there are, and what their values mean.
 
-Names and values are Cluster Autoscaler's. It ignores what it does not know, and says so only in its log.
+Names and values are Cluster Autoscaler's, but for `reserve`. It ignores what it does not know, and says so only in its log.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ NO_RETRY = "noRetry"
 """With "true" a check that says no is the last one."""
 PROCESSOR_INSTANCE = "processorInstance"
 """By it a check is meant for one of several Cluster Autoscalers."""
+RESERVE = "reserve"
+"""As the annotation `headroom.dev/reserve`, for whoever can give a request parameters and no annotations, as Kueue's users."""
 PARAMETERS = {
     VALID_UNTIL: frozenset(RequestKind),
     NO_RETRY: frozenset({RequestKind.CHECK}),
     PROCESSOR_INSTANCE: frozenset({RequestKind.CHECK}),
+    RESERVE: frozenset({RequestKind.ATOMIC}),
 }
 """By name: the kinds of classes that have it."""
 LONGEST_CHECK = timedelta(days=7)
@@ -50,7 +53,8 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
             known = ", ".join(parameters_of(kind))
             yield ParameterProblem(name, f"{kind.value} has no parameter {name}", f"it has {known}", unknown=True)
         elif kind not in PARAMETERS[name]:
-            message = f"{name} has no effect: only check-capacity has it, and this class is {kind.value}"
+            others = ", ".join(sorted(other.value for other in PARAMETERS[name]))
+            message = f"{name} has no effect: only {others} has it, and this class is {kind.value}"
             yield ParameterProblem(name, message, "remove it", unknown=True)
         elif name == VALID_UNTIL and validity(value) is None:
             message = f"{name} must be a number of seconds above 0, not {value!r}; the default is used"
@@ -58,6 +62,9 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
             yield ParameterProblem(name, message, f'write {name}: "{seconds}", which is the default, or remove it')
         elif name == NO_RETRY and value not in {"true", "false"}:
             message = f'{name} must be "true" or "false", not {value!r}; the check is repeated'
+            yield ParameterProblem(name, message, _yes_or_no(name, value))
+        elif name == RESERVE and value not in {"true", "false"}:
+            message = f'{name} must be "true" or "false", not {value!r}; the nodes are not reserved'
             yield ParameterProblem(name, message, _yes_or_no(name, value))
 
 

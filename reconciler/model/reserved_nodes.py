@@ -1,4 +1,4 @@
-"""The taint of nodes that are reserved for the pods of one provisioning request (`headroom.dev/reserve`)."""
+"""The taint of nodes that are reserved for the pods of one provisioning request (`headroom.dev/reserve`, or the parameter `reserve`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import ProvisioningRequest, RequestKind
 from reconciler.model.refs import ObjectRef
+from reconciler.model.request_parameters import RESERVE
 from reconciler.model.requirements import Taint
 
 RESERVED_TAINT = "headroom.dev/reserved"
@@ -28,8 +29,11 @@ def reserved_taints(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 
 
 def own_taint(request: ProvisioningRequest) -> Taint | None:
-    """Of the nodes that are made for a request; None where it does not ask for nodes of its own, or makes none."""
-    asked = dict(request.annotations).get(RESERVE_ANNOTATION) == "true"
+    """Of the nodes that are made for a request; None where it does not ask for nodes of its own, or makes none.
+
+    It asks by an annotation or by a parameter, which its class may give it.
+    """
+    asked = "true" in {dict(request.annotations).get(RESERVE_ANNOTATION), request.parameter(RESERVE)}
     return reserved_taint(request.ref) if asked and request.kind is RequestKind.ATOMIC else None
 
 

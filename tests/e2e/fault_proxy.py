@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable
@@ -19,14 +20,19 @@ from urllib.parse import urlsplit
 import yaml
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
+_EVENTS = re.compile(r"/events(/|\?|$)")
 NOT_FORWARDED = {"transfer-encoding", "connection", "content-length"}
 
 Fault = Callable[[int, str], "int | None"]
 """(number of the write, from 1; "before" or "after") → an HTTP status to answer instead, or None to go on."""
 
 
+def _is_counted(command: str, path: str) -> bool:
+    return command in WRITES and "dryRun=" not in path and _EVENTS.search(path) is None
+
+
 class FaultProxy:
-    """`kubeconfig` is one for the proxy; set `fault` at any time. Dry runs are not counted as writes."""
+    """`kubeconfig` is one for the proxy; set `fault` at any time. Neither dry runs nor Events are counted as writes: nobody reads those back."""
 
     def __init__(self, kubeconfig: Path, work: Path) -> None:
         document = yaml.safe_load(kubeconfig.read_text())
@@ -74,7 +80,7 @@ class FaultProxy:
         length = int(handler.headers.get("Content-Length") or 0)
         body = handler.rfile.read(length) if length else None
         number = 0
-        if handler.command in WRITES and "dryRun=" not in handler.path:
+        if _is_counted(handler.command, handler.path):
             with self._lock:
                 self.writes += 1
                 number = self.writes

@@ -8,16 +8,17 @@ from tests.e2e.fault_proxy import FaultProxy
 
 
 class Kill:
-    """Ends the daemon once, at the write of that number: `before` it reaches the API server, or `after` it was done."""
+    """Ends the daemon once, at the write of that number from now on: `before` it reaches the API server, or `after` it was done."""
 
     def __init__(self, proxy: FaultProxy, daemon: DaemonProcess, number: int, moment: str) -> None:
         self._daemon = daemon
-        self._at = (number, moment)
+        self._number = number
+        self._at = (proxy.writes + number, moment)
         self._begun = self._done = False
         proxy.fault = self._fault
 
     def wait(self) -> None:
-        eventually(lambda: self._done, within=90, what=f"write {self._at[0]} is reached")
+        eventually(lambda: self._done, within=90, what=f"write {self._number} is reached")
 
     def _fault(self, write: int, moment: str) -> int | None:
         if (write, moment) != self._at or self._begun:

@@ -185,6 +185,10 @@ class Research:
         assert found is not None, f"there is no request {name}"
         return {item["type"]: item for item in found.get("status", {}).get("conditions", ())}
 
+    def wait_until_hashed(self) -> None:
+        """Karpenter has taken up the pool `batch`, so that NodeClaims may be made in it."""
+        eventually(self._hashed_pool, within=30, what="Karpenter has hashed the pool", every=0.5)
+
     def _hashed_pool(self) -> Document:
         pool = self.api.get(*POOL, "batch")
         assert pool is not None

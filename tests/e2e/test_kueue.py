@@ -18,7 +18,7 @@ from tests.e2e.shop import CLAIM, PLACEHOLDER
 
 pytestmark = pytest.mark.e2e
 
-QUEUE, (JOB,), (PATIENT,) = yaml_blocks("batch-with-kueue.md")
+QUEUE, (JOB,), (PATIENT,), (ALONE,) = yaml_blocks("batch-with-kueue.md")
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
 CONFIG = ("kueue.x-k8s.io/v1beta1", "ProvisioningRequestConfig")
@@ -50,6 +50,11 @@ class Batch:
         self.api.apply(node_class())
         for document in QUEUE:
             self.api.apply(document)
+
+    def submit_alone(self) -> str:
+        """The Job of the docs that has nodes of its own; returns its name."""
+        self.api.apply(ALONE)
+        return str(ALONE["metadata"]["name"])
 
     def submit(self, name: str, *, pods: int = 3, gate: str = "", **annotations: str) -> None:
         """gate: what its pods wait for before they are scheduled."""
@@ -164,4 +169,17 @@ def test_a_job_whose_nodes_go_before_its_pods_came_is_given_up(batch: Batch) -> 
         batch.api.delete(*CLAIM, claim["metadata"]["name"])
     batch.wait_for_condition("train", "CapacityRevoked")
     batch.wait_until_given_up("train")
+    batch.wait_until_nothing_is_left()
+
+
+def test_a_job_has_nodes_of_its_own_by_a_parameter_that_kueue_passes_on(batch: Batch) -> None:
+    name = batch.submit_alone()
+    request = batch.wait_for_condition(name, "Provisioned")
+    assert request["spec"]["parameters"] == {"reserve": "true"}
+    reserved = {"key": "headroom.dev/reserved", "value": f"research.{request['metadata']['name']}"}
+    for claim in batch.api.list(*CLAIM, labels=PLACEHOLDER):
+        assert reserved | {"effect": "NoSchedule"} in claim["spec"]["taints"]
+
+    batch.wait_until_done(name)
+    batch.wait_for_condition(name, "BookingExpired")
     batch.wait_until_nothing_is_left()

@@ -102,6 +102,8 @@ DEFAULT = 'write ValidUntilSeconds: "{}", which is the default, or remove it'
         (REQUEST, "ValidUntilSeconds: 10m", "invalid-parameter", DEFAULT.format(600)),
         (REQUEST, "noRetry: 'true'", "unknown-parameter", "remove it"),
         (REQUEST, "processorInstance: a", "unknown-parameter", "remove it"),
+        (REQUEST, "reserve: 'True'", "invalid-parameter", 'did you mean reserve: "true"?'),
+        (CHECK, "reserve: 'true'", "unknown-parameter", "remove it"),
         (REQUEST, "ValidUntilsecond: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
     ],
 )

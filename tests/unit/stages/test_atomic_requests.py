@@ -210,6 +210,21 @@ def test_to_delete_it_while_its_nodes_are_on_their_way_cancels_it() -> None:
     assert shop.claims() == []
 
 
+@pytest.mark.parametrize("passes", [0, 1, 8], ids=["before it is seen", "while nodes come", "when it is booked"])
+def test_to_delete_it_cancels_it_at_once_though_a_finalizer_keeps_its_object(passes: int) -> None:
+    shop = BatchShop(pool=node_pool(consolidate_after="0s"))
+    shop.cluster.apply(asked(finalizers=["example.com/accounting"]))
+    for _ in range(passes):
+        shop.run()
+        shop.sandbox.wait(2)
+    shop.cluster.delete(request_ref())
+    shop.run()
+    assert shop.conditions()["Failed"] == ("True", "Cancelled")
+    assert shop.held() == []
+    shop.settle(passes=20)
+    assert shop.claims() == []
+
+
 def test_a_request_takes_the_room_of_a_buffer_as_a_pod_would_and_the_buffer_refills() -> None:
     shop = BatchShop()
     shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))

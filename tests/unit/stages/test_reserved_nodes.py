@@ -57,6 +57,31 @@ def test_its_nodes_are_its_own_though_there_is_room_elsewhere() -> None:
     assert shop.held() == [claim for claim in shop.claims() if claim != "free"]
 
 
+@pytest.mark.parametrize("value", ["true", "false", "TRUE"])
+def test_a_parameter_asks_for_it_too(value: str) -> None:
+    """Kueue makes requests with parameters and without annotations."""
+    shop = shop_with()
+    shop.cluster.apply(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+    assert len(reserved(shop)) == (value == "true")
+
+
+def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
+    shop = shop_with()
+    shop.cluster.apply(
+        {
+            "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
+            "kind": "ProvisioningClass",
+            "metadata": {"name": ATOMIC},
+            "parameters": {"reserve": "true"},
+        }
+    )
+    shop.cluster.apply(request(count=3, class_name=ATOMIC))
+    shop.settle()
+    assert len(reserved(shop)) == 1
+
+
 def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() -> None:
     shop = shop_with()
     shop.cluster.apply(reserving())
