@@ -53,7 +53,7 @@ class Cut:
 class Capped:
     """kept, later: in the planned order. later: no cap is against them, but they come in the next waves. cuts: in the demands' order.
 
-    refused: demands that are placed as a whole and that a cap is against for longer than this pass: without them, what shares a node
+    refused: demands that are placed as a whole and that a cap is against for longer than this pass. Without them, what shares a node
     with them may have its own.
     """
 
