@@ -61,9 +61,10 @@ def test_finds_chunks_that_do_not_tolerate_their_own_taint() -> None:
     assert any("a taint of its own is not tolerated" in item for item in found(reserved_placement(OWN), own))
 
 
+@pytest.mark.parametrize("booked", [False, True])
 @pytest.mark.parametrize("opens_nodes", [True, False])
-def test_finds_chunks_on_a_shared_node_while_nodes_may_be_made_for_them(*, opens_nodes: bool) -> None:
-    own = replace(demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN)), opens_nodes=opens_nodes)
+def test_finds_chunks_on_a_shared_node_until_they_are_booked(*, opens_nodes: bool, booked: bool) -> None:
+    own = replace(demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN)), opens_nodes=opens_nodes, booked=booked)
     occupied = OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1),))
     broken = found(Placement((occupied,)), own, view=ClusterView(nodes=(node("one"),)))
-    assert any("was not made for them alone" in item for item in broken) == opens_nodes
+    assert any("was not made for them alone" in item for item in broken) != booked
