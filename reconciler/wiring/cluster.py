@@ -34,9 +34,9 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     choice = settings.cluster or _what_is_there()
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
-        from reconciler.cluster.snapshot.cluster import SnapshotCluster  # noqa: PLC0415 - only where it is used
+        from reconciler.cluster.snapshot.cluster import snapshot_at  # noqa: PLC0415 - only where it is used
 
-        return SnapshotCluster(rest, inventory_parent(settings))
+        return snapshot_at(rest, inventory_parent(settings))
     if kind == "published":
         return _published_cluster(settings, rest)
     if kind == "embedded":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from posixpath import normpath
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.files import snapshot_of
 from reconciler.model.errors import Invalid
 from reconciler.report.words import moment
 from reconciler.settings import Settings
@@ -44,11 +47,17 @@ class SnapshotNote:
 
 
 class PublishedCluster(SnapshotCluster):
-    """What a branch has of a cluster. taken: when. folder: of its manifests, "" is the whole repository."""
+    """What a branch has of a cluster."""
 
-    taken: datetime
-    folder: str
-    branch: str
+    def __init__(
+        self, files: Mapping[str, bytes], inventory: InventoryParent, *, taken: datetime, folder: str, branch: str
+    ) -> None:
+        """folder: of its manifests, "" is the whole repository."""
+        name = f"published:{branch}, as of {moment(taken, UTC)}"
+        super().__init__(name, partial(snapshot_of, name, files), inventory)
+        self.taken = taken
+        self.folder = folder
+        self.branch = branch
 
 
 def published_cluster(settings: Settings, inventory: InventoryParent, branch: str = "") -> PublishedCluster | None:
@@ -74,10 +83,7 @@ def published_cluster(settings: Settings, inventory: InventoryParent, branch: st
             f"the snapshot on branch {name!r} is of the cluster that {note.path or 'the whole repository'} is for",
             hint=f"{path}, or name the branch of the right cluster: --cluster published:BRANCH",
         )
-    called = f"published:{name}, as of {moment(note.taken, UTC)}"
-    cluster = PublishedCluster.of_files(called, found.files, inventory)
-    cluster.taken, cluster.folder, cluster.branch = note.taken, note.path, name
-    return cluster
+    return PublishedCluster(found.files, inventory, taken=note.taken, folder=note.path, branch=name)
 
 
 def manifests_folder(settings: Settings) -> str:

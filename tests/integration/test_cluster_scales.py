@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from tests.controlplane import ControlPlane, eventually
@@ -97,7 +97,7 @@ def test_every_object_with_a_scale_is_in_a_snapshot(empty_api_server: ControlPla
         cluster.view()
         counts = capture(cluster.read, tmp_path, scaled=cluster.read_scaled())
     assert counts["rollouts"] == 2
-    found = {item.ref.name: item for item in SnapshotCluster(str(tmp_path)).view().workloads}
+    found = {item.ref.name: item for item in snapshot_at(str(tmp_path)).view().workloads}
     assert {name: (item.replicas, item.observed_replicas) for name, item in found.items()} == {
         "web": (7, 6),
         "api": (2, 1),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from tests.controlplane import ControlPlane
 from tests.controlplane.documents import deployment, node_class, node_pool
 from tests.integration.real_cluster import PARENT, capacity_buffer, opened, pod_template
@@ -28,7 +28,7 @@ def test_planning_offline_sees_what_planning_online_saw(empty_api_server: Contro
     with opened(plane.kubeconfig()) as cluster:
         live = cluster.view()
         counts = capture(cluster.read, tmp_path / "shot.tar.gz")
-    captured = SnapshotCluster(str(tmp_path / "shot.tar.gz"), PARENT).view()
+    captured = snapshot_at(str(tmp_path / "shot.tar.gz"), PARENT).view()
     assert counts["nodepools"] == 1
     assert captured.complete
     assert captured.workloads == live.workloads

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Self
 
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.snapshot.files import Snapshot, read_snapshot, snapshot_of
+from reconciler.cluster.snapshot.files import Snapshot, read_snapshot
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Outcome, Write, WriteResult
 from reconciler.model.view import ClusterView
@@ -16,20 +15,14 @@ from reconciler.ports import Event
 
 
 class SnapshotCluster:
-    """ports.Cluster for a snapshot's folder or archive, read when it is first looked at."""
+    """ports.Cluster for a snapshot, read when it is first looked at."""
 
-    def __init__(self, path: str, inventory: InventoryParent | None = None) -> None:
-        self._name = f"snapshot:{path}"
-        self._read: Callable[[], Snapshot] = partial(read_snapshot, path)
+    def __init__(self, name: str, read: Callable[[], Snapshot], inventory: InventoryParent | None = None) -> None:
+        """name: as messages call it."""
+        self._name = name
+        self._read = read
         self._inventory = inventory
         self._view: ClusterView | None = None
-
-    @classmethod
-    def of_files(cls, name: str, files: Mapping[str, bytes], inventory: InventoryParent | None = None) -> Self:
-        """One whose files were read already. name: as messages call it."""
-        made = cls("", inventory)
-        made._name, made._read = name, partial(snapshot_of, name, files)
-        return made
 
     @property
     def name(self) -> str:
@@ -56,3 +49,8 @@ class SnapshotCluster:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def snapshot_at(path: str, inventory: InventoryParent | None = None) -> SnapshotCluster:
+    """Of a folder or an archive."""
+    return SnapshotCluster(f"snapshot:{path}", partial(read_snapshot, path), inventory)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.files import Snapshot
 from reconciler.settings import Settings
 from reconciler.wiring.reported_cluster import ReportedCluster, reported_cluster
 
@@ -20,5 +21,5 @@ from reconciler.wiring.reported_cluster import ReportedCluster, reported_cluster
 )
 def test_the_folder_of_the_manifests_names_it(name: str, path: str, title: str) -> None:
     """It was `in-cluster` for the daemon of every cluster."""
-    found = reported_cluster(SnapshotCluster.of_files(name, {}), Settings(path=path))
+    found = reported_cluster(SnapshotCluster(name, Snapshot), Settings(path=path))
     assert found == ReportedCluster(title)

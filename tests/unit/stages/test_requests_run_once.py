@@ -12,7 +12,7 @@ import yaml
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.clocks import FixedClock
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.model.changes import Plan
 from reconciler.model.provisioning_requests import Phase
 from reconciler.wiring.cycle import make_cycle
@@ -124,7 +124,7 @@ def test_one_that_had_not_begun_when_its_document_was_removed_may_run() -> None:
 def test_a_snapshot_carries_what_is_remembered(tmp_path: Path) -> None:
     shop = ended(collected=True)
     capture(shop.read, tmp_path / "shot")
-    cluster = SnapshotCluster(str(tmp_path / "shot"))
+    cluster = snapshot_at(str(tmp_path / "shot"))
     cycle = make_cycle(
         shop.settings,
         source=shop.source,

@@ -17,7 +17,7 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.devices import (
     ClaimSpec,
@@ -99,7 +99,7 @@ def test_what_placement_needs_of_devices_is_read_and_captured(tmp_path: Path) ->
         store.put(resource, document)
     assert store.view().devices == DEVICES
     capture(read, tmp_path)
-    assert SnapshotCluster(str(tmp_path)).view().devices == DEVICES
+    assert snapshot_at(str(tmp_path)).view().devices == DEVICES
     assert SECRET not in "".join(file.read_text() for file in tmp_path.iterdir())
 
 
@@ -158,7 +158,7 @@ def test_the_claims_made_for_a_waiting_pod_are_read_and_captured(tmp_path: Path)
     made = {"metadata": {"namespace": "shop", "name": "web-1-made-x7k2p", "ownerReferences": [{"uid": "other"}, owner]}}
     bodies: Mapping[Resource, list[Any]] = {PODS: documents, RESOURCE_CLAIMS: [made]}
     capture(lambda resource: bodies.get(resource, []), tmp_path)
-    view = SnapshotCluster(str(tmp_path)).view()
+    view = snapshot_at(str(tmp_path)).view()
     waiting, running = (item.shape for item in view.pods)
     assert waiting.generated_claims == (GeneratedClaim("two-gpus", "web-1-made-x7k2p", "uid-web-1"),)
     assert waiting.resource_claim_templates == ("two-gpus",)

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.cluster.resources import PODS, Resource
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.view import ViewStore
 from tests.unit.cluster.documents import Document, pod
 
@@ -98,7 +98,7 @@ def test_a_snapshot_keeps_what_counts_and_nothing_else(tmp_path: Path, case: str
         return [document] if resource == PODS else []
 
     capture(read, tmp_path)
-    assert SnapshotCluster(str(tmp_path)).view().pods[0].shape.requests.get("cpu") == expected
+    assert snapshot_at(str(tmp_path)).view().pods[0].shape.requests.get("cpu") == expected
     assert "hunter2" not in (tmp_path / "pods.json").read_text()
 
 

@@ -17,7 +17,7 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import Resources
@@ -185,7 +185,7 @@ def test_a_snapshot_keeps_all_of_it_and_no_secret(tmp_path: Path) -> None:
         return [DOCUMENTS[resource]] if resource in DOCUMENTS else []
 
     capture(read, tmp_path)
-    captured = SnapshotCluster(str(tmp_path)).view()
+    captured = snapshot_at(str(tmp_path)).view()
     assert captured.storage == STORAGE
     assert captured.runtime_classes == (KATA,)
     assert SECRET not in "".join(file.read_text() for file in tmp_path.iterdir())

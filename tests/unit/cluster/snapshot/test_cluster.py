@@ -25,7 +25,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.cluster.scales import scale_document
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
+from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Delete, Outcome
@@ -110,7 +110,7 @@ def test_a_snapshot_reads_as_the_cluster_did(tmp_path: Path, name: str) -> None:
     store = ViewStore(catalog=catalog)
     for resource, items in CLUSTER.items():
         store.replace(resource, items)
-    live, captured = store.view(), SnapshotCluster(str(tmp_path / name)).view()
+    live, captured = store.view(), snapshot_at(str(tmp_path / name)).view()
     assert counts["pods"] == 2
     assert captured.pods == live.pods
     assert captured.nodes == live.nodes
@@ -142,7 +142,7 @@ def test_the_node_chosen_for_a_waiting_pod_is_captured_and_read(tmp_path: Path) 
     ]
     capture(lambda resource: documents if resource is PODS else [], tmp_path)
 
-    chosen = {item.name: item.nominated_node for item in SnapshotCluster(str(tmp_path)).view().pods}
+    chosen = {item.name: item.nominated_node for item in snapshot_at(str(tmp_path)).view().pods}
 
     assert chosen == {"waiting": "node-7", "bound": ""}
 
@@ -166,7 +166,7 @@ def test_an_archive_may_have_a_folder_in_it_and_other_files(tmp_path: Path) -> N
     (tmp_path / "shot" / "notes.txt").write_text("mine")
     with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
         archive.add(tmp_path / "shot", arcname="some/folder")
-    assert len(SnapshotCluster(str(tmp_path / "by-hand.tgz")).view().pods) == 2
+    assert len(snapshot_at(str(tmp_path / "by-hand.tgz")).view().pods) == 2
 
 
 @pytest.mark.parametrize("archived", [False, True])
@@ -179,7 +179,7 @@ def test_a_list_under_another_name_is_not_passed_over_in_silence(tmp_path: Path,
         with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
             archive.add(folder, arcname="some/folder")
     path = tmp_path / "by-hand.tgz" if archived else folder
-    (finding,) = SnapshotCluster(str(path)).view().findings
+    (finding,) = snapshot_at(str(path)).view().findings
     assert (finding.code, finding.severity) == ("unread-file", Severity.WARNING)
     assert finding.message == f"{path}: deployments.yaml, objects.json are not read: no file of a snapshot is called so"
     assert "instance_types.json" in finding.hint
@@ -209,7 +209,7 @@ def test_any_kind_with_a_scale_is_read(tmp_path: Path, name: str, archived: bool
     if archived:
         with tarfile.open(tmp_path / "by-hand.tgz", "w:gz") as archive:
             archive.add(folder, arcname="some/folder")
-    view = SnapshotCluster(str(tmp_path / "by-hand.tgz" if archived else folder)).view()
+    view = snapshot_at(str(tmp_path / "by-hand.tgz" if archived else folder)).view()
     assert view.findings == ()
     assert [str(item.ref) for item in view.workloads] == ["CloneSet/shop/api", "CloneSet/shop/web"]
     web = view.workloads[1]
@@ -223,7 +223,7 @@ def test_kubernetes_own_workloads_may_have_a_file_each(tmp_path: Path) -> None:
         kubectl_list(deployment() | {"apiVersion": "apps/v1", "kind": "Deployment"})
     )
     capture(read, tmp_path)  # which has the same Deployment in workloads.json
-    view = SnapshotCluster(str(tmp_path)).view()
+    view = snapshot_at(str(tmp_path)).view()
     assert view.findings == ()
     assert [str(item.ref) for item in view.workloads] == ["Deployment/shop/web"]
 
@@ -240,7 +240,7 @@ def test_kubernetes_own_workloads_may_have_a_file_each(tmp_path: Path) -> None:
 )
 def test_a_file_of_other_things_is_not_read_and_that_is_said(tmp_path: Path, name: str, items: list[Document]) -> None:
     (tmp_path / name).write_text(kubectl_list(*items))
-    view = SnapshotCluster(str(tmp_path)).view()
+    view = snapshot_at(str(tmp_path)).view()
     assert [finding.code for finding in view.findings] == ["unread-file"]
     assert view.workloads == ()
 
@@ -256,7 +256,7 @@ def test_objects_of_kinds_with_a_scale_are_captured_among_the_workloads(tmp_path
     store = ViewStore()
     for resource, document in scaled:
         store.put(resource, document)
-    captured = SnapshotCluster(str(tmp_path / "one")).view().workloads
+    captured = snapshot_at(str(tmp_path / "one")).view().workloads
     assert tuple(item for item in captured if item.ref.kind == "CloneSet") == store.view().workloads
 
 
@@ -270,12 +270,12 @@ def test_how_far_a_job_has_come_is_captured(tmp_path: Path) -> None:
     ]
     capture(lambda resource: jobs if resource is JOBS else [], tmp_path)
     assert SECRET not in text_of(tmp_path)
-    assert [item.replicas for item in SnapshotCluster(str(tmp_path)).view().workloads] == [2, 0]
+    assert [item.replicas for item in snapshot_at(str(tmp_path)).view().workloads] == [2, 0]
 
 
 def test_what_a_capture_writes_is_all_read(tmp_path: Path) -> None:
     capture(read, tmp_path)
-    assert SnapshotCluster(str(tmp_path)).view().findings == ()
+    assert snapshot_at(str(tmp_path)).view().findings == ()
 
 
 def test_the_commands_page_lists_every_file_that_is_read() -> None:
@@ -286,7 +286,7 @@ def test_the_commands_page_lists_every_file_that_is_read() -> None:
 
 def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:
     (tmp_path / "nodes.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node()]}))
-    view = SnapshotCluster(str(tmp_path)).view()
+    view = snapshot_at(str(tmp_path)).view()
     assert [item.name for item in view.nodes] == ["node-1"]
     assert view.pods == ()
 
@@ -307,32 +307,32 @@ def test_a_snapshot_made_with_kubectl_is_one_too(tmp_path: Path) -> None:
 def test_a_broken_file_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(Invalid) as refused:
-        SnapshotCluster(str(tmp_path)).view()
+        snapshot_at(str(tmp_path)).view()
     assert message in refused.value.message
 
 
 def test_one_broken_object_is_a_gap_and_not_the_end(tmp_path: Path) -> None:
     items = [pod("good"), pod("bad", cpu="lots")]
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": items}))
-    view = SnapshotCluster(str(tmp_path)).view()
+    view = snapshot_at(str(tmp_path)).view()
     assert [item.name for item in view.pods] == ["good"]
     assert not view.complete
 
 
 def test_a_path_that_is_not_there_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(Invalid) as refused:
-        SnapshotCluster(str(tmp_path / "nowhere")).view()
+        snapshot_at(str(tmp_path / "nowhere")).view()
     assert "headroom snapshot -o" in refused.value.hint
 
 
 def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "shot.tar.gz").write_text("text")
     with pytest.raises(Invalid, match=r"is no \.tar\.gz archive"):
-        SnapshotCluster(str(tmp_path / "shot.tar.gz")).view()
+        snapshot_at(str(tmp_path / "shot.tar.gz")).view()
 
 
 def test_every_write_is_refused(tmp_path: Path) -> None:
-    result = SnapshotCluster(str(tmp_path)).write(Delete(ObjectRef("", "Node", "", "node-1")))
+    result = snapshot_at(str(tmp_path)).write(Delete(ObjectRef("", "Node", "", "node-1")))
     assert result.outcome is Outcome.REFUSED
     assert str(tmp_path) in result.message
 
