@@ -13,7 +13,7 @@ import pytest
 from reconciler.cluster.inventory import InventoryParent
 from tests.headroom_command import headroom
 from tests.integration.git_repository import GitRepository
-from tests.unit.cli.two_folders import POOL, SHAPE
+from tests.unit.cli.two_folders import POOL, SHAPE, office
 
 ROOT = Path(__file__).resolve().parents[2]
 SUNDAY = "2026-11-22T12:00:00Z"
@@ -29,19 +29,6 @@ spec: {{podTemplateRef: {{name: web}}, {size}}}
 """
 
 
-OFFICE = """
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: office, namespace: shop}
-spec:
-  schedule:
-    timezone: Europe/Berlin
-    defaultReplicas: 3
-    behaviors:
-      - replicas: PEAK
-        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "8"}
-        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "18"}
-"""
 FOLLOWING = "{headroom.dev/replicas-from: office}"
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer("web", "replicas: 10")}
 
@@ -130,8 +117,8 @@ def test_new_errors_come_first(repository: Repository) -> None:
 @pytest.mark.parametrize("now", [SUNDAY, MONDAY])
 def test_a_schedules_cost_is_the_same_whatever_the_day(repository: Repository, now: str) -> None:
     """It was: +$0.00 on a Sunday, thousands on a Monday."""
-    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
-    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "300")})
+    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": office(300)})
     cost = repository.changes("main..change", now=now)["cost"]
     # 43 nodes hold 300 chunks, one holds 3. Of the office days, of 10 hours each, some are cut by the ends of the span.
     days = {SUNDAY: 21 + 0.5, MONDAY: 21 + 0.5 + 0.5}[now]
@@ -139,11 +126,7 @@ def test_a_schedules_cost_is_the_same_whatever_the_day(repository: Repository, n
 
 
 def test_a_buffer_that_is_up_two_minutes_a_day_is_paid_for_two_minutes_a_day(repository: Repository) -> None:
-    blink = (
-        OFFICE.replace("name: office", "name: blink")
-        .replace("PEAK", "1")
-        .replace("defaultReplicas: 3", "defaultReplicas: 0")
-    )
+    blink = office(1).replace("name: office", "name: blink").replace("defaultReplicas: 3", "defaultReplicas: 0")
     blink = blink.replace('hours: "8"', 'hours: "13", minutes: "0"').replace('hours: "18"', 'hours: "13", minutes: "2"')
     active = "{headroom.dev/active-during: blink}"
     repository.branch("change", {"blink.yaml": blink, "brief.yaml": buffer("brief", "replicas: 7", active)})
@@ -269,16 +252,16 @@ def test_a_conflict_is_said(repository: Repository) -> None:
 )
 def test_gates_look_at_all_of_the_coming_days(repository: Repository, gate: str, code: int) -> None:
     """On a Sunday the schedule asks for nothing more."""
-    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
-    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "60")})
+    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": office(60)})
     done = repository.diff("main..change", gate)
     assert done.returncode == code, done.stdout
     assert (code == 3) == ("allowed" in done.stderr)
 
 
 def test_no_unplaced_sees_what_has_no_place_on_monday(repository: Repository) -> None:
-    repository.commit({"office.yaml": OFFICE.replace("PEAK", "3"), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
-    repository.branch("change", {"office.yaml": OFFICE.replace("PEAK", "600")})
+    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
+    repository.branch("change", {"office.yaml": office(600)})
     done = repository.diff("main..change", "--no-unplaced")
     assert done.returncode == 3, done.stdout
     assert "without a place from 2026-11-23 08:00 CET" in done.stderr

@@ -7,23 +7,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.cluster.inventory import InventoryParent
-from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer
+from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer, office
 
-OFFICE = """
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: office, namespace: shop}
-spec:
-  schedule:
-    timezone: Europe/Berlin
-    defaultReplicas: 3
-    behaviors:
-      - replicas: 60
-        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "8"}
-        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "18"}
-"""
 FOLLOWING = START | {
-    "office.yaml": OFFICE,
+    "office.yaml": office(60),
     "web.yaml": buffer().replace("annotations: {}", "annotations: {headroom.dev/replicas-from: office}"),
 }
 

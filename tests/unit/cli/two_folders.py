@@ -63,6 +63,23 @@ spec:
 """
 
 
+def office(peak: int) -> str:
+    """A schedule: 3 replicas, and more in the hours of an office in Berlin."""
+    return f"""
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {{name: office, namespace: shop}}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 3
+    behaviors:
+      - replicas: {peak}
+        start: {{weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "8"}}
+        end: {{weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "18"}}
+"""
+
+
 def buffer(size: int = 20, kept_by: str = "", template: str = "web") -> str:
     marks = f"{{headroom.dev/fulfilment: {kept_by}}}" if kept_by else "{}"
     return f"""
