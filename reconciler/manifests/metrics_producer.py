@@ -5,7 +5,7 @@ Each behavior is read by itself here; whether some overlap or never end needs th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -70,8 +70,16 @@ def time_zone_hint(name: str) -> str:
     """What to write instead of an unknown zone, by the names of the time zone data."""
     from reconciler.zone_data import zone_data, zone_names  # noqa: PLC0415 - reads all names; only to help with a typo
 
-    hint = nearest(name, sorted(zone_names() - NO_PLACES)) or "write an IANA name such as Europe/Berlin"
+    names = sorted(zone_names() - NO_PLACES)
+    hint = nearest(name, names) or _zone_of_city(name, names) or "write an IANA name such as Europe/Berlin"
     return f"{hint}; the time zone data is {zone_data()}"
+
+
+def _zone_of_city(name: str, zones: Iterable[str]) -> str:
+    """The zone that ends in this name, as Europe/Berlin does in `berlin`."""
+    city = name.replace(" ", "_").lower()
+    found = [zone for zone in zones if zone.rpartition("/")[2].lower() == city]
+    return f'did you mean "{min(found, key=lambda zone: (len(zone), zone))}"?' if found else ""
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:

@@ -188,6 +188,9 @@ def test_whatever_its_form_it_is_only_findings(body: str) -> None:
     ("zone", "hint"),
     [
         ("Europe/Berln", 'did you mean "Europe/Berlin"?'),
+        ("berlin", 'did you mean "Europe/Berlin"?'),
+        ("New York", 'did you mean "America/New_York"?'),
+        ("Louisville", 'did you mean "America/Louisville"?'),
         ("../../etc/passwd", "write an IANA name such as Europe/Berlin"),
         ("Mars/Olympus", "write an IANA name such as Europe/Berlin"),
     ],
