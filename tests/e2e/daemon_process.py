@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,7 @@ import yaml
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
+from tests.controlplane.rest import Rest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "headroom-system"
@@ -129,3 +131,21 @@ class DaemonProcess:
 
     def wait_until_ready(self) -> None:
         eventually(lambda: self.fetch("/readyz"), within=60, what="the daemon is ready")
+
+    def wait_until_settled(self, api: Rest) -> None:
+        """Until two passes in turn that were asked for from now on find nothing left to change.
+
+        What the status says by itself is of the last pass, which may have begun before the last pods were bound.
+        """
+        eventually(
+            lambda: self._settles(api) and self._settles(api), within=60, what="the daemon has settled", every=0.5
+        )
+
+    def _settles(self, api: Rest) -> bool:
+        asked = uuid.uuid4().hex
+        annotated = {"metadata": {"annotations": {"headroom.dev/requestedAt": asked}}}
+        api.patch("v1", "ConfigMap", "headroom", annotated, namespace=NAMESPACE)
+        eventually(
+            lambda: self.status()["handledRequest"] == asked, within=30, what="a pass that was asked for", every=0.1
+        )
+        return bool(self.status()["settled"])

@@ -125,6 +125,11 @@ class Shop:
             if not claim["metadata"].get("deletionTimestamp")
         ]
 
+    def consolidate_after(self) -> str:
+        """Of the NodePool, as the cluster has it."""
+        pool = self.api.get("karpenter.sh/v1", "NodePool", "general") or {}
+        return str(pool.get("spec", {}).get("disruption", {}).get("consolidateAfter", ""))
+
     def node(self, name: str) -> Document:
         node = self.api.get("v1", "Node", name)
         assert node is not None, f"node {name} is not there"

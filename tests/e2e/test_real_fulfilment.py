@@ -20,6 +20,7 @@ from tests.e2e.shop import BUFFER, BUFFER_OF_FOUR, NODE_POOL, Shop
 
 HOLD = "karpenter.sh/do-not-disrupt"
 CHUNKS = 4
+PATIENT_POOL = NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: 1h")
 GATE = KarpenterOptions(feature_gates=("CapacityBuffer", "NodeOverlay", "StaticCapacity"))
 """With its gate on, Karpenter serves every CapacityBuffer."""
 
@@ -32,7 +33,7 @@ def filled(shop: Shop, repository: CapacityRepository, kubeconfig: Path, tmp_pat
     with DaemonProcess(repository.folder, kubeconfig, tmp_path) as daemon:
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
         shop.wait_for_buffer("FitsExistingCapacity")
-        eventually(lambda: daemon.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        daemon.wait_until_settled(shop.api)
         yield daemon
 
 
@@ -50,7 +51,7 @@ def filled_apart(
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
         repository.push({"buffers/web.yaml": BUFFER_OF_FOUR})
         shop.wait_for_buffer("FitsExistingCapacity")
-        eventually(lambda: daemon.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        daemon.wait_until_settled(shop.api)
         yield daemon
 
 
@@ -133,7 +134,13 @@ def allow_balloons(shop: Shop) -> None:
 
 
 @pytest.mark.e2e
-def test_a_bots_condition_changes_nothing(filled: DaemonProcess, shop: Shop, empty_control_plane: ControlPlane) -> None:
+def test_a_bots_condition_changes_nothing(
+    filled: DaemonProcess, shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
+) -> None:
+    # Nor is Karpenter to change anything meanwhile.
+    repository.push({"nodepool.yaml": PATIENT_POOL})
+    eventually(lambda: shop.consolidate_after() == "1h", within=30, what="the pool waits for an hour", every=0.5)
+    filled.wait_until_settled(shop.api)
     before = holds(shop)
     assert before
     reviewed = {
@@ -179,7 +186,7 @@ def test_there_and_back_without_losing_the_capacity(
         repository.push({"buffers/web.yaml": annotated("placeholder")})
         eventually(lambda: said(shop) == ("False", "AlsoServed"), within=60, what="headroom takes it back", every=0.5)
         eventually(lambda: holds(shop), within=30, what="its nodes are held again", every=0.5)
-        eventually(lambda: filled_apart.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        filled_apart.wait_until_settled(shop.api)
         passes = filled_apart.status()["passes"]
         mark = empty_control_plane.audit_mark()
         eventually(lambda: filled_apart.status()["passes"] >= passes + 2, within=90, what="two more passes", every=0.5)
@@ -222,7 +229,7 @@ def test_web_pods_push_balloon_pods_out(shop: Shop, repository: CapacityReposito
     # What Karpenter would move meanwhile must not be taken for what pushes the balloon pods out.
     repository.push(
         {
-            "nodepool.yaml": NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: 1h"),
+            "nodepool.yaml": PATIENT_POOL,
             "buffers/web.yaml": annotated("balloon"),
         }
     )

@@ -56,7 +56,7 @@ def test_four_held_nodes_that_drift_are_replaced_one_at_a_time_and_the_buffer_is
     )
     assert old.isdisjoint(held_nodes(shop)), f"{len(old & set(held_nodes(shop)))} old nodes are left after {took:.0f} s"
     assert max(changes.values()) <= 3
-    eventually(lambda: kept.status()["settled"], within=60, what="the daemon says that it has settled", every=0.5)
+    kept.wait_until_settled(shop.api)
     mark_of_the_log, passes = empty_control_plane.audit_mark(), kept.status()["passes"]
     eventually(lambda: kept.status()["passes"] >= passes + 1, within=60, what="one more pass", every=0.5)
     assert empty_control_plane.writes_by(USER, since=mark_of_the_log) == []

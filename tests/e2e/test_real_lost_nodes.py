@@ -70,7 +70,7 @@ def test_interruption(
         assert node["metadata"]["uid"] not in held
         assert shop.node(node["metadata"]["name"])["metadata"]["deletionTimestamp"], "it is still draining"
 
-        eventually(lambda: running.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        running.wait_until_settled(shop.api)
         shop.api.delete("policy/v1", "PodDisruptionBudget", "guard", namespace="shop")
         eventually(
             lambda: node["metadata"]["name"] not in {item["metadata"]["name"] for item in shop.api.list("v1", "Node")},
@@ -160,7 +160,7 @@ def test_not_ready(
         shop.wait_for_buffer("FitsExistingCapacity", replicas=2)
         node = next(iter(held_nodes(shop).values()))
         leave_to_the_test(empty_control_plane, node)
-        eventually(lambda: running.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        running.wait_until_settled(shop.api)
         mark = empty_control_plane.audit_mark()
 
         set_ready(shop, node, ready=False)

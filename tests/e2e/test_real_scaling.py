@@ -72,7 +72,7 @@ class Scenario:
             what=f"{replicas} pods run on no more than {least} nodes",
             every=0.5,
         )
-        eventually(lambda: self._daemon.status()["settled"], within=60, what="the daemon has settled", every=0.5)
+        self._daemon.wait_until_settled(self._shop.api)
         mark = self._plane.audit_mark()
         for _ in moments(within=rest, every=0.5):
             assert self._daemon.running

@@ -123,7 +123,7 @@ def test_a_pass_over_an_unchanged_cluster_writes_nothing(
     with warm:
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
         shop.wait_for_buffer("FitsExistingCapacity")
-        eventually(lambda: warm.status()["settled"], within=60, what="the daemon says that it has settled", every=0.5)
+        warm.wait_until_settled(shop.api)
         passes = warm.status()["passes"]
         mark = empty_control_plane.audit_mark()
         # the setting passes.interval makes a full pass every 20 s even when nothing changes
