@@ -1,8 +1,8 @@
 """What GitLab publishes of the endpoints that headroom uses, with a little state behind.
 
-Merge requests were read from GitLab's OpenAPI description (doc/api/openapi/openapi_v2.yaml at 0338625c of its repository, 2026),
-notes and the parameters of lists from what the endpoints declare (lib/api/notes.rb and
-lib/api/helpers/merge_requests_helpers.rb at 017a6c12, 2025), and commit statuses from the page on the commits API.
+Merge requests and commit statuses were read from GitLab's OpenAPI description (doc/api/openapi/openapi_v2.yaml at 0338625c of its
+repository, 2026; statuses from postApiV4ProjectsIdStatusesSha as clients that are generated from it have it), notes and the parameters of lists from what the endpoints declare (lib/api/notes.rb and
+lib/api/helpers/merge_requests_helpers.rb at 017a6c12, 2025). The bounds of the lengths are not in the description.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.shortfall import losing_words
 from reconciler.report.words import change_words, counted, dollars, listed, moment, signed_dollars
 
+_TEMPLATE_FAILED = "template-failed"
 SPAN = f"{MONTH.days} days"
 
 
@@ -63,7 +64,7 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
         found.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once")
     elif change.added_nodes:
         found.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
-    found += _growth(change, nodes, zone)
+    found += [] if is_unrendered(change) else _growth(change, nodes, zone)
     handed = [item for item in change.demands if item.handed_to]
     if handed:
         to = listed(dict.fromkeys(item.handed_to for item in handed))
@@ -94,7 +95,13 @@ def cost_words(change: Difference) -> str:
     if change.cost is None:
         return f"{signed_dollars(change.per_month_delta)} a month"
     words = change_words(change.cost.before, change.cost.after)
-    return f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}"
+    until = " once the templates render" if is_unrendered(change) else ""
+    return f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{until}"
+
+
+def is_unrendered(change: Difference) -> bool:
+    """Whether templates of the head fail, so that nodes which its cost counts are not made."""
+    return any(finding.code == _TEMPLATE_FAILED for finding in change.head.findings)
 
 
 def headline(change: Difference, zone: tzinfo | None = None) -> str:

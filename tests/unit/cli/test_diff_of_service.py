@@ -163,6 +163,20 @@ def test_the_first_buffer_that_is_native_from_the_start_keeps_the_bound(folders:
     assert "whether 20 chunks have a place cannot be told" in done.stderr
 
 
+def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders: Folders) -> None:
+    """It told of fewer nodes, of more nodes and of a higher cost, all from the same instant on."""
+    template = "{{ nosuch.thing }}\n"
+    after = START | {"web.yaml": buffer(40)}
+    (folders.root / "after" / "templates").mkdir(parents=True)
+    (folders.root / "after" / "templates" / "nodeclaim.yaml.j2").write_text(template)
+    text = folders.diff(after).stdout
+    headline = text.splitlines()[1]
+    assert "20 chunks lose their place, 20 new chunks find no place, 1 new error, 3 nodes fewer at once" in headline
+    assert "more from" not in headline
+    assert headline.endswith(" over the coming 30 days once the templates render.")
+    assert "nodes whose template fails count over the 30 days as if it were mended" in text
+
+
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
     """All of them were without a place in a plan, however much room there was."""
     folders.lists["nodes"] = [node("a"), node("b")]

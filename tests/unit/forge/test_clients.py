@@ -89,6 +89,8 @@ HUB, LAB = "/repos/example/capacity", "/projects/platform%2Fcapacity"
         (GitLabState, "PUT", f"{LAB}/merge_requests/7", {"state": "closed"}, "state"),
         (GitLabState, "PUT", f"{LAB}/merge_requests/7", {}, "less than 1 property"),
         (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"state": "failure"}, "failure"),
+        (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"name": "headroom/plan"}, "state"),
+        (GitLabState, "POST", f"{LAB}/statuses/{COMMIT}", {"state": "success", "pipeline_id": "7"}, "integer"),
     ],
 )  # fmt: skip
 def test_the_servers_refuse_what_the_forges_do_not_take(
