@@ -177,6 +177,14 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
     assert "nodes whose template fails count over the 30 days as if it were mended" in text
 
 
+def test_nodes_that_others_stand_in_for_are_no_mere_growth(folders: Folders) -> None:
+    """Large nodes in place of small ones were told of by their number alone."""
+    assert "1 node more at once, " in folders.diff(START | {"web.yaml": buffer(28)}).stdout.splitlines()[1]
+    spare = POOL.replace("name: general", "name: spare").replace("limits", "weight: 50\n  limits")
+    text = folders.diff(START | {"web.yaml": buffer(28), "spare.yaml": spare}).stdout
+    assert "1 node more at once (4 new, 3 no longer needed), " in text.splitlines()[1]
+
+
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
     """All of them were without a place in a plan, however much room there was."""
     folders.lists["nodes"] = [node("a"), node("b")]
