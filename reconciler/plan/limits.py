@@ -99,7 +99,7 @@ def within_caps(
         if refusal is not None:
             refused |= {index: Cut(planned[index], refusal.why, passing=refusal.passing) for index in unit.indexes}
             if not refusal.passing:
-                dropped.update(unit.whole if refusal is end else _dropped(unit, refusal, order))
+                dropped.update(unit.whole if refusal is end else _dropped(refusal, order))
                 end = refusal
             continue
         later.update(unit.indexes[MOST_IN_A_WAVE:])
@@ -109,21 +109,23 @@ def within_caps(
     return Capped(kept, tuple(refused.values()), waiting, frozenset(dropped))
 
 
-def _dropped(unit: _Unit, refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[ObjectRef]:
-    """The demand that asks for too much by itself; of several that do so together, those that come last."""
-    if refusal.demand is not None:
-        return (refusal.demand,)
-    demands = sorted(unit.whole, key=lambda ref: order.get(ref, len(order)))
-    return demands[len(demands) - max(1, len(demands) // 2) :] if demands else ()
+def _dropped(refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[ObjectRef]:
+    """Of demands that are beyond a cap together, those that come last: the others may have room without them."""
+    if not refusal.together or not refusal.demands:
+        return refusal.demands
+    demands = sorted(refusal.demands, key=lambda ref: order.get(ref, len(order)))
+    return demands[len(demands) - max(1, len(demands) // 2) :]
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """why, passing: as in `Cut`. demand: the one that is too large by itself."""
+    """why, passing: as in `Cut`. demands: those that are placed as a whole and that it is about. together: one of them alone might
+    have its nodes."""
 
     why: str
     passing: bool = False
-    demand: ObjectRef | None = None
+    demands: frozenset[ObjectRef] = frozenset()
+    together: bool = False
 
 
 class _Account:
@@ -140,17 +142,20 @@ class _Account:
     def refusal(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> _Refusal | None:
         """What is against these nodes."""
         caps = self._caps
-        for ref, count in unit.whole.items():
-            if caps.nodes_per_request and count and count + self._standing.made.get(ref, 0) > caps.nodes_per_request:
-                why = f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)"
-                return _Refusal(why, demand=ref)
+        too_large = frozenset(ref for ref, count in unit.whole.items() if self._is_too_large(ref, count))
+        if too_large:
+            why = f"at most {_nodes(caps.nodes_per_request)} for one request (caps.nodesPerRequest)"
+            return _Refusal(why, demands=too_large)
         price = sum(node.price for node in nodes)
         alone = bool(unit.whole) and not self._made
         most = caps.new_nodes_per_pass
         if not self._end and most and not alone and self._made + len(nodes) > most:
             self._end = _Refusal(f"at most {_nodes(most)} made in a pass (caps.newNodesPerPass)", passing=True)
         if not self._end and caps.price_per_hour and self._price + price > caps.price_per_hour:
-            self._end = _Refusal(f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)")
+            why = f"at most ${caps.price_per_hour:,.2f} an hour for all nodes (caps.pricePerHour)"
+            least = min((node.price for node in nodes), default=0.0)
+            together = self._price + least <= caps.price_per_hour
+            self._end = _Refusal(why, demands=frozenset(unit.whole), together=together)
         if self._end:
             return self._end
         by_pool = Counter(node.node_pool for node in nodes)
@@ -162,7 +167,14 @@ class _Account:
         pool = next(full, None)
         if pool is None:
             return None
-        return _Refusal(f"at most {_nodes(caps.nodes_per_pool)} in NodePool {pool} (caps.nodesPerPool)")
+        why = f"at most {_nodes(caps.nodes_per_pool)} in NodePool {pool} (caps.nodesPerPool)"
+        there = (holding.demand for node in nodes if node.node_pool == pool for holding in node.holdings)
+        together = self._nodes.get(pool, 0) < caps.nodes_per_pool
+        return _Refusal(why, demands=frozenset(unit.whole).intersection(there), together=together)
+
+    def _is_too_large(self, ref: ObjectRef, count: int) -> bool:
+        most = self._caps.nodes_per_request
+        return bool(most and count) and count + self._standing.made.get(ref, 0) > most
 
     def take(self, nodes: Sequence[PlannedNode]) -> None:
         self._made += len(nodes)
