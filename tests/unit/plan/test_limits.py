@@ -101,3 +101,30 @@ class TestDemandsThatArePlacedAsAWhole:
         nodes = [planned(chunks(1, "second"))] * (MOST_IN_A_WAVE + 1)
         answer = capped(*nodes, nodes_per_request=0, whole=self.WHOLE)
         assert (len(answer.kept), len(answer.later), answer.cuts) == (MOST_IN_A_WAVE, 1, ())
+
+
+class TestOfRequestsThatAreBeyondACap:
+    """Those that are placed anew without new nodes. The first shares a node with the second, and the second one with the third."""
+
+    WHOLE = tuple(ORDER)
+    CHAIN = (
+        planned(chunks(1, "first"), chunks(1, "second")),
+        planned(chunks(1, "second"), chunks(1, "third"), pool="batch"),
+    )
+
+    def refused(self, **options: object) -> set[str]:
+        return {ref.name for ref in capped(*self.CHAIN, whole=self.WHOLE, **options).refused}  # type: ignore[arg-type]
+
+    def test_none_is_where_a_later_pass_makes_them(self) -> None:
+        assert self.refused(new_nodes_per_pass=1, made_now={}) == set()
+        assert capped(FIRST, *self.CHAIN, whole=self.WHOLE, new_nodes_per_pass=1).refused == frozenset()
+
+    def test_those_that_are_too_large_are_and_those_beside_them_are_not(self) -> None:
+        assert self.refused(nodes_per_request=1, made_now={buffer_ref("second"): 1}) == {"second"}
+
+    def test_those_with_a_node_in_a_full_pool_are(self) -> None:
+        assert self.refused(nodes_per_pool=1, nodes_now={"batch": 1}) == {"second", "third"}
+
+    def test_where_some_may_be_made_the_last_are(self) -> None:
+        assert self.refused(price_per_hour=0.25) == {"third"}
+        assert self.refused(price_per_hour=0.05) == {"first", "second", "third"}
