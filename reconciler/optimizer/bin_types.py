@@ -27,11 +27,12 @@ Items: TypeAlias = tuple[tuple[int, int], ...]
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """What one node holds: a column of the master problem. domains: where it stands, by the labels that item types leave open;
-    price: USD an hour."""
+    price: USD an hour; pool: number of its NodePool."""
 
     items: Items
     domains: Domains
     price: float
+    pool: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class BinTypes:
         return len(self.prices)
 
     def pattern(self, number: int, items: Items) -> Pattern:
-        return Pattern(items, self.domains[number], int(self.prices[number]) / 1e9)
+        return Pattern(items, self.domains[number], int(self.prices[number]) / 1e9, int(self.pools[number]))
 
     def price_of(self, requests: Amounts) -> Callable[[Sequence[Pattern]], int]:
         """What patterns cost together when each is bought as the cheapest bin type that holds it, in billionths of a USD an hour.

@@ -6,26 +6,30 @@ could break a rule. So every other rule can be judged one node at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
-from reconciler.optimizer.bin_types import BinTypes, Domains, Items, Pattern, Purchase, bin_types_for
-from reconciler.optimizer.conflicts import conflicts_between
+from reconciler.optimizer.bin_types import Domains, Items, Pattern, Purchase, bin_types_for
+from reconciler.optimizer.node_rules import (
+    conflicts_between,
+    demands_over_share,
+    shares_of_nodes,
+    spread_over_nodes,
+)
 from reconciler.optimizer.open_domains import OpenDomains
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.optimizer.packing import Packing
+from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.constraints.topology_rules import Rule
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
@@ -61,34 +65,12 @@ class ItemType:
 
 @dataclass(frozen=True)
 class PackingProblem:
-    """Bin packing with conflicts, bin types that differ in price, and limits on what is counted on a node.
-
-    nodes: what the fast placement put on each node that may be changed; kept: indices of planned nodes that stay as they are.
-    bin_types: what nodes may be bought as; requests: item types × resources; counted: item types × limits, 1 where an item type falls under the limit; limits: most
-    chunks on a node of those counted; conflicts: item types × item types, see `conflicts_between`.
-    """
+    """nodes: what the fast placement put on each node that may be changed; kept: indices of planned nodes that stay as they are."""
 
     item_types: tuple[ItemType, ...]
     nodes: tuple[Pattern, ...]
     kept: tuple[int, ...]
-    bin_types: BinTypes
-    requests: Amounts
-    counted: Amounts
-    limits: Amounts
-    conflicts: Mask
-
-    @cached_property
-    def counts(self) -> Amounts:
-        """Chunks by item type."""
-        return np.array([item.count for item in self.item_types], dtype=np.int64)
-
-    @cached_property
-    def most_per_node(self) -> Amounts:
-        """By item type, as far as rules go."""
-        most = np.where(self.conflicts.diagonal(), 1, PLENTY)
-        if len(self.limits):
-            most = np.minimum(most, np.where(self.counted > 0, self.limits, PLENTY).min(axis=1))
-        return np.asarray(most, dtype=np.int64)
+    packing: Packing
 
 
 def entries_by_node(state: State) -> list[list[JournalEntry]]:
@@ -104,7 +86,10 @@ def packing_problem(state: State) -> PackingProblem:
     """Nodes of capacity reservations are kept, and those for one demand alone. So are nodes with chunks that have affinity on their host, share volumes, or came
     in a way that the node does not show."""
     by_node = entries_by_node(state)
-    collected = _Collected(state, _over_limit(by_node, state.per_node))
+    placed: Counter[Batch] = Counter()
+    for entry in (entry for entries in by_node for entry in entries):
+        placed[entry.batch] += entry.count
+    collected = _Collected(state, demands_over_share(state, placed))
     nodes: list[Pattern] = []
     kept: list[int] = []
     for index, entries in enumerate(by_node):
@@ -112,42 +97,33 @@ def packing_problem(state: State) -> PackingProblem:
         if held is None:
             kept.append(index)
         else:
-            nodes.append(Pattern(held, collected.open.of_node(index), int(state.planned.price[index]) / 1e9))
+            pool = state.planned.of(index).pool
+            nodes.append(Pattern(held, collected.open.of_node(index), int(state.planned.price[index]) / 1e9, pool))
     found = collected.item_types
-    counted, limits = _limits(state, found, collected.over_limit)
+    batches = [item.batch for item in found]
+    shares, spread = shares_of_nodes(batches, collected.over_share), spread_over_nodes(state, batches)
     purchases = [Purchase({item.pool: item.compatibility.rows(item.pool)}, item.compatibility.wanted) for item in found]
-    return PackingProblem(
-        item_types=tuple(found),
-        nodes=tuple(nodes),
-        kept=tuple(kept),
+    packing = Packing(
+        counts=np.array([item.count for item in found], dtype=np.int64),
         bin_types=bin_types_for(state, purchases, sorted({key for item in found for key in item.open_keys})),
         requests=np.array([item.request for item in found], dtype=np.int64).reshape(
             len(found), len(state.columns.names)
         ),
-        counted=counted,
-        limits=limits,
-        conflicts=conflicts_between(state, [item.batch for item in found]),
+        counted=np.concatenate([shares[0], spread[0]], axis=1),
+        limits=np.concatenate([shares[1], spread[1]]),
+        conflicts=conflicts_between(state, batches),
     )
-
-
-def _over_limit(by_node: Iterable[Sequence[JournalEntry]], per_node: int | None) -> dict[ObjectRef, int]:
-    """Demands with more chunks on new nodes than one of those may hold, all groups together, and how many that is."""
-    if per_node is None:
-        return {}
-    totals: dict[ObjectRef, int] = {}
-    for entry in (item for entries in by_node for item in entries):
-        totals[entry.batch.demand] = totals.get(entry.batch.demand, 0) + entry.count
-    return {demand: per_node for demand, total in totals.items() if total > per_node}
+    return PackingProblem(tuple(found), tuple(nodes), tuple(kept), packing)
 
 
 class _Collected:
     """Item types as they come up, numbered by what tells them apart."""
 
-    def __init__(self, state: State, over_limit: Mapping[ObjectRef, int]) -> None:
+    def __init__(self, state: State, over_share: Mapping[ObjectRef, int]) -> None:
         self._state = state
         self._numbers: dict[tuple[object, ...], int] = {}
         self._places: dict[tuple[tuple[str, Values], ...], Requirements] = {(): ANYWHERE}
-        self.over_limit = over_limit
+        self.over_share = over_share
         self.open = OpenDomains(state)
         self.item_types: list[ItemType] = []
 
@@ -210,7 +186,7 @@ class _Collected:
         key = (
             *(item.pool, item.compatibility.number, item.request.tobytes(), item.rules, counted_on_hosts),
             *(batch.keeps_minimum, batch.needs.shape.host_ports, item.open_keys),
-            batch.demand if batch.demand in self.over_limit else None,
+            batch.demand if batch.demand in self.over_share else None,
         )
         if key not in self._numbers:
             self._numbers[key] = len(self.item_types)
@@ -221,27 +197,3 @@ class _Collected:
 def _matters(rule: Rule) -> bool:
     """Chunks that do not count under their own spread constraint find a new node as even as they leave it."""
     return isinstance(rule, AntiAffinityRule) or rule.counts_itself
-
-
-def _limits(
-    state: State, item_types: Sequence[ItemType], over_limit: Mapping[ObjectRef, int]
-) -> tuple[Amounts, Amounts]:
-    """Of chunks that bring a spread constraint on hosts and count under it a new node takes maxSkew, as there may always be an
-    empty host. Those that bring the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
-    columns: dict[object, list[int]] = {}
-    limits: dict[object, int] = {}
-    for number, item in enumerate(item_types):
-        for rule in item.rules:
-            if isinstance(rule, SpreadRule):
-                counted = state.topology.counters[rule.counter].counted.anywhere
-                constraint = (counted, rule.max_skew, rule.min_domains)
-                columns.setdefault(constraint, []).append(number)
-                limits[constraint] = rule.max_skew
-        demand = item.batch.demand
-        if demand in over_limit:
-            columns.setdefault(demand, []).append(number)
-            limits[demand] = over_limit[demand]
-    members = np.zeros((len(item_types), len(columns)), dtype=np.int64)
-    for position, numbers in enumerate(columns.values()):
-        members[numbers, position] = 1
-    return members, np.array([limits[key] for key in columns], dtype=np.int64)

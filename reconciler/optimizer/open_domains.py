@@ -81,7 +81,7 @@ class OpenDomains:
                 for number, domain in entry.counted_in.labels:
                     if number == rule.counter:
                         counts[domain] -= entry.count
-        least = max(counts.values(), default=0) - rule.max_skew
+        least = rule.least_beside(max(counts.values(), default=0))
         return {domain: least - count for domain, count in counts.items() if count < least}
 
     def _has_like(self, batch: Batch, rule: SpreadRule) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 
 from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.greedy_fill import greedy_fill
-from reconciler.optimizer.item_types import PackingProblem
+from reconciler.optimizer.master import MasterSolution
+from reconciler.optimizer.packing import Packing
 from reconciler.optimizer.solver import Floats
 from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.amounts import PLENTY, Amounts
@@ -33,49 +34,45 @@ _STEPS = 6
 class Pricing:
     """Remembers which bin types had no column lately, so as to try the others first."""
 
-    def __init__(self, problem: PackingProblem) -> None:
-        bin_types = problem.bin_types
-        self._problem = problem
+    def __init__(self, packing: Packing) -> None:
+        bin_types = packing.bin_types
+        self._packing = packing
         self._bin_types = bin_types
-        self._requests = np.concatenate([problem.requests, problem.counted], axis=1)
-        limits = np.broadcast_to(problem.limits, (len(bin_types), len(problem.limits)))
-        self._capacity = np.concatenate([bin_types.capacity, limits], axis=1)
-        self._most = problem.most_per_node
+        self._most = packing.most_per_node
         self._rest = np.zeros(len(bin_types), dtype=np.int64)
         self._wait = np.zeros(len(bin_types), dtype=np.int64)
-        used = np.flatnonzero(problem.requests.any(axis=0))
+        used = np.flatnonzero(packing.requests.any(axis=0))
         weights = np.array(list(_weights(len(used))), dtype=np.float64)
-        shares = problem.requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
+        shares = packing.requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
         self._burden: Floats = np.einsum("ow,skw->sok", weights, shares)
         """Bin types × weights × item types: the weighted part of a node that one chunk takes."""
 
-    def columns(self, dual_prices: Floats, left: Amounts, budget: WorkBudget) -> list[Pattern]:
-        """At most one column for each bin type; none only where no bin type has any.
-
-        dual_prices: USD an hour of a chunk, and left: chunks that want a node, both by item type.
-        """
-        chosen = np.flatnonzero((dual_prices > 0) & (left > 0))
+    def columns(self, solution: MasterSolution, left: Amounts, budget: WorkBudget) -> list[Pattern]:
+        """At most one column for each bin type; none only where no bin type has any. left: by item type, chunks that want a node."""
+        chosen = np.flatnonzero((solution.dual_prices > 0) & (left > 0))
         admitting = self._bin_types.admits[:, chosen].any(axis=1)
         now = admitting & (self._wait == 0)
         self._wait = np.maximum(self._wait - 1, 0)
         for asked in (now, admitting & ~now):
-            found = self._best_of(np.flatnonzero(asked), chosen, dual_prices, left, budget)
+            found = self._best_of(np.flatnonzero(asked), chosen, solution, left, budget)
             if found:
                 return found
         return []
 
     def _best_of(
-        self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts, budget: WorkBudget
+        self, bins: Amounts, chosen: Amounts, solution: MasterSolution, left: Amounts, budget: WorkBudget
     ) -> list[Pattern]:
         if not len(bins):
             return []
+        dual_prices = solution.dual_prices
+        costs = self._bin_types.prices[bins] / 1e9 + solution.surcharge(self._bin_types.pools[bins])
         filled = self._filled(bins, chosen, dual_prices, left)
         if len(chosen) <= FEW_ITEM_TYPES:
             filled = np.concatenate([filled, self._begun(bins, chosen, dual_prices, left)], axis=1)
         budget.charge_filling(filled.size)
         value = filled @ dual_prices[chosen]
         best = value.argmax(axis=1)
-        gains = value[np.arange(len(bins)), best] - self._bin_types.prices[bins] / 1e9 > _GAIN
+        gains = value[np.arange(len(bins)), best] - costs > _GAIN
         self._rest[bins] = np.where(gains, 0, np.minimum(2 * self._rest[bins] + 1, _LONGEST_REST))
         self._wait[bins] = self._rest[bins]
         found = []
@@ -94,20 +91,20 @@ class Pricing:
         score = np.where(admitted, dual_prices[chosen] / np.maximum(burden, 1e-12), -1.0)
         order = np.argsort(-score, axis=1, kind="stable")
         most = np.minimum(self._most[chosen], left[chosen])
-        capacity = np.repeat(self._capacity[bins], orders, axis=0)
-        conflicts = self._problem.conflicts[np.ix_(chosen, chosen)]
-        filled = greedy_fill()(order, admitted, self._requests[chosen], capacity, most, conflicts)
+        capacity = np.repeat(self._packing.room[bins], orders, axis=0)
+        conflicts = self._packing.conflicts[np.ix_(chosen, chosen)]
+        filled = greedy_fill()(order, admitted, self._packing.sizes[chosen], capacity, most, conflicts)
         return filled.reshape(len(bins), orders, len(chosen))
 
     def _begun(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
         """Counts by bin type, beginning and chosen item type: a part of what fits of one type, whatever it is worth, then the
         others by worth. Among few types a node is often full only so."""
-        requests, types = self._requests[chosen], len(chosen)
+        requests, types = self._packing.sizes[chosen], len(chosen)
         steps = _BEGINNINGS // types
         most = np.minimum(self._most[chosen], left[chosen])
         admits = self._bin_types.admits[np.ix_(bins, chosen)]
-        whole = np.where(requests > 0, self._capacity[bins][:, None, :] // np.maximum(requests, 1), PLENTY)
-        alone = self._problem.conflicts[chosen].any(axis=1)
+        whole = np.where(requests > 0, self._packing.room[bins][:, None, :] // np.maximum(requests, 1), PLENTY)
+        alone = self._packing.conflicts[chosen].any(axis=1)
         fits = np.where(admits & ~alone, np.clip(whole.min(axis=2), 0, most), 0)
         begun = np.zeros((len(bins), types, steps, types), dtype=np.int64)
         admitted = np.broadcast_to(admits[:, None, None, :], begun.shape).copy()
@@ -116,11 +113,11 @@ class Pricing:
         admitted[:, every, :, every] = False
         rows = len(bins) * types * steps
         first: Amounts = begun.reshape(rows, types)
-        capacity = np.repeat(self._capacity[bins], types * steps, axis=0) - first @ requests
+        capacity = np.repeat(self._packing.room[bins], types * steps, axis=0) - first @ requests
         burden = self._burden[bins][:, 0, chosen]
         order = np.argsort(-dual_prices[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
         order = np.repeat(order, types * steps, axis=0)
-        conflicts = self._problem.conflicts[np.ix_(chosen, chosen)]
+        conflicts = self._packing.conflicts[np.ix_(chosen, chosen)]
         filled = greedy_fill()(order, admitted.reshape(rows, types), requests, capacity, most, conflicts)
         return np.asarray((filled + first).reshape(len(bins), -1, types), dtype=np.int64)
 

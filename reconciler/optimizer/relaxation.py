@@ -1,105 +1,92 @@
 """The packing as its lower bound sees it: whatever the rules leave open is open here.
 
-The fast placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is
-taken over, nor most of what rules say of zones. What is left out can only make the bound lower, so it stays a bound.
+The placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is
+taken over, nor most of what rules say of zones. Nor is spread over hosts: nodes that fill up evenly each take any number. What
+is left out can only make the bound lower, so it stays a bound.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import Purchase, bin_types_for
-from reconciler.optimizer.conflicts import conflicts_between
+from reconciler.optimizer.bin_types import Pattern, Purchase, bin_types_for
+from reconciler.optimizer.node_rules import conflicts_between, demands_over_share, shares_of_nodes
+from reconciler.optimizer.packing import Packing
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.arrays import MINIMUM, RUNNING
+from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.requirements import ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class RelaxedBin:
-    """A new node of one type and price, or the free room of all existing ones together.
-
-    room: by resource, for all chunks but those of `KeepMinimum`; lean: by resource, for all but pods, without what runs; price:
-    billionths of a USD an hour; fits: by item type, how many alone; pool: of a new node, else -1.
-    """
-
-    room: Amounts
-    lean: Amounts
-    price: int
-    fits: Amounts
-    pool: int
-
-    @property
-    def is_new(self) -> bool:
-        return self.pool >= 0
-
-
-@dataclass(frozen=True, slots=True)
 class Relaxation:
-    """batches: one of each item type; counts: chunks by item type; requests: item types × resources; conflicts: item types × item
-    types, on the diagonal those of which a node takes one; most_nodes: by NodePool that limits nodes, how many new ones it may have."""
+    """Where there are chunks of KeepMinimum every resource comes twice: for all but them, and for all but pods."""
 
-    batches: tuple[Batch, ...]
-    counts: Amounts
-    requests: Amounts
-    conflicts: Mask
-    bins: tuple[RelaxedBin, ...]
+    packing: Packing
+    """Of item types that nothing here tells apart."""
+    nodes: tuple[Pattern, ...]
+    """As the placement has them."""
+    free: Amounts
+    """Room of all existing nodes together, by resource."""
+    fits: Amounts
+    """By item type, how many of these alone the existing nodes take."""
     most_nodes: Mapping[int, int]
+    """By number of a NodePool that limits nodes, how many new ones it may have."""
 
 
 def relaxation_of(state: State) -> Relaxation:
     """For all chunks that have a place. Pending pods that no node is made for keep theirs."""
+    entries = [entry for entry in state.entries() if not entry.batch.waits]
     placed: Counter[Batch] = Counter()
-    for entry in state.entries():
-        if not entry.batch.waits:
-            placed[entry.batch] += entry.count
-    alike: dict[tuple[object, ...], list[Batch]] = {}
-    for batch in placed:
-        alike.setdefault(_item_type(state, batch), []).append(batch)
-    batches = tuple(members[0] for members in alike.values())
-    counts = np.array([sum(placed[batch] for batch in members) for members in alike.values()], dtype=np.int64)
-    requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
-    requests = requests.reshape(len(batches), len(state.columns.names))
+    for entry in entries:
+        placed[entry.batch] += entry.count
+    batches = list(placed)
+    free, fits = _existing(state, batches, entries)
+    packing = _packing_of(state, placed)
+    if any(batch.part == MINIMUM for batch in batches):
+        packing = _by_part(packing, np.array([batch.part for batch in batches], dtype=np.int64))
+    else:
+        free = free[: len(state.columns.names)]
+    numbers = _numbers_of_alike(packing, fits)
+    firsts = np.unique(numbers, return_index=True)[1]
     return Relaxation(
-        *(batches, counts, requests, conflicts_between(state, batches)),
-        bins=(*_new_bins(state, batches, requests), *_existing_bins(state, batches)),
+        packing=_merged(packing, numbers, firsts),
+        nodes=_nodes(state, entries, dict(zip(batches, numbers.tolist(), strict=True))),
+        free=free,
+        fits=fits[firsts],
         most_nodes={pool: most for pool in range(len(state.offers)) if (most := _most_nodes(state, pool)) is not None},
     )
 
 
-def _item_type(state: State, batch: Batch) -> tuple[object, ...]:
-    """What tells item types apart."""
-    needs = batch.needs
-    limited = None if state.per_node is None or batch.pods else batch.demand
-    asked = (needs.equivalence_class, needs.request.tobytes(), needs.shape.host_ports)
-    return (*asked, batch.part, _opens_nodes(batch), limited, bool(batch.preferences))
-
-
-def _opens_nodes(batch: Batch) -> bool:
-    return batch.opens_nodes and not batch.needs.shape.resource_claims
-
-
-def _new_bins(state: State, batches: Sequence[Batch], requests: Amounts) -> Sequence[RelaxedBin]:
+def _packing_of(state: State, placed: Mapping[Batch, int]) -> Packing:
+    """Of each batch by itself."""
+    batches = list(placed)
     rows: dict[int, Mapping[int, Mask]] = {}
     for batch in batches:
         if batch.needs.equivalence_class not in rows:
             rows[batch.needs.equivalence_class] = _rows(state, batch)
     purchases = [Purchase(rows[batch.needs.equivalence_class] if _opens_nodes(batch) else {}) for batch in batches]
-    most = np.array([_most_on_new(state, batch) for batch in batches], dtype=np.int64)
-    types = bin_types_for(state, purchases)
-    return [
-        RelaxedBin(room, room, price, np.where(admits, np.minimum(_fits(room, requests), most), 0), pool)
-        for room, price, admits, pool in zip(
-            types.capacity, types.prices.tolist(), types.admits, types.pools.tolist(), strict=True
-        )
-    ]
+    requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
+    counted, limits = shares_of_nodes(batches, demands_over_share(state, placed))
+    return Packing(
+        counts=np.array(list(placed.values()), dtype=np.int64),
+        bin_types=bin_types_for(state, purchases),
+        requests=requests.reshape(len(batches), len(state.columns.names)),
+        conflicts=conflicts_between(state, batches),
+        counted=counted,
+        limits=limits,
+    )
+
+
+def _opens_nodes(batch: Batch) -> bool:
+    return batch.opens_nodes and not batch.needs.shape.resource_claims
 
 
 def _rows(state: State, batch: Batch) -> Mapping[int, Mask]:
@@ -114,24 +101,57 @@ def _rows(state: State, batch: Batch) -> Mapping[int, Mask]:
     return found
 
 
-def _most_on_new(state: State, batch: Batch) -> int:
-    """As far as rules go. Beside a new node there may always be an empty host."""
-    most = PLENTY if state.per_node is None or batch.pods else state.per_node
-    return min([most, *(rule.bound(0) for rule in state.constraints(batch).host_spread if rule.counts_itself)])
+def _by_part(packing: Packing, parts: Amounts) -> Packing:
+    """Running pods may be what KeepMinimum keeps, so these two take nothing from each other. parts: of `loads`, by item type."""
+    requests = [np.where((parts == part)[:, None], 0, packing.requests) for part in (MINIMUM, RUNNING)]
+    capacity = np.tile(packing.bin_types.capacity, 2)
+    return replace(
+        packing, requests=np.concatenate(requests, axis=1), bin_types=replace(packing.bin_types, capacity=capacity)
+    )
 
 
-def _fits(room: Amounts, requests: Amounts) -> Amounts:
-    parts = np.where(requests > 0, np.maximum(room, 0) // np.maximum(requests, 1), PLENTY)
-    return np.asarray(parts.min(axis=1, initial=PLENTY), dtype=np.int64)
+def _numbers_of_alike(packing: Packing, fits: Amounts) -> Amounts:
+    """By item type the same number for those that nothing tells apart."""
+    parts = (packing.requests, packing.bin_types.admits.T, packing.conflicts, packing.counted, fits)
+    numbers: dict[tuple[bytes, ...], int] = {}
+    found = [
+        numbers.setdefault(tuple(part[item].tobytes() for part in parts), len(numbers))
+        for item in range(len(packing.counts))
+    ]
+    return np.array(found, dtype=np.int64)
 
 
-def _existing_bins(state: State, batches: Sequence[Batch]) -> Sequence[RelaxedBin]:
-    """Free room as it was before these chunks came, added up over the bins that can take any of them."""
-    if not state.base:
-        return ()
+def _merged(packing: Packing, numbers: Amounts, firsts: Amounts) -> Packing:
+    """numbers: as above; firsts: the first item type of each number."""
+    return Packing(
+        counts=np.bincount(numbers, weights=packing.counts, minlength=len(firsts)).astype(np.int64),
+        bin_types=replace(packing.bin_types, admits=packing.bin_types.admits[:, firsts]),
+        requests=packing.requests[firsts],
+        conflicts=packing.conflicts[np.ix_(firsts, firsts)],
+        counted=packing.counted[firsts],
+        limits=packing.limits,
+    )
+
+
+def _nodes(state: State, entries: Sequence[JournalEntry], number_of: Mapping[Batch, int]) -> tuple[Pattern, ...]:
+    held: dict[int, Counter[int]] = {}
+    for entry in entries:
+        if entry.bin >= state.base:
+            held.setdefault(entry.bin - state.base, Counter())[number_of[entry.batch]] += entry.count
+    planned = state.planned
+    return tuple(
+        Pattern(tuple(sorted(items.items())), (), int(planned.price[index]) / 1e9, planned.of(index).pool)
+        for index, items in held.items()
+    )
+
+
+def _existing(state: State, batches: Sequence[Batch], entries: Sequence[JournalEntry]) -> tuple[Amounts, Amounts]:
+    """Free room as it was before these chunks came, added up over the bins that can take any of them.
+
+    Twice: for all chunks but those of KeepMinimum, then for all but pods. And how many of each batch there is room for."""
     running = state.resources.running.copy()
-    for entry in state.entries():
-        if entry.bin < state.base and entry.batch.part == RUNNING and not entry.batch.waits:
+    for entry in entries:
+        if entry.bin < state.base and entry.batch.part == RUNNING:
             running[entry.bin] -= entry.batch.needs.request * entry.count
     lean = np.maximum(state.bins.room, 0)
     room = np.maximum(state.bins.room - running, 0)
@@ -145,7 +165,7 @@ def _existing_bins(state: State, batches: Sequence[Batch]) -> Sequence[RelaxedBi
             here = np.where(able, times(lean if batch.part == MINIMUM else room, needs.request), 0)
             fits[number] = min(float(here.astype(np.float64).sum()), PLENTY / 2)
             useful |= here > 0
-    return (RelaxedBin(room[useful].sum(axis=0), lean[useful].sum(axis=0), 0, fits, -1),)
+    return np.concatenate([room[useful].sum(axis=0), lean[useful].sum(axis=0)]), fits
 
 
 def _most_nodes(state: State, pool: int) -> int | None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.bound import lower_bound
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem
+from reconciler.optimizer.columns import ColumnGeneration
 from reconciler.optimizer.item_types import PackingProblem, packing_problem
+from reconciler.optimizer.master import MasterProblem
 from reconciler.optimizer.pricing import FEW_ITEM_TYPES, Pricing
 from reconciler.optimizer.reassignment import Reassignment
 from reconciler.optimizer.relaxation import relaxation_of
@@ -38,34 +39,39 @@ class Outcome:
 def repack(state: State, *, seconds_left: Callable[[], float]) -> Outcome:
     """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when the
     solver cannot be loaded."""
+    budget = WorkBudget(seconds_left)
+    reason = _packed(state, budget)
     bound = lower_bound(relaxation_of(state), WorkBudget(seconds_left, most=MOST_FOR_BOUND))
+    return Outcome(bound, reason, budget.timed_out)
+
+
+def _packed(state: State, budget: WorkBudget) -> str:
+    """Why the fast placement stands; "" when the state has cheaper nodes now."""
     problem = packing_problem(state)
     if not problem.item_types:
-        return Outcome(bound, "no planned node may be packed anew")
-    budget = WorkBudget(seconds_left)
+        return "no planned node may be packed anew"
     found = packings(problem, budget)
     if not found:
-        return Outcome(bound, OUT_OF_TIME if budget.timed_out else "the solver came to no end", budget.timed_out)
+        return OUT_OF_TIME if budget.timed_out else "the solver came to no end"
     reassignment = Reassignment(state, problem)
     reason = ""
     for patterns in found:
         reason = reassignment.apply(patterns)
         if not reason:
-            break
-    if reason and budget.timed_out:
-        reason = f"{OUT_OF_TIME} and {reason}"
-    return Outcome(bound, reason, budget.timed_out)
+            return ""
+    return f"{OUT_OF_TIME} and {reason}" if budget.timed_out else reason
 
 
 def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
-    master = MasterProblem(problem.counts)
+    packing = problem.packing
+    master = MasterProblem(packing.counts)
     master.add(problem.nodes)
-    columns = ColumnGeneration(master, Pricing(problem), budget)
-    solution = columns.solve(problem.counts, rounds=FIRST_ROUNDS)
+    columns = ColumnGeneration(master, Pricing(packing), budget)
+    solution = columns.solve(packing.counts, rounds=FIRST_ROUNDS)
     if solution is None:
         return []
     few = len(problem.item_types) <= FEW_ITEM_TYPES
     thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
-    found = [rounded(columns, solution, problem.counts, threshold=threshold) for threshold in thresholds]
-    return sorted(found, key=problem.bin_types.price_of(problem.requests))
+    found = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
+    return sorted(found, key=packing.bin_types.price_of(packing.requests))

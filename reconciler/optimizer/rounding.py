@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from reconciler.optimizer.bin_types import Pattern
-from reconciler.optimizer.columns import ColumnGeneration, MasterSolution
+from reconciler.optimizer.columns import ColumnGeneration
+from reconciler.optimizer.master import MasterSolution
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import Amounts
 

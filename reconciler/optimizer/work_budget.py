@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 MOST_FOR_SEARCH = 30_000_000
 """Units of less than a microsecond: about a third of the guard's default on two idle cores."""
-MOST_FOR_BOUND = 200_000_000
-"""A step of the solver goes through few of the many rows of the bound's program."""
+MOST_FOR_BOUND = 10_000_000
+"""Twenty times what 20,000 mixed pods take."""
 _CELLS_PER_UNIT = 12
 _LEAST_STEPS = 1000
 """Of the solver in one call; with fewer no program comes to its end."""

@@ -1,7 +1,8 @@
 """How fast and how cheaply chunks are placed, on inputs that are always the same. Part of `python -m tests.perf`.
 
 python -m tests.perf.placement mix 5000 --karpenter
-python -m tests.perf.placement mix 1000 --optimal --runs 1 --column-bound
+python -m tests.perf.placement mix 1000 --optimal --runs 1
+python -m tests.perf.placement mix 1000 --zone-prices
 python -m tests.perf.placement limited 5000
 python -m tests.perf.placement buffers
 python -m tests.perf.placement cluster
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
@@ -25,19 +27,21 @@ from dataclasses import asdict, dataclass, replace
 from reconciler.__main__ import collect_rarely
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import NodePool
+from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.bound import lower_bound
 from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.optimizer.relaxation import relaxation_of
+from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
+from reconciler.placement.place import solve as fast_solution
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.perf.column_bound import column_bound
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
 from tests.perf.karpenter_solver import solve, solver
-from tests.perf.lower_bound import NodeKind, lower_bound, node_kinds
-from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 
 TURNS = 3
 """How often both are timed, where that does not take long; the best counts for each."""
@@ -63,11 +67,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class MixFigures:
-    """price, bound: USD an hour; of Karpenter None where it did not run; column_bound: the stronger one, None where not asked for."""
+    """price, bound: USD an hour; of Karpenter None where it did not run."""
 
     run: Run
     bound: float
-    column_bound: float | None
     karpenter_seconds: float | None
     karpenter_nodes: int | None
     karpenter_price: float | None
@@ -100,25 +103,23 @@ class ClusterFigures:
     unplaced: int
 
 
-def mix(
-    count: int, *, runs: int, with_karpenter: bool, optimal: bool = False, with_columns: bool = False
-) -> MixFigures:
+def mix(count: int, *, runs: int, with_karpenter: bool, optimal: bool = False, zone_prices: bool = False) -> MixFigures:
     """Pods of Karpenter's benchmark mix on an empty cluster, pending, with new nodes planned for them."""
+    types = priced_by_zone(synthetic_instance_types()) if zone_prices else synthetic_instance_types()
     manifests = pod_manifests(count)
     program = solver() if with_karpenter else None
     found, theirs = [], []
     # By turns, so that a machine that is slow for a while slows both.
     for _ in range(TURNS if program and count <= 5000 else 1):
         inputs = [demands_of(decoded(manifests)) for _ in range(2 * runs)]
-        found.append(_best([(ClusterView(), demands) for demands in inputs], optimal=optimal))
+        found.append(_best([(ClusterView(), demands) for demands in inputs], optimal=optimal, types=types))
         if program:
             theirs.append(solve(program, manifests, runs=runs if count <= 1000 else 1))
     run = min(found, key=lambda item: item.seconds)
     their_best = min(theirs, key=lambda item: item.seconds) if theirs else None
     return MixFigures(
         replace(run, cold=min(item.cold for item in found), first=found[0].first),
-        lower_bound((demand.groups[0].shape for demand in inputs[0]), _kinds()),
-        column_bound((demand.groups[0].shape for demand in inputs[0]), _kinds()) if with_columns else None,
+        _bound(inputs[0], types),
         their_best.seconds if their_best else None,
         their_best.nodes if their_best else None,
         their_best.price if their_best else None,
@@ -142,8 +143,7 @@ def buffers_on_nothing(*, runs: int, optimal: bool = False) -> BufferFigures:
     """10,000 chunks in 20 buffers on an empty cluster."""
     inputs = [buffers(20, chunks=500) for _ in range(2 * runs)]
     run = _best([(ClusterView(), demands) for demands in inputs], optimal=optimal)
-    shapes = (group.shape for demand in inputs[0] for group in demand.groups for _ in range(group.count))
-    return BufferFigures(run, lower_bound(shapes, _kinds()))
+    return BufferFigures(run, _bound(inputs[0], synthetic_instance_types()))
 
 
 def large_cluster() -> ClusterFigures:
@@ -159,28 +159,35 @@ def large_cluster() -> ClusterFigures:
     return ClusterFigures(first, changed, unchanged, peak, _unplaced(placement))
 
 
-def _kinds() -> tuple[NodeKind, ...]:
-    types = synthetic_instance_types()
-    return node_kinds(types, operating_system="linux", capacity_type="on-demand", daemons=Resources())
+def _bound(demands: tuple[Demand, ...], types: tuple[InstanceType, ...]) -> float:
+    """What new nodes for these demands cost at least, as the optimising mode says it."""
+    options = PlacementOptions(include_pending=True)
+    problem = Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=demands, options=options)
+    bound = lower_bound(relaxation_of(fast_solution(problem, Memory()).state), WorkBudget(lambda: math.inf))
+    assert bound is not None
+    return bound
 
 
-def _best(inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]], *, optimal: bool) -> Run:
+def _best(
+    inputs: Sequence[tuple[ClusterView, tuple[Demand, ...]]],
+    *,
+    optimal: bool,
+    types: tuple[InstanceType, ...] = synthetic_instance_types(),
+) -> Run:
     """Every other one finds the catalogue read, by a placement of a single demand before it."""
     cold: list[float] = []
     took: list[float] = []
     for number, (view, demands) in enumerate(inputs):
         memory = Memory()
         if number % 2:
-            _timed(view, demands[:1], memory)
-        seconds, placement = _timed(view, demands, memory, optimal=optimal)
+            _timed(view, demands[:1], memory, types=types)
+        seconds, placement = _timed(view, demands, memory, optimal=optimal, types=types)
         (took if number % 2 else cold).append(seconds)
         if took and sum(cold[1:]) + sum(took) > ENOUGH:
             break
     price = sum(node.price for node in placement.planned)
     began = time.perf_counter()
-    broken = violations(
-        Problem(view, node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=demands), placement
-    )
+    broken = violations(Problem(view, node_pools=(pool(),), instance_types=types, demands=demands), placement)
     check = time.perf_counter() - began
     return Run(min(took), min(cold), cold[0], check, len(broken), len(placement.planned), price, _unplaced(placement))
 
@@ -192,8 +199,9 @@ def _timed(
     *,
     optimal: bool = False,
     node_pool: NodePool | None = None,
+    types: tuple[InstanceType, ...] = synthetic_instance_types(),
 ) -> tuple[float, Placement]:
-    pools, types = (node_pool or pool(),), synthetic_instance_types()
+    pools = (node_pool or pool(),)
     options = PlacementOptions(include_pending=True, optimal=optimal)
     began = time.perf_counter()
     placement = place_in_mode(
@@ -214,9 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     of_mix.add_argument("--karpenter", action="store_true", help="run Karpenter's scheduler too; needs Go")
     of_mix.add_argument("--runs", type=int, default=5)
     of_mix.add_argument("--optimal", action="store_true", help="in the optimising mode")
-    of_mix.add_argument(
-        "--column-bound", action="store_true", help="work out the stronger bound too, which takes a while"
-    )
+    of_mix.add_argument("--zone-prices", action="store_true", help="where each zone has prices of its own")
     of_buffers = cases.add_parser("buffers")
     of_buffers.add_argument("--optimal", action="store_true", help="in the optimising mode")
     of_limited = cases.add_parser("limited", help="the mix in a NodePool with limits, beside one without")
@@ -232,7 +238,7 @@ def main(arguments: Sequence[str]) -> int:
                 runs=asked.runs,
                 with_karpenter=asked.karpenter,
                 optimal=asked.optimal,
-                with_columns=asked.column_bound,
+                zone_prices=asked.zone_prices,
             )
         case "limited":
             figures = mix_in_limited_pool(asked.pods)

@@ -25,13 +25,12 @@ class MixLimit:
     large: bool = False
 
 
-# About half of the speed and a little over the price that were measured, on a machine with other work. What the product is
-# after: 20, 30 and 50 times as fast at 1,000, 5,000 and 20,000 pods, and 1.15 of the bound.
+# About half of the speed that was measured, on a machine with other work, and the price that the product is after.
 MIXES = (
-    MixLimit(1000, faster=8, dearer=1.08),
+    MixLimit(1000, faster=8, dearer=1.06),
     MixLimit(5000, faster=15, dearer=1.06),
     MixLimit(20_000, faster=20, dearer=1.06, large=True),
-    MixLimit(50_000, faster=20, dearer=1.15, large=True),
+    MixLimit(50_000, faster=20, dearer=1.06, large=True),
 )
 
 
@@ -45,7 +44,7 @@ class OptimalLimit:
 
 
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
-OPTIMAL_DEARER = 1.05
+OPTIMAL_DEARER = 1.02
 """What the optimising mode pays at most, times the lower bound; on buffers too."""
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""

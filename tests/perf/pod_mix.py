@@ -6,6 +6,7 @@ hosts. They are made as manifests, so that headroom's decoder and Karpenter read
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,14 @@ from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.resources import PODS
 from reconciler.demand.pending import pending_demands
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, OPERATING_SYSTEM_LABEL, ZONE_LABEL, NodePool
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOSTNAME_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+)
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
@@ -61,6 +69,16 @@ def pool() -> NodePool:
             Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",)),
             Requirement(OPERATING_SYSTEM_LABEL, Operator.IN, ("linux",)),
         ),
+    )
+
+
+def priced_by_zone(types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+    """The same types at 0.7, 0.9, 1.1 and 1.3 times their price in the four zones."""
+    zones = sorted({item.zone for kind in types for item in kind.offerings})
+    factors = dict(zip(zones, (0.7, 0.9, 1.1, 1.3), strict=True))
+    return tuple(
+        replace(kind, offerings=tuple(replace(item, price=item.price * factors[item.zone]) for item in kind.offerings))
+        for kind in types
     )
 
 

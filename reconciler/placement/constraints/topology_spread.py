@@ -37,3 +37,7 @@ class SpreadRule:
     def bound(self, least: int) -> int:
         """The most that may count in a domain. least: as above."""
         return self.max_skew + least
+
+    def least_beside(self, most: int) -> int:
+        """The fewest that may count in any domain when so many count in one."""
+        return most - self.max_skew

@@ -13,7 +13,7 @@ import pytest
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import ZONE_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.quantity import CPU
@@ -24,7 +24,7 @@ from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
-from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 
 FAST = PlacementOptions(include_pending=True)
 OPTIMAL = PlacementOptions(include_pending=True, optimal=True)
@@ -80,12 +80,7 @@ def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
 
 def test_chunks_that_only_count_under_a_spread_constraint_may_go_to_a_cheaper_zone() -> None:
     """Most of these pods do; in the zones of the fast placement they cost $2.10 an hour."""
-    zones = sorted({item.zone for kind in synthetic_instance_types() for item in kind.offerings})
-    factors = dict(zip(zones, (0.7, 0.9, 1.1, 1.3), strict=True))
-    types = tuple(
-        replace(kind, offerings=tuple(replace(item, price=item.price * factors[item.zone]) for item in kind.offerings))
-        for kind in synthetic_instance_types()
-    )
+    types = priced_by_zone(synthetic_instance_types())
 
     optimal = placed(*MIX, types=types)
 
@@ -239,6 +234,20 @@ def test_a_large_gap_may_be_out_of_reach() -> None:
     assert said(placement).endswith(
         "at most 100.0% over the least possible (not under $1.00/h, which may be out of reach)"
     )
+
+
+def test_the_least_possible_is_none_that_nodes_undercut_which_fill_up_evenly() -> None:
+    """Spread over hosts allows one more than on the emptiest of them. All are new here, and the limit leaves four, so that each takes three."""
+    web = LabelSelector((("app", "web"),))
+    spread = TopologySpread(HOSTNAME_LABEL, 1, "DoNotSchedule", web)
+    even = replace(shape("500m", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    box = instance_type("box", cpu="1900m", memory="8Gi", price=1.0)
+
+    placement = placed(demand(count=12, pod_shape=even), types=(box,), pools=(node_pool(limits={"cpu": "8"}),))
+
+    assert len(placement.planned) == 4
+    assert not placement.unplaced
+    assert said(placement).endswith("at most 0.0% over the least possible (not under $4.00/h)")
 
 
 @pytest.mark.parametrize("each", [0.335, 0.339996, 0.1, 0.0567, 1.005, 7.0])

@@ -19,8 +19,8 @@ from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import pod, shape
-from tests.perf.lower_bound import lower_bound, node_kinds
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.properties.linear_bound import lower_bound, node_kinds
 
 WEB = LabelSelector((("app", "web"),))
 APART = replace(shape("300m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))

@@ -1,4 +1,4 @@
-"""A price that no placement of given pods on new nodes can go below, by linear programming. Used by the placement benchmark.
+"""A price that no placement of given pods on new nodes can go below, by linear programming. Beside the bound of the product.
 
 Nodes and pods may be split here: n_k nodes of kind k and x_ck pods of class c on them, both any number from zero up. Each
 condition holds for every real placement when n and x are counted in it: all pods are placed; the pods on nodes of a kind

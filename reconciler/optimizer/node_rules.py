@@ -1,0 +1,88 @@
+"""What rules say of one new node, whatever other nodes hold: which shapes exclude each other from it, and how many it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.amounts import Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
+from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
+
+Limits: TypeAlias = tuple[Amounts, Amounts]
+"""Batches × limits, 1 where a batch is counted; and by limit the most chunks on a node of those counted."""
+
+
+def conflicts_between(state: State, batches: Sequence[Batch]) -> Mask:
+    """By anti-affinity on the hostname, or by host ports. Batches × batches, symmetric; on the diagonal those of which a node
+    takes one chunk."""
+    first_of: dict[tuple[int, bool], int] = {}
+    classes = [
+        first_of.setdefault((batch.needs.equivalence_class, batch.keeps_minimum), number)
+        for number, batch in enumerate(batches)
+    ]
+    counted = {number: frozenset(state.topology.counts_of(batches[number].needs)) for number in first_of.values()}
+    conflicts = np.zeros((len(batches), len(batches)), dtype=np.bool_)
+    for number in first_of.values():
+        for rule in state.constraints(batches[number]).on_hosts:
+            if isinstance(rule, AntiAffinityRule):
+                conflicts[number] |= np.array([rule.counter in counted[other] for other in classes], dtype=np.bool_)
+    conflicts = conflicts[classes]
+    for number, batch in enumerate(batches):
+        ports = batch.needs.shape.host_ports
+        if ports:
+            conflicts[number] |= np.array([ports_clash(ports, other.needs.shape.host_ports) for other in batches])
+    return np.asarray(conflicts | conflicts.T, dtype=np.bool_)
+
+
+def demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[ObjectRef, int]:
+    """Demands with more chunks than one node may hold of one demand, and how many that is. placed: chunks by batch."""
+    if state.per_node is None:
+        return {}
+    totals: Counter[ObjectRef] = Counter()
+    for batch, count in placed.items():
+        if not batch.pods:
+            totals[batch.demand] += count
+    return {demand: state.per_node for demand, total in totals.items() if total > state.per_node}
+
+
+def shares_of_nodes(batches: Sequence[Batch], over_share: Mapping[ObjectRef, int]) -> Limits:
+    """By demand, what a node takes of it."""
+    return _limits(
+        len(batches),
+        [
+            (number, batch.demand, over_share[batch.demand])
+            for number, batch in enumerate(batches)
+            if batch.demand in over_share
+        ],
+    )
+
+
+def spread_over_nodes(state: State, batches: Sequence[Batch]) -> Limits:
+    """Of chunks that bring a spread constraint on hosts and count under it, what a node takes beside an empty host. Those that bring
+    the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
+    found: list[tuple[int, object, int]] = []
+    for number, batch in enumerate(batches):
+        for rule in state.constraints(batch).host_spread:
+            if rule.counts_itself:
+                counted = state.topology.counters[rule.counter].counted.anywhere
+                most = rule.bound(least=0)
+                found.append((number, (counted, most, rule.min_domains), most))
+    return _limits(len(batches), found)
+
+
+def _limits(batches: int, found: Sequence[tuple[int, object, int]]) -> Limits:
+    """found: numbers of batches, what limits them, and to how many."""
+    most = {key: limit for _, key, limit in found}
+    columns = {key: column for column, key in enumerate(most)}
+    counted = np.zeros((batches, len(most)), dtype=np.int64)
+    for number, key, _ in found:
+        counted[number, columns[key]] = 1
+    return counted, np.array(list(most.values()), dtype=np.int64)
