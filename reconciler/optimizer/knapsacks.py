@@ -15,8 +15,7 @@ from reconciler.optimizer.master import MasterSolution
 from reconciler.optimizer.packing import Packing
 from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
-from reconciler.placement.amounts import PLENTY, Amounts
-from reconciler.placement.label_table import Mask
+from reconciler.placement.amounts import Amounts
 
 _LEAST_PRICE = 1e-9
 """USD an hour that stands for none, where it is divided by."""
@@ -61,12 +60,9 @@ class Knapsacks:
         _, program = load_solver()
         for name, value in (("presolve", "on"), ("mip_max_nodes", _MOST_BRANCHES), ("mip_rel_gap", _GAP)):
             program.setOptionValue(name, value)
-        room = packing.room[number]
-        fits = np.where(packing.sizes > 0, room // np.maximum(packing.sizes, 1), PLENTY).min(axis=1)
-        most = np.minimum(np.minimum(packing.most_per_node, packing.counts), np.maximum(fits, 0))
-        for upper in np.where(packing.bin_types.admits[number], most, 0).tolist():
+        for upper in packing.most_alone[number].tolist():
             program.addVar(0.0, float(upper))
-        for shares in (*(packing.sizes / np.maximum(room, 1)).T, *_cliques(packing.conflicts)):
+        for shares in packing.shares(number):
             held = np.flatnonzero(shares).astype(np.int32)
             program.addRow(-UNBOUNDED, 1.0, len(held), held, shares[held])
         return program
@@ -82,13 +78,3 @@ class Knapsacks:
         if not whole:
             return (-float(info.objective_function_value) if solved else math.inf), np.zeros(0, dtype=np.int64)
         return -float(info.mip_dual_bound), np.rint(np.array(program.getSolution().col_value)).astype(np.int64)
-
-
-def _cliques(conflicts: Mask) -> list[Floats]:
-    """Item types of which one node takes one chunk in all; 1 for each of those."""
-    groups: dict[bytes, list[int]] = {}
-    for number in np.flatnonzero(conflicts.diagonal()).tolist():
-        groups.setdefault(conflicts[number].tobytes(), []).append(number)
-    every = np.arange(len(conflicts))
-    cliques = [members for members in groups.values() if conflicts[np.ix_(members, members)].all()]
-    return [np.isin(every, members).astype(np.float64) for members in cliques]

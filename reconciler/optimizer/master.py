@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,11 +80,16 @@ class MasterProblem:
 
     def add_room(self, room: Amounts, requests: Amounts, fits: Amounts) -> None:
         """Room that costs nothing. fits: by item type, how many of these alone."""
-        first = self._solver.getNumRow()
-        for _ in room:
-            self._solver.addRow(-1.0, UNBOUNDED, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
-        shares = requests / np.maximum(room, 1)
-        for item in np.flatnonzero(fits).tolist():
-            used = np.flatnonzero(shares[item])
-            rows = np.array([item, *(first + used)], dtype=np.int32)
-            self._solver.addCol(0.0, 0.0, float(fits[item]), len(rows), rows, np.array([1.0, *-shares[item][used]]))
+        add_room(self._solver, room, requests, fits)
+
+
+def add_room(program: Any, room: Amounts, requests: Amounts, fits: Amounts) -> None:
+    """The same in any program whose first rows are the chunks of each item type."""
+    first = program.getNumRow()
+    for _ in room:
+        program.addRow(-1.0, UNBOUNDED, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
+    shares = requests / np.maximum(room, 1)
+    for item in np.flatnonzero(fits).tolist():
+        used = np.flatnonzero(shares[item])
+        rows = np.array([item, *(first + used)], dtype=np.int32)
+        program.addCol(0.0, 0.0, float(fits[item]), len(rows), rows, np.array([1.0, *-shares[item][used]]))

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from reconciler.optimizer.bin_types import BinTypes
+from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.label_table import Mask
 
@@ -44,3 +45,29 @@ class Packing:
         if len(self.limits):
             most = np.minimum(most, np.where(self.counted > 0, self.limits, PLENTY).min(axis=1))
         return np.asarray(most, dtype=np.int64)
+
+    @cached_property
+    def most_alone(self) -> Amounts:
+        """Bin types × item types: how many of these a node takes that has nothing else."""
+        fits = np.array([_fits(room, self.sizes) for room in self.room], dtype=np.int64)
+        fits = fits.reshape(len(self.bin_types), len(self.counts))
+        return np.where(self.bin_types.admits, np.minimum(np.minimum(self.most_per_node, self.counts), fits), 0)
+
+    def shares(self, number: int) -> list[Floats]:
+        """What one chunk takes of such a node, by item type, in each way in which all together take no more than 1."""
+        return [*(self.sizes / np.maximum(self.room[number], 1)).T, *self._cliques]
+
+    @cached_property
+    def _cliques(self) -> list[Floats]:
+        """Item types of which one node takes one chunk in all; 1 for each of those."""
+        groups: dict[bytes, list[int]] = {}
+        for number in np.flatnonzero(self.conflicts.diagonal()).tolist():
+            groups.setdefault(self.conflicts[number].tobytes(), []).append(number)
+        every = np.arange(len(self.conflicts))
+        cliques = [members for members in groups.values() if self.conflicts[np.ix_(members, members)].all()]
+        return [np.isin(every, members).astype(np.float64) for members in cliques]
+
+
+def _fits(room: Amounts, sizes: Amounts) -> Amounts:
+    fits = np.where(sizes > 0, room // np.maximum(sizes, 1), PLENTY).min(axis=1, initial=PLENTY)
+    return np.asarray(np.maximum(fits, 0), dtype=np.int64)

@@ -158,7 +158,7 @@ spec:
     repository.branch("change", {"request.yaml": request.replace("count: 8", "count: 9")})
     found = repository.changes("main..change")["findings"]["new"]
     assert [(row["code"], row["severity"], row["path"]) for row in found] == [
-        ("immutable-field", "error", "spec.podSets")
+        ("immutable-field", "error", "spec.podSets[0].count")
     ]
 
 

@@ -196,7 +196,7 @@ def test_the_proposals_story_2_as_it_is_written(tmp_path: Path) -> None:
         assert demand_of(plan, "testing-capacity")["desired"] == 40
         (finding,) = [item for item in plan["findings"] if item["code"] == "target-in-another-group"]
         assert "of the API group apps: my-custom-class of cloud.example.com is taken" in finding["message"]
-        assert (finding["file"], finding["line"]) == ("documents.yaml", 1)
+        assert (finding["file"], finding["line"]) == ("documents.yaml", 11)
 
 
 def test_the_proposals_spelling_is_read_in_a_cluster_too(tmp_path: Path) -> None:

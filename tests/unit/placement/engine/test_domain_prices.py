@@ -162,4 +162,4 @@ def test_what_shares_a_host_does_not_depend_on_names(names: tuple[str, str, str]
 
     assert price(placement) == 0.6
     assert not placement.unplaced
-    assert "(not under $0.50/h, which may be out of reach)" in said(placement)
+    assert "(not under $0.55/h, which may be out of reach)" in said(placement)

@@ -1,0 +1,65 @@
+"""A lower bound on the price of few nodes, by an integer program in which chunks may be split and nodes may not.
+
+Of few nodes the bound by columns may leave open most of one. Of many, the parts of nodes hardly count, and those of chunks do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from reconciler.optimizer.master import add_room
+from reconciler.optimizer.relaxation import Relaxation
+from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
+from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.placement.amounts import Amounts
+
+_MOST_VARIABLES = 1500
+_MOST_BRANCHES = 400
+"""After the first hundreds of branches the bound hardly moves."""
+_EMPTY = np.zeros(0, dtype=np.int32), np.zeros(0)
+
+
+def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
+    """USD an hour that no valid placement goes below; 0 where the program is too large, or nothing is found within the budget.
+
+    By item type, resources count in sum, and so does how many of its chunks a node takes by themselves.
+    """
+    packing = relaxation.packing
+    kinds, items = packing.most_alone.shape
+    if kinds * (items + 1) > _MOST_VARIABLES:
+        return 0.0
+    highs, program = load_solver()
+    for name, value in (("presolve", "on"), ("mip_max_nodes", _MOST_BRANCHES)):
+        program.setOptionValue(name, value)
+    for price in packing.bin_types.prices.tolist():
+        program.addCol(price / 1e9, 0.0, UNBOUNDED, 0, *_EMPTY)
+    program.changeColsIntegrality(
+        kinds, np.arange(kinds, dtype=np.int32), np.full(kinds, highs.HighsVarType.kInteger, dtype=np.uint8)
+    )
+    for count in packing.counts.tolist():
+        program.addRow(float(count), UNBOUNDED, 0, *_EMPTY)
+    for kind in range(kinds):
+        first = program.getNumCol()
+        for item, most in enumerate(packing.most_alone[kind].tolist()):
+            program.addCol(0.0, 0.0, UNBOUNDED if most else 0.0, 1, np.array([item], dtype=np.int32), np.ones(1))
+            _add_limit(program, kind, np.array([first + item]), np.array([1 / max(most, 1)]))
+        for shares in packing.shares(kind):
+            held = np.flatnonzero(shares)
+            _add_limit(program, kind, first + held, shares[held])
+    add_room(program, relaxation.free, packing.requests, relaxation.fits)
+    for pool, most in relaxation.most_nodes.items():
+        nodes = np.flatnonzero(packing.bin_types.pools == pool).astype(np.int32)
+        program.addRow(-UNBOUNDED, float(most), len(nodes), nodes, np.ones(len(nodes)))
+    run(highs, program, budget, whole=True)
+    bound = float(program.getInfo().mip_dual_bound)
+    return bound if math.isfinite(bound) else 0.0
+
+
+def _add_limit(program: Any, kind: int, chunks: Amounts, shares: Floats) -> None:
+    """All that is on nodes of this kind takes no more than there are of them."""
+    program.addRow(
+        -UNBOUNDED, 0.0, len(chunks) + 1, np.array([*chunks, kind], dtype=np.int32), np.array([*shares, -1.0])
+    )
