@@ -49,7 +49,7 @@ def test_a_pass_is_made_at_once_and_the_status_tells_of_it(
     slow = {"passes_interval": "1h", "passes_quiet": "1h", "passes_quiet_at_most": "1h", "logs_level": "debug"}
     with DaemonProcess(repository.folder, kubeconfig, tmp_path, **slow) as daemon:
         daemon.wait_until_ready()
-        before = daemon.status()
+        before = eventually(daemon.status, within=60, what="the first pass was made")
         assert before["handledRequest"] == ""
         for moment in ("noon", "one o'clock"):
             asked = {"metadata": {"annotations": {"headroom.dev/requestedAt": moment}}}
