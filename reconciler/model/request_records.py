@@ -35,6 +35,11 @@ class RequestRecord:
     outcome: str = ""
     ended: datetime | None = None
 
+    @property
+    def attempt_label(self) -> str:
+        """What the NodeClaims of its last attempt are labelled with: the attempt's identity, also over restarts."""
+        return f"{self.uid}.{self.attempt}"
+
     def as_json(self) -> dict[str, Any]:
         """Only what is not the default."""
         values: dict[str, Any] = {"uid": self.uid, "spec": self.spec}

@@ -120,9 +120,7 @@ def _edges(
 
 def attempts_since(view: ClusterView) -> datetime | None:
     """When the first node was asked for that attempts under way have; None where they have none."""
-    attempts = {
-        f"{record.uid}.{record.attempt}" for record in read_records(view.inventory.memory).values() if record.under_way
-    }
+    attempts = {record.attempt_label for record in read_records(view.inventory.memory).values() if record.under_way}
     made = (claim for claim in view.node_claims if not claim.deleting and claim.label(ATTEMPT_LABEL) in attempts)
     return min((claim.created for claim in made if claim.created is not None), default=None)
 
@@ -130,7 +128,7 @@ def attempts_since(view: ClusterView) -> datetime | None:
 def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
     """Requests whose attempt under way has made NodeClaims or set nodes aside, also where those are gone since the last pass."""
     asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
-    under_way = {str(ref): (ref, f"{record.uid}.{record.attempt}") for ref, record in asked if record.under_way}
+    under_way = {str(ref): (ref, record.attempt_label) for ref, record in asked if record.under_way}
     if not under_way:
         return frozenset()
     sides: tuple[Node | NodeClaim, ...] = (*view.node_claims, *view.nodes)
@@ -146,7 +144,7 @@ def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: Launc
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
     """By request, the nodes that its attempt under way has."""
     attempts = {
-        f"{demand.request.record.uid}.{demand.request.record.attempt}": demand.ref
+        demand.request.record.attempt_label: demand.ref
         for demand in demands
         if demand.request is not None and demand.request.record.under_way
     }
@@ -163,7 +161,7 @@ def labelled(
 ) -> tuple[NodeClaimCreation, ...]:
     """With the attempt that each new node is made in: of several requests on one node, that of the first in order."""
     attempts = {
-        demand.ref: f"{decision.record.uid}.{decision.record.attempt}"
+        demand.ref: decision.record.attempt_label
         for demand in demands
         if (decision := decisions.get(demand.ref)) is not None and decision.record.under_way and decision.record.uid
     }
