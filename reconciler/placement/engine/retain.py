@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
@@ -23,8 +24,10 @@ from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements
 
-Stays = dict[tuple[str, int], list[tuple[int, int]]]
-"""By demand and group: bins and how many chunks each held."""
+Held: TypeAlias = list[tuple[int, int]]
+"""Numbers of bins, and how many chunks each held."""
+Stays: TypeAlias = dict[tuple[str, int], Held]
+"""By demand and group: the bins that held its chunks."""
 
 
 def stays_of(state: State) -> Stays:
@@ -66,15 +69,61 @@ def stay(
     loosely: bool = False,
 ) -> int:
     """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
-    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches."""
+    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches.
+
+    Where none of those that they have affinity to are there yet, the domain goes first in which most can stay.
+    """
     if loosely:
         constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
-    known = stays.get(stay_key(batch), [])
-    if batch.pods or not known:
+    held = stays.get(stay_key(batch), [])
+    if batch.pods or not held:
         return 0
+    most, best = 0, held
+    for largest, order in _domain_by_domain(state, batch, constraints, held):
+        if largest <= most:
+            break
+        saved = state.save()
+        placed = _stay_on(state, batch, constraints, order)
+        if placed == largest:
+            return placed
+        state.put_back(saved)
+        if placed > most:
+            most, best = placed, order
+    return _stay_on(state, batch, constraints, best) if most else 0
+
+
+def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> Sequence[tuple[int, Held]]:
+    """Orders of the bins that held chunks, each with how many can stay at most.
+
+    In the self-affinity bootstrap the first chunk binds all others to its domain: so for each domain there is an order in which its bins
+    come first, those with most chunks before the others. Else there is one order.
+    """
+    keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
+    together: dict[tuple[object, ...], Held] = {}
+    for number, count in held:
+        together.setdefault(tuple(_domain(state, number, key) for key in sorted(keys)), []).append((number, count))
+    if len(together) == 1:
+        return [(batch.count, held)]
+    sizes = {domain: min(batch.count, sum(count for _, count in bins)) for domain, bins in together.items()}
+    orders = []
+    for domain in sorted(together, key=lambda domain: -sizes[domain]):
+        others = [item for item in held if item not in together[domain]]
+        orders.append((sizes[domain], [*together[domain], *others]))
+    return orders
+
+
+def _domain(state: State, number: int, key: str) -> object:
+    if key != HOSTNAME_LABEL:
+        return state.bins.origins[number].labels.get(key)
+    host = state.bins.hostnames.domains[number]
+    return number if host is None else host
+
+
+def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
+    """Places chunks on bins that held so many, in this order; returns how many. None where spread would be broken."""
     rules = constraints.rules
     saved = state.save()
-    placed, step, left = 0, 1, dict(known)
+    placed, step, left = 0, 1, dict(held)
     while step:
         # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
         step = 0

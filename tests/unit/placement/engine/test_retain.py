@@ -1,0 +1,43 @@
+"""Chunks stay where they were when all is placed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION, HOSTNAME_LABEL, ZONE_LABEL, Node
+from reconciler.model.placement import Holding, words_of_holdings
+from reconciler.model.pods import PodAffinityTerm
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from tests.builders import demand, instance_type, node, node_pool, pod, shape
+
+NEAR_API = LabelSelector((("app", "api"),))
+
+
+def holding_node(name: str, zone: str, *holdings: Holding) -> Node:
+    held = {HELD_ANNOTATION: "true", HOLDS_ANNOTATION: words_of_holdings(holdings)}
+    return node(name, zone=zone, cpu="16", memory="64Gi", annotations=held)
+
+
+@pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
+def test_chunks_with_affinity_to_each_other_stay_where_most_of_them_are(key: str) -> None:
+    """The few came beside a chunk of lower priority, which is placed after them; and where pods run is looked at first."""
+    near = replace(shape("1", labels={"app": "api"}), pod_affinity=(PodAffinityTerm(key, NEAR_API),))
+    together = demand("together", count=20, pod_shape=near, priority=5)
+    single = demand("single", count=1, pod_shape=shape("14", labels={"app": "api"}))
+    few = holding_node("few", "zone-a", Holding(together.ref, 0, 1), Holding(single.ref, 0, 1))
+    many = holding_node("many", "zone-b", Holding(together.ref, 0, 16))
+    problem = Problem(
+        ClusterView(nodes=(few, many), pods=(pod(node="few", pod_shape=shape("10m")),)),
+        node_pools=(node_pool(limits={"nodes": "0"}),),
+        instance_types=(instance_type(),),
+        demands=(together, single),
+    )
+
+    placed = {item.node: {held.demand: held.count for held in item.holdings} for item in place(problem).occupied}
+
+    assert placed == {"many": {together.ref: 16}, "few": {together.ref: 1, single.ref: 1}}
