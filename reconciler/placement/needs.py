@@ -27,8 +27,8 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class RelaxationStep:
-    """One way to make a new node for a shape. term: which alternative it is; wanted: that alternative with at most one
-    preference added; soft_taints: whether PreferNoSchedule taints are put up with."""
+    """One way to make a new node for a shape. wanted: one of its alternatives, with at most one preference added; soft_taints:
+    whether the node may have PreferNoSchedule taints that are not tolerated."""
 
     wanted: Requirements
     soft_taints: bool

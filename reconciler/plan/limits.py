@@ -185,8 +185,8 @@ class _Account:
 
 @dataclass(slots=True)
 class _Unit:
-    """Nodes that are made together or not at all. whole: the demands for which that is so, and how many nodes are made for
-    each: one that several share is made for the first of them."""
+    """Nodes that are made together or not at all. whole: the demands for which that is so, with the number of nodes made for
+    each. A node that several share is made for the first of them."""
 
     indexes: list[int]
     whole: Counter[ObjectRef]

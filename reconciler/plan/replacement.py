@@ -1,8 +1,8 @@
 """Nodes that chunks must leave: about to expire, or drifted. Their chunks go elsewhere first, then they are released.
 
-Called by the cycle before placement, which must not use these bins, and handed on to the plan, which keeps them
-protected until what replaces them is there. Karpenter expires nodes whatever their annotations and budgets say
-(controllers/nodeclaim/expiration), and drifts none that is protected.
+Worked out before placement, which must not use these bins. The plan keeps them protected until what replaces them is there.
+Karpenter expires nodes whatever their annotations and budgets say (controllers/nodeclaim/expiration), and drifts none that is
+protected.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ class Equipped:
 
 
 def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
-    """The same world with claims said in terms of resources; the very same objects when no demand has a claim. kinds: what new
-    nodes there may be."""
+    """The same world with claims said in terms of resources; the very same objects when no demand has a claim.
+
+    pool_types: what new nodes there may be."""
     view, demands = problem.view, problem.demands
     if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
         return Equipped(view, demands, {})

@@ -21,7 +21,7 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 
 class LeastList(NamedTuple):
-    """kinds: instance types, by number; largest: of them, resource by resource."""
+    """instance_types: by number; largest: of them, resource by resource."""
 
     instance_types: tuple[int, ...]
     largest: Resources

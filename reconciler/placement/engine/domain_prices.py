@@ -27,7 +27,7 @@ NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 
 
 class DomainPrices:
-    """For chunks of one batch; per_node: most of one demand on a node."""
+    """For chunks of one batch under these constraints."""
 
     def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
         self._state = state

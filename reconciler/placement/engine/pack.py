@@ -23,7 +23,7 @@ _ATTEMPTS = 4
 
 
 class Packer:
-    """Places batches into a state. per_node: most chunks of one demand on a node, None for no limit."""
+    """Places batches into a state."""
 
     def __init__(self, state: State, batches: Sequence[Batch]) -> None:
         self._state = state
@@ -36,8 +36,9 @@ class Packer:
         """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
 
     def place_all(self) -> dict[int, int]:
-        """Places all batches so that spread constraints hold for everything together; returns how many chunks of each found
-        no place, by batch number (those with some).
+        """Places all batches so that spread constraints hold for everything together.
+
+        Returns how many chunks of each found no place, by batch number (those with some).
 
         Nodes made for one demand may unbalance another that was placed before. Then all is placed again with those nodes'
         domains expected; a demand that is still off balance after a few attempts is left out.
@@ -136,8 +137,8 @@ class Packer:
         self._try_again(batches)
 
     def _place_refused(self, left_out: Collection[int]) -> None:
-        """Another chance for chunks that had to expect nodes of others, empty at first, or were left out: all of those are there
-        now, with what is on them. What would unbalance somebody else is given up again."""
+        """Another chance for chunks that were left out, or had to expect empty nodes of others: those nodes are there now, with
+        what is on them. What would unbalance somebody else is given up again."""
         expected = self._state.topology.expected
         again = [
             item

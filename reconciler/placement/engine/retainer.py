@@ -16,8 +16,8 @@ _MOST_REORDERED = 4
 
 
 class Staying:
-    """What bins held before, and who of it stays. broken: the spread constraints that do not hold for all that is placed, by
-    batch; per_node: most chunks of one demand on a node, None for no limit."""
+    """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for all that is
+    placed."""
 
     def __init__(
         self,
@@ -31,8 +31,10 @@ class Staying:
         self._stays = stays_of(state)
 
     def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
-        """How many chunks of each batch stay, where nothing is new and all can: then chunks of a higher priority may have affinity
-        to others, beside which they came. Empty, with the state as it was, where somebody has to move or to come."""
+        """How many chunks of each batch stay, where nothing is new and all can. Empty, with the state as it was, where some have
+        to move or to come.
+
+        Chunks of a higher priority can then stay beside chunks of a lower one that they have affinity to."""
         if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
             return {}
         saved = self._state.save()

@@ -34,8 +34,11 @@ def can_come_one_by_one(
     constraint_sets: Mapping[int, ConstraintSet],
     closed: Mapping[int, Mapping[Combination, int]],
 ) -> bool:
-    """puts: the journal entries of the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node can be made
-    for it (see `closed_to`). Few chunks: the work grows with the number of ways to choose from them."""
+    """For few chunks: the work grows with the number of ways to choose from them.
+
+    entries: of the journal, for the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node
+    can be made for it (see `closed_to`).
+    """
     arrivals: list[_Arrival] = []
     domains: dict[SpreadRule, set[Domain]] = {}
     for entry in entries:

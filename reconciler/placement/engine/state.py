@@ -40,8 +40,11 @@ Asked = tuple[int, tuple[int, ...], bytes, int, bool]
 
 
 class State:
-    """kernel: compiled loops to use in place of numpy, for large placements; shared_out: a node may hold only so much of one
-    demand, so that what it holds is counted."""
+    """Changed by placing, with a journal by which it is changed back.
+
+    columns: the resources that count; kernel: the loops, compiled for large placements; per_node: most chunks of one demand on a
+    node, None for no limit.
+    """
 
     def __init__(
         self,
