@@ -43,7 +43,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ComparisonRequest:
     """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not to be trusted, as a
     fork's, so that its templates are left out. conflicts, names: as in `Difference`."""
 
@@ -56,7 +56,7 @@ class Request:
     names: tuple[str, str] | None = None
 
 
-def compare(cycle: Cycle, request: Request) -> Comparison:
+def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     """cycle: one of its own, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
     head_tree, notes = request.head, []
     if request.foreign:

@@ -17,7 +17,7 @@ from reconciler.cli.progress import Progress
 from reconciler.cli.snapshot_age import tell_age
 
 if TYPE_CHECKING:
-    from reconciler.comparison import Request
+    from reconciler.comparison import ComparisonRequest
     from reconciler.report.difference.gates import Gates
     from reconciler.settings import Settings
     from reconciler.source.merging import Sides
@@ -117,12 +117,14 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
     return settings_from(values)
 
 
-def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> Request:
-    from reconciler.comparison import Request  # noqa: PLC0415 - heavy, and only for this command
+def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> ComparisonRequest:
+    from reconciler.comparison import ComparisonRequest  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.wiring.cycle import caps_of  # noqa: PLC0415 - likewise
 
     caps = caps_of(settings)
-    return Request(sides.base, sides.head, sides.conflicts, caps=caps, gates=gates, foreign=foreign, names=sides.names)
+    return ComparisonRequest(
+        sides.base, sides.head, sides.conflicts, caps=caps, gates=gates, foreign=foreign, names=sides.names
+    )
 
 
 def _foreign(*, said: bool | None, poster: Posting | None) -> bool:

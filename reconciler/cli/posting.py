@@ -16,7 +16,7 @@ from reconciler.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
-    from reconciler.wiring.posting import Destination
+    from reconciler.wiring.posting import PullRequestTarget
     from reconciler.wiring.reported_cluster import ReportedCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,7 +87,7 @@ class Posting:
     A forge that does not answer is told last: who reads the output has the report all the same.
     """
 
-    def __init__(self, options: PostOptions, settings: Settings, destination: Destination) -> None:
+    def __init__(self, options: PostOptions, settings: Settings, destination: PullRequestTarget) -> None:
         self._options = options
         self._settings = settings
         self._destination = destination

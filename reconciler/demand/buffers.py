@@ -17,7 +17,7 @@ from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situati
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.quota import Allowance, Request, within_quotas, without
+from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, without
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
 from reconciler.demand.suspension import is_suspended, kept_size, suspended
 from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
@@ -134,7 +134,7 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
     allowances: dict[ObjectRef, Allowance] = {}
     for namespace, quotas in groupby(view.resource_quotas, key=lambda quota: quota.namespace):
         asking = [
-            (item.buffer, Request(shape, count))
+            (item.buffer, QuotaRequest(shape, count))
             for item in sorted(by_namespace.get(namespace, ()), key=_age)
             if (shape := item.shapes.get(Dialect.CLUSTER_AUTOSCALER)) is not None
             and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None

@@ -17,7 +17,7 @@ PRIORITY_CLASS = "PriorityClass"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class QuotaRequest:
     """Chunks that a buffer asks for in one namespace. shape: the workload's own, before it becomes a virtual pod's."""
 
     shape: PodShape
@@ -36,7 +36,7 @@ class Allowance:
     compared: bool = False
 
 
-def within_quotas(requests: Iterable[Request], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
+def within_quotas(requests: Iterable[QuotaRequest], quotas: Sequence[ResourceQuota]) -> tuple[Allowance, ...]:
     """The allowances of one namespace's requests, in order: each takes from what those before it left."""
     reserved = [Resources() for _ in quotas]
     return tuple(_allow(request, quotas, reserved) for request in requests)
@@ -49,7 +49,7 @@ def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
     return replace(quota, used=used)
 
 
-def _allow(request: Request, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:
+def _allow(request: QuotaRequest, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:
     asked = Resources.of((name, amount) for name, amount in request.shape.requests if name != PODS)
     matching = [index for index, quota in enumerate(quotas) if in_scope(request.shape, quota.scopes)]
     count = request.count

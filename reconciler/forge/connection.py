@@ -38,7 +38,7 @@ class _Answer:
     body: bytes
 
 
-class Connection:
+class ForgeConnection:
     """api: the root of the forge's API, without a slash at its end. authorization: the header's value, which is secret.
 
     wait: seconds, for tests. Used by one thread at a time.

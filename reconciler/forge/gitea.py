@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reconciler.forge.connection import Connection
+from reconciler.forge.connection import ForgeConnection
 from reconciler.forge.folded import folded
 from reconciler.forge.github_like import GitHubLike
 from reconciler.model.pull_requests import Annotation, Comment, CommitStatus, PullRequest
@@ -18,7 +18,7 @@ class Gitea(GitHubLike):
     """repository: `OWNER/NAME`; api: `https://HOST/api/v1`."""
 
     def __init__(self, repository: str, token: str, *, api: str, wait: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(repository, Connection(self.name, api, f"token {token}", wait=wait))
+        super().__init__(repository, ForgeConnection(self.name, api, f"token {token}", wait=wait))
         self._login: str | None = None
 
     @property

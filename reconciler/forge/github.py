@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reconciler.forge.connection import Connection, GoneError
+from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.github_like import GitHubLike
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.findings import Severity
@@ -31,9 +31,11 @@ class GitHub(GitHubLike):
         self._owner = repository.partition("/")[0]
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         root = (api or PUBLIC_API).rstrip("/")
-        super().__init__(repository, Connection(self.name, root, f"Bearer {token}", headers=headers, wait=wait))
+        super().__init__(repository, ForgeConnection(self.name, root, f"Bearer {token}", headers=headers, wait=wait))
         # On GitHub Enterprise it stands beside the versions of the REST API.
-        self._graphql = Connection(self.name, root.removesuffix("/v3"), f"Bearer {token}", headers=headers, wait=wait)
+        self._graphql = ForgeConnection(
+            self.name, root.removesuffix("/v3"), f"Bearer {token}", headers=headers, wait=wait
+        )
         self._login = ""
         self._login_known = False
 

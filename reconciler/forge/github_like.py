@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from reconciler.forge.connection import Connection, GoneError
+from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.model.pull_requests import Comment, CommitStatus, PullRequest
 
 
@@ -16,7 +16,7 @@ class GitHubLike(ABC):
     longest_description: ClassVar[int | None] = None
     """Characters of a status' description that the forge takes; None for no limit of its own."""
 
-    def __init__(self, repository: str, connection: Connection) -> None:
+    def __init__(self, repository: str, connection: ForgeConnection) -> None:
         self._root = f"/repos/{quote(repository)}"
         self._connection = connection
 

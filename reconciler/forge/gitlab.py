@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from reconciler.forge.connection import Connection, GoneError
+from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.folded import folded
 from reconciler.model.errors import Invalid
 from reconciler.model.pull_requests import Annotation, Comment, CommitState, CommitStatus, PullRequest
@@ -29,7 +29,7 @@ class GitLab:
         self, repository: str, token: str, *, api: str = PUBLIC_API, wait: Callable[[float], None] = time.sleep
     ) -> None:
         self._root = f"/projects/{quote(repository, safe='')}"
-        self._connection = Connection(self.name, api or PUBLIC_API, f"Bearer {token}", wait=wait)
+        self._connection = ForgeConnection(self.name, api or PUBLIC_API, f"Bearer {token}", wait=wait)
         self._user: int | None = None
 
     @property

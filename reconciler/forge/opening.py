@@ -40,7 +40,7 @@ _PULL = re.compile(r"refs/pull/(\d+)/")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class CiJob:
     """What a CI job knows. number: of its pull request; head_commit: of that, not of the merge that CI may have checked out;
     url: of the job. "" and None for what is not known."""
 
@@ -51,7 +51,7 @@ class Surroundings:
     url: str = ""
 
 
-def surroundings(kind: str, environment: Mapping[str, str]) -> Surroundings:
+def surroundings(kind: str, environment: Mapping[str, str]) -> CiJob:
     """From the variables of GitHub Actions, Gitea Actions (which has the same) or GitLab CI; nothing outside of CI."""
     if kind == "gitlab":
         return _gitlab(environment)
@@ -60,7 +60,7 @@ def surroundings(kind: str, environment: Mapping[str, str]) -> Surroundings:
     found = _PULL.match(environment.get("GITHUB_REF", ""))
     number = pull.get("number") or (int(found[1]) if found else None)
     server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
-    return Surroundings(
+    return CiJob(
         api=environment.get("GITHUB_API_URL", ""),
         repository=repository,
         number=number,
@@ -69,9 +69,9 @@ def surroundings(kind: str, environment: Mapping[str, str]) -> Surroundings:
     )
 
 
-def _gitlab(environment: Mapping[str, str]) -> Surroundings:
+def _gitlab(environment: Mapping[str, str]) -> CiJob:
     number = environment.get("CI_MERGE_REQUEST_IID", "")
-    return Surroundings(
+    return CiJob(
         api=environment.get("CI_API_V4_URL", ""),
         repository=environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""),
         number=int(number) if number.isdigit() else None,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.forge.sticky_comment import Mode, Outcome, Report, post
+from reconciler.forge.sticky_comment import Mode, Posted, Report, post
 from reconciler.model.pull_requests import Annotation, CommitStatus
 from reconciler.ports import Forge
 
@@ -29,13 +29,13 @@ def publish(
     *,
     only_if_there: bool = False,
     wait: Callable[[float], None] = time.sleep,
-) -> Outcome:
+) -> Posted:
     """Nothing is said of a commit that is no longer the pull request's head: the run for the new one will say it."""
     commit = publication.report.commit
     if forge.pull_request(number).head_commit != commit:
-        return Outcome.STALE
+        return Posted.STALE
     outcome = post(forge, number, publication.report, mode, only_if_there=only_if_there, wait=wait)
-    if outcome is not Outcome.STALE:
+    if outcome is not Posted.STALE:
         if publication.annotations:
             forge.annotate(commit, publication.status, publication.summary, publication.annotations)
         forge.set_status(commit, publication.status)

@@ -38,7 +38,7 @@ class Mode(StrEnum):
     DELETE_AND_NEW = "delete-and-new"
 
 
-class Outcome(StrEnum):
+class Posted(StrEnum):
     """What was done. stale: a newer run has said something, so nothing; skipped: nothing changes, and nothing need be said."""
 
     CREATED = "created"
@@ -91,22 +91,22 @@ def post(
     *,
     only_if_there: bool = False,
     wait: Callable[[float], None] = time.sleep,
-) -> Outcome:
+) -> Posted:
     """Says it on the pull request. only_if_there: no comment is made where there was none. Raises what the forge does."""
     said = _said(forge, number, report.key)
     if only_if_there and not said:
-        return Outcome.SKIPPED
+        return Posted.SKIPPED
     if any(each.order > _order(report) for each in said):
-        return Outcome.STALE
+        return Posted.STALE
     last = max(said, key=lambda each: each.order, default=None)
     if last is not None and last.commit == report.commit and _same(last.body, _fitted(report.body)):
-        return Outcome.UNCHANGED
+        return Posted.UNCHANGED
     if mode is Mode.NEW:
         forge.add_comment(number, report.text)
-        return Outcome.CREATED
+        return Posted.CREATED
     if mode is Mode.UPDATE:
         _keep_one(forge, number, report, said, wait)
-        return Outcome.UPDATED if said else Outcome.CREATED
+        return Posted.UPDATED if said else Posted.CREATED
     forge.add_comment(number, report.text)
     for _ in range(_ROUNDS):
         older = _said(forge, number, report.key)[:]
@@ -117,7 +117,7 @@ def post(
         for each in older:
             _put_away(forge, number, each.comment, mode)
         wait(SETTLE)
-    return Outcome.CREATED
+    return Posted.CREATED
 
 
 def _keep_one(forge: Forge, number: int, report: Report, said: Sequence[_Said], wait: Callable[[float], None]) -> None:

@@ -127,7 +127,7 @@ class EphemeralVolumeWire(Wire, frozen=True):
     """Only its presence matters: the claim's name follows from the names of pod and volume."""
 
 
-class VolumeWire(Wire, frozen=True):
+class PodVolumeWire(Wire, frozen=True):
     name: str = ""
     persistent_volume_claim: ClaimVolumeWire | None = None
     ephemeral: EphemeralVolumeWire | None = None
@@ -152,7 +152,7 @@ class PodSpecWire(Wire, frozen=True):
     affinity: AffinityWire | None = None
     tolerations: tuple[TolerationWire, ...] | None = None
     topology_spread_constraints: tuple[TopologySpreadWire, ...] | None = None
-    volumes: tuple[VolumeWire, ...] | None = None
+    volumes: tuple[PodVolumeWire, ...] | None = None
     resource_claims: tuple[ResourceClaimWire, ...] | None = None
     host_network: bool | None = None
     scheduler_name: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.optimizer.repacking import OUT_OF_TIME, Outcome, repack
+from reconciler.optimizer.repacking import OUT_OF_TIME, Repacked, repack
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import Solution, place, solve
@@ -65,7 +65,7 @@ def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
     return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
 
-def _gap(placement: Placement, outcome: Outcome) -> str:
+def _gap(placement: Placement, outcome: Repacked) -> str:
     """The true least price lies between the bound and what was found.
 
     The price is shown to the nearest cent. The bound is cut to cents and the gap goes up, so that neither claims more than is

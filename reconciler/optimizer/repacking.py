@@ -27,7 +27,7 @@ OUT_OF_TIME = "the time for it was over"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Repacked:
     """bound: USD an hour that the nodes cost at least, None when not found; reason: why the fast placement stands, "" when it does
     not; timed_out: whether the guard struck, so that another run may find something else."""
 
@@ -36,13 +36,13 @@ class Outcome:
     timed_out: bool = False
 
 
-def repack(state: State, *, seconds_left: Callable[[], float]) -> Outcome:
+def repack(state: State, *, seconds_left: Callable[[], float]) -> Repacked:
     """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when the
     solver cannot be loaded."""
     budget = WorkBudget(seconds_left)
     reason = _packed(state, budget)
     bound = lower_bound(relaxation_of(state), WorkBudget(seconds_left, most=MOST_FOR_BOUND))
-    return Outcome(bound, reason, budget.timed_out)
+    return Repacked(bound, reason, budget.timed_out)
 
 
 def _packed(state: State, budget: WorkBudget) -> str:

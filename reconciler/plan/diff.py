@@ -23,7 +23,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DiffRules:
     """drops_empty: the kind is one of Kubernetes' own, whose empty lists and maps the API server does not store."""
 
     drops_empty: bool = False

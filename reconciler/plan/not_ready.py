@@ -13,7 +13,7 @@ from reconciler.plan.bins import Bin
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingNodes:
     """names: of nodes whose chunks wait. until: when the first of them has waited long enough."""
 
     names: frozenset[str] = frozenset()
@@ -22,12 +22,12 @@ class Waiting:
 
 def briefly_not_ready(
     bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
-) -> Waiting:
+) -> WaitingNodes:
     """now: by the cluster's clock. for_ever: names of those that are waited for however long it takes. A node that has never been ready
     is on its way, which is another matter."""
     since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
     ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
-    return Waiting(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))
+    return WaitingNodes(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))
 
 
 def _not_ready_since(item: Bin) -> datetime | None:

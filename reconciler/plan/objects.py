@@ -18,7 +18,7 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE
-from reconciler.plan.diff import Comparison, path_text
+from reconciler.plan.diff import DiffRules, path_text
 from reconciler.plan.drift import Drift, drift_finding, drift_of, is_taken_back
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
@@ -163,7 +163,7 @@ def _differences(
     reduced: bool,
 ) -> tuple[FieldChange, ...]:
     compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
-    comparison = Comparison(drops_empty=not item.ref.group)
+    comparison = DiffRules(drops_empty=not item.ref.group)
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
     found = comparison.differences(compared, _with_annotations(live.body))
     if _was_applied(manifest, live):

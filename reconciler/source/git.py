@@ -29,7 +29,7 @@ from reconciler.source.credentials import Credentials, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
-from reconciler.source.selection import Limits, Scope
+from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import Good, is_rewound, load_good, save_good
 
@@ -63,7 +63,7 @@ class GitSource:
         timeout: timedelta = timedelta(minutes=1),
         rewind_hold: timedelta = timedelta(minutes=10),
         allowed_signers: str | Path | None = None,
-        limits: Limits | None = None,
+        limits: TreeLimits | None = None,
     ) -> None:
         address = parse_address(url)
         self._url = address.url
@@ -73,7 +73,7 @@ class GitSource:
         self._timeout = timeout
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
-        self._limits = limits or Limits()
+        self._limits = limits or TreeLimits()
         self._temporary = None if state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
         # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]

@@ -24,7 +24,7 @@ from reconciler.source.objects import Loaded, read_commit
 from reconciler.source.opening import GitOptions
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository, is_repository
-from reconciler.source.selection import Limits, Scope
+from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 from reconciler.source.worktree import WorkingTree
 
@@ -284,7 +284,7 @@ class _LocalCopy(_Copy):
             raise stalled(error, self.place, "read") from error
 
     def load(self, tree: str, scope: Scope) -> Loaded:
-        return read_commit(self._commands, tree, scope, Limits(), prefix=self._prefix)
+        return read_commit(self._commands, tree, scope, TreeLimits(), prefix=self._prefix)
 
 
 class _RemoteCopy(_Copy):
@@ -308,7 +308,7 @@ class _RemoteCopy(_Copy):
             self._remote.local(),
             tree,
             scope,
-            Limits(),
+            TreeLimits(),
             absent=self._remote.absent(tree),
             fetch=self._remote.fetch_objects,
         )

@@ -10,17 +10,17 @@ from reconciler.model.errors import Stalled
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.failures import OPERATION_FAILED
 from reconciler.source.object_reader import ObjectReader
-from reconciler.source.selection import Kind, Limits, Scope, load, too_large
+from reconciler.source.selection import EntryKind, Scope, TreeLimits, load, too_large
 from reconciler.source.walk import select
 
-_KINDS = {0o100000: Kind.FILE, 0o040000: Kind.FOLDER, 0o120000: Kind.LINK, 0o160000: Kind.SUBMODULE}
+_KINDS = {0o100000: EntryKind.FILE, 0o040000: EntryKind.FOLDER, 0o120000: EntryKind.LINK, 0o160000: EntryKind.SUBMODULE}
 _KIND_BITS = 0o170000
 _ENTRY = re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{20})", re.DOTALL)
 _LARGEST_FOLDER = 32 * 2**20
 """Bytes of one tree object, which then has about a million entries."""
 
 Loaded = tuple[dict[str, bytes], tuple[tuple[str, str], ...]]
-_Entries = dict[str, tuple[Kind, str]]
+_Entries = dict[str, tuple[EntryKind, str]]
 """Name → what it is, and the name of its object."""
 
 
@@ -28,7 +28,7 @@ def read_commit(
     commands: Commands,
     commit: str,
     scope: Scope,
-    limits: Limits,
+    limits: TreeLimits,
     *,
     absent: set[str] | None = None,
     fetch: Callable[[Iterable[str]], None] | None = None,
@@ -74,7 +74,7 @@ class CommitTree:
         self._prefix = prefix
         self.wanted: set[str] = set()
 
-    def entries(self, folder: str) -> dict[str, Kind] | None:
+    def entries(self, folder: str) -> dict[str, EntryKind] | None:
         listed = self._list(folder)
         return None if listed is None else {name: kind for name, (kind, _) in listed.items()}
 
@@ -93,7 +93,7 @@ class CommitTree:
             self._sizes[name] = 0 if name in self.wanted else self._reader.head(name)[1]
         return self._sizes[name]
 
-    def prepare(self, paths: Iterable[str], limits: Limits) -> None:
+    def prepare(self, paths: Iterable[str], limits: TreeLimits) -> None:
         """Reads files ahead, all in one go, as far as they are within the limits."""
         names = [name for name in dict.fromkeys(map(self._object, paths)) if name not in self.wanted]
         self._sizes |= {name: size for name, (_, size) in zip(names, self._reader.heads(names), strict=True)}
@@ -123,7 +123,7 @@ class CommitTree:
             )
         above, _, name = folder.rpartition("/")
         kind, found = (self._list(above) or {}).get(name, (None, ""))
-        return self._entries_of(found) if kind is Kind.FOLDER else None
+        return self._entries_of(found) if kind is EntryKind.FOLDER else None
 
     def _entries_of(self, name: str) -> _Entries:
         """Of a tree object. The same one at many paths is read and held once."""
@@ -133,7 +133,7 @@ class CommitTree:
                 raise too_large("a folder with about a million entries or more")
             self._by_object[name] = {
                 entry.decode("utf-8", "surrogateescape"): (
-                    _KINDS.get(int(mode, 8) & _KIND_BITS, Kind.OTHER),
+                    _KINDS.get(int(mode, 8) & _KIND_BITS, EntryKind.OTHER),
                     found.hex(),
                 )
                 for mode, entry, found in _ENTRY.findall(self._reader.content(name))

@@ -13,7 +13,7 @@ from reconciler.ports import Clock
 from reconciler.source.commands import CommandFailedError, Commands, load_git
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
-from reconciler.source.selection import Limits, Scope
+from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import is_rewound
 
@@ -32,7 +32,7 @@ class LocalRevision:
         timeout: timedelta = timedelta(minutes=1),
         rewind_hold: timedelta = timedelta(minutes=10),
         allowed_signers: str | Path | None = None,
-        limits: Limits | None = None,
+        limits: TreeLimits | None = None,
     ) -> None:
         self._path = Path(path)
         self._revision = revision
@@ -41,7 +41,7 @@ class LocalRevision:
         self._timeout = timeout
         self._rewind_hold = rewind_hold
         self._allowed_signers = Path(allowed_signers) if allowed_signers else None
-        self._limits = limits or Limits()
+        self._limits = limits or TreeLimits()
         self._git_dir, self._prefix = find_repository(self._path)
         self._commit = ""
         self._tree: SourceTree | None = None

@@ -17,7 +17,7 @@ SUFFIXES = (".yaml", ".yml", ".json", TEMPLATE_SUFFIX)
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
@@ -28,7 +28,7 @@ class Kind(Enum):
 class Tree(Protocol):
     """Files by path from the root of the repository; "" is the root itself."""
 
-    def entries(self, folder: str) -> dict[str, Kind] | None:
+    def entries(self, folder: str) -> dict[str, EntryKind] | None:
         """What a folder holds by name, None when there is no such folder."""
 
     def content(self, path: str) -> bytes:
@@ -39,7 +39,7 @@ class Tree(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TreeLimits:
     """file_bytes: a larger file is left out. A tree that exceeds one of the others is refused: total_bytes and files that
     are read, entries that are looked at (files, folders and links of every name), and the seconds that takes."""
 
@@ -72,7 +72,7 @@ class Scope:
 
 
 @dataclass(slots=True)
-class Selection:
+class SelectedFiles:
     """files: path as shown → path of the real file (they differ where a link was followed); skipped: (path, why)."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -89,7 +89,9 @@ def clean_subdirectory(subdirectory: str) -> str:
     return "/".join(parts)
 
 
-def load(tree: Tree, selection: Selection, limits: Limits) -> tuple[dict[str, bytes], tuple[tuple[str, str], ...]]:
+def load(
+    tree: Tree, selection: SelectedFiles, limits: TreeLimits
+) -> tuple[dict[str, bytes], tuple[tuple[str, str], ...]]:
     """Contents by path as shown, and everything that was left out for cause. Raises `Stalled` for a tree too large."""
     files: dict[str, bytes] = {}
     skipped = list(selection.skipped)

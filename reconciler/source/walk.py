@@ -16,11 +16,11 @@ from reconciler.source.selection import (
     IGNORE_FILE,
     SUFFIXES,
     TEMPLATE_SUFFIX,
-    Kind,
-    Limits,
+    EntryKind,
     Scope,
-    Selection,
+    SelectedFiles,
     Tree,
+    TreeLimits,
     too_large,
 )
 
@@ -34,7 +34,7 @@ _LARGEST_IGNORE_FILE = 64 * 2**10
 NO_FILE = "it is a pipe, a socket or a device"
 
 
-def select(tree: Tree, scope: Scope, limits: Limits) -> Selection:
+def select(tree: Tree, scope: Scope, limits: TreeLimits) -> SelectedFiles:
     """The manifests and templates of a scope, in order of path.
 
     Left out without a word: other files, hidden files and folders, and what `.sourceignore` files name, each for its own
@@ -60,15 +60,15 @@ _Rules = tuple[str, tuple[Rule, ...]]
 
 
 class _Walk:
-    def __init__(self, tree: Tree, limits: Limits) -> None:
+    def __init__(self, tree: Tree, limits: TreeLimits) -> None:
         self._tree = tree
         self._limits = limits
-        self._found = Selection()
+        self._found = SelectedFiles()
         self._suffixes: tuple[str, ...] = SUFFIXES
         self._entries = 0
         self._latest = monotonic() + limits.seconds
 
-    def run(self, scope: Scope) -> Selection:
+    def run(self, scope: Scope) -> SelectedFiles:
         if not self._below(scope.folder):
             raise _no_folder(scope.folder)
         if scope.templates_apart:
@@ -108,24 +108,24 @@ class _Walk:
             if (
                 name.startswith(".")
                 or self._is_too_long(path, name)
-                or _ignored(rules, path, folder=kind is Kind.FOLDER)
+                or _ignored(rules, path, folder=kind is EntryKind.FOLDER)
             ):
                 continue
-            if kind is Kind.LINK:
+            if kind is EntryKind.LINK:
                 try:
                     source = self._resolve(real, name)
                 except _RefusedLinkError as error:
                     if name.endswith(self._suffixes) or "." not in name:
                         self._skip(path, f"it is a link that {error}")
                     continue
-            match self._kind(source) if kind is Kind.LINK else kind:
-                case Kind.FOLDER:
+            match self._kind(source) if kind is EntryKind.LINK else kind:
+                case EntryKind.FOLDER:
                     self._descend(path, source, rules, inside)
-                case Kind.FILE:
+                case EntryKind.FILE:
                     self._file(path, source)
-                case Kind.SUBMODULE:
+                case EntryKind.SUBMODULE:
                     self._skip(path, "it is a submodule; submodules are not followed")
-                case Kind.OTHER if name.endswith(self._suffixes):
+                case EntryKind.OTHER if name.endswith(self._suffixes):
                     self._skip(path, NO_FILE)
                 case _:
                     pass
@@ -168,9 +168,9 @@ class _Walk:
     def _rules(self, shown: str, real: str) -> list[_Rules]:
         kind = (self._tree.entries(real) or {}).get(IGNORE_FILE)
         path = posixpath.join(real, IGNORE_FILE)
-        if kind is Kind.OTHER:
+        if kind is EntryKind.OTHER:
             raise _unreadable_rules(path, NO_FILE)
-        if kind is not Kind.FILE:
+        if kind is not EntryKind.FILE:
             return []
         try:
             size = self._tree.size(path)
@@ -182,9 +182,9 @@ class _Walk:
             raise _unreadable_rules(path, f"it is larger than {_LARGEST_IGNORE_FILE // 2**10} KiB")
         return [(shown, parse_rules(text))]
 
-    def _kind(self, path: str) -> Kind | None:
+    def _kind(self, path: str) -> EntryKind | None:
         if not path:
-            return Kind.FOLDER
+            return EntryKind.FOLDER
         folder, name = posixpath.split(path)
         return (self._tree.entries(folder) or {}).get(name)
 
@@ -209,7 +209,7 @@ class _Walk:
                 raise _RefusedLinkError("leads into .git")
             if kind is None:
                 raise _RefusedLinkError("leads to nothing")
-            if kind is Kind.LINK:
+            if kind is EntryKind.LINK:
                 links += 1
                 if links > _MOST_LINKS:
                     raise _RefusedLinkError("goes round in a circle")

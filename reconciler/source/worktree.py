@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.selection import Kind, Limits, Scope, load
+from reconciler.source.selection import EntryKind, Scope, TreeLimits, load
 from reconciler.source.walk import select
 
 
@@ -18,11 +18,11 @@ class WorkingTree:
     nowhere else."""
 
     def __init__(
-        self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: Limits | None = None
+        self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: TreeLimits | None = None
     ) -> None:
         self._path = Path(path)
         self._scope = Scope.of(subdirectory, templates)
-        self._limits = limits or Limits()
+        self._limits = limits or TreeLimits()
         self._good: SourceTree | None = None
 
     def read(self) -> SourceTree:
@@ -58,9 +58,9 @@ class _Folder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._listed: dict[str, dict[str, Kind] | None] = {}
+        self._listed: dict[str, dict[str, EntryKind] | None] = {}
 
-    def entries(self, folder: str) -> dict[str, Kind] | None:
+    def entries(self, folder: str) -> dict[str, EntryKind] | None:
         if folder not in self._listed:
             try:
                 with os.scandir(self._path / folder) as found:
@@ -84,9 +84,9 @@ class _Folder:
         return stat.S_ISLNK(os.lstat(self._path / path).st_mode)
 
 
-def _kind(entry: os.DirEntry[str]) -> Kind:
+def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
-        return Kind.LINK
+        return EntryKind.LINK
     if entry.is_dir(follow_symlinks=False):
-        return Kind.FOLDER
-    return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
+        return EntryKind.FOLDER
+    return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.OTHER

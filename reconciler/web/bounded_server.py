@@ -34,7 +34,7 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """deadline: seconds that a connection may last. connections: open at once; pages: answers under way that may take long."""
 
     deadline: float
@@ -48,7 +48,7 @@ class BoundedServer(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = MOST_WAITING
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], limits: Limits) -> None:
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], limits: ServerLimits) -> None:
         self.slots = threading.BoundedSemaphore(limits.pages)
         self._limits = limits
         self._lock = threading.Lock()

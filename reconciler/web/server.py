@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
-from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, Limits
+from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, ServerLimits
 from reconciler.web.listener import Listener
 from reconciler.web.pages import TEXT, Page, Response
 
@@ -34,7 +34,7 @@ class PageServer(Listener):
         most_connections: int = MOST_CONNECTIONS,
         most_pages: int = MOST_PAGES,
     ) -> None:
-        limits = Limits(deadline, most_connections, most_pages)
+        limits = ServerLimits(deadline, most_connections, most_pages)
         super().__init__(
             address,
             lambda place: _Server(place, dict(pages), dict(probes or {}), limits),
@@ -45,7 +45,7 @@ class PageServer(Listener):
 
 class _Server(BoundedServer):
     def __init__(
-        self, address: tuple[str, int], pages: dict[str, Page], probes: dict[str, Page], limits: Limits
+        self, address: tuple[str, int], pages: dict[str, Page], probes: dict[str, Page], limits: ServerLimits
     ) -> None:
         self.pages = pages
         self.probes = probes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import cast
 
-from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, Limits
+from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, ServerLimits
 from reconciler.web.listener import Listener
 
 PATH = "/webhook"
@@ -33,7 +33,7 @@ class WebhookServer(Listener):
     """address: as for `Listener`. take: decides about each; it must answer at once and is called from several threads."""
 
     def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
-        limits = Limits(deadline, _MOST_CONNECTIONS, _MOST_BODIES)
+        limits = ServerLimits(deadline, _MOST_CONNECTIONS, _MOST_BODIES)
         super().__init__(
             address,
             lambda place: _Server(place, take, limits),
@@ -43,7 +43,7 @@ class WebhookServer(Listener):
 
 
 class _Server(BoundedServer):
-    def __init__(self, address: tuple[str, int], take: Take, limits: Limits) -> None:
+    def __init__(self, address: tuple[str, int], take: Take, limits: ServerLimits) -> None:
         self.take = take
         super().__init__(address, _Handler, limits)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.comparison import Comparison
-from reconciler.forge.opening import NUMBER_VARIABLES, Surroundings, check_forge, forge_token, open_forge, surroundings
+from reconciler.forge.opening import NUMBER_VARIABLES, CiJob, check_forge, forge_token, open_forge, surroundings
 from reconciler.forge.publishing import Publication
 from reconciler.forge.sticky_comment import Report
 from reconciler.model.errors import Failure, Invalid
@@ -26,7 +26,7 @@ _CONTEXT = "headroom/plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class PullRequestTarget:
     """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one.
 
     refusal: why nothing can be posted, None where something can. Then it counts as one of a fork, which nobody trusts.
@@ -41,7 +41,7 @@ class Destination:
 
 
 @contextmanager
-def destination(kind: str, number: int | None, settings: Settings) -> Iterator[Destination]:
+def destination(kind: str, number: int | None, settings: Settings) -> Iterator[PullRequestTarget]:
     """What CI tells, unless settings and flags say otherwise. Raises `Invalid` or `Stalled` for what is missing."""
     around = surroundings(kind, os.environ)
     number = number or around.number
@@ -55,7 +55,7 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[D
         # A number that was named may be of another pull request than the one that CI runs for.
         own = around.number in (None, number)
         refusal, from_fork = _asked(forge, number)
-        yield Destination(forge, number, around.head_commit if own else "", around.url, from_fork, refusal)
+        yield PullRequestTarget(forge, number, around.head_commit if own else "", around.url, from_fork, refusal)
     finally:
         forge.close()
 
@@ -74,9 +74,9 @@ def check_forge_of(settings: Settings) -> None:
     check_forge(chosen.kind, repository=chosen.repository, api=chosen.api, plain_http=settings.git.plain_http)
 
 
-def forge_of(kind: str, settings: Settings, around: Surroundings | None = None) -> Forge:
+def forge_of(kind: str, settings: Settings, around: CiJob | None = None) -> Forge:
     """The forge of the settings, or the one that CI runs on."""
-    around = around or Surroundings()
+    around = around or CiJob()
     chosen = settings.forge
     return open_forge(
         kind,

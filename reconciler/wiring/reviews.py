@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from reconciler.clocks import FixedClock
-from reconciler.comparison import Comparison, Request, compare
+from reconciler.comparison import Comparison, ComparisonRequest, compare
 from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.pull_requests import PullRequest
@@ -98,7 +98,9 @@ class Reporter:
             capped=False,
         )
         caps = caps_of(self._settings)
-        request = Request(sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names)
+        request = ComparisonRequest(
+            sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names
+        )
         return compare(cycle, request)
 
 

@@ -14,7 +14,7 @@ from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.git import GitSource
 from reconciler.source.revision import LocalRevision
-from reconciler.source.selection import Limits
+from reconciler.source.selection import TreeLimits
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -174,7 +174,7 @@ def test_tags_and_commits(repository: GitRepository, tmp_path: Path) -> None:
 
 def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", limits=Limits(files=2))
+    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", limits=TreeLimits(files=2))
     source.read()
     repository.push({"a.yaml": "a", "b.yaml": "b"})
     for _ in range(12):

@@ -19,12 +19,12 @@ import pytest
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.revision import LocalRevision
-from reconciler.source.selection import SUFFIXES, Limits, Scope
+from reconciler.source.selection import SUFFIXES, Scope, TreeLimits
 from tests.fakes.clock import ManualClock
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "100"))
 BATCH = 20
-LIMITS = Limits(entries=2_000, files=50, file_bytes=500, total_bytes=2_000)
+LIMITS = TreeLimits(entries=2_000, files=50, file_bytes=500, total_bytes=2_000)
 NAMES = (
     b"a", b"b", b"a.yaml", b"b.yml", b"c.json", b"d.j2", b".sourceignore", b".git", b"..", b".", b"a/b.yaml", b"\xff.yaml", b"x\ny.yaml",
     b"long" * 80 + b".yaml", b"templates", b" ", b"-rf.yaml", "ü.yaml".encode(), b"\x1b[31m.yaml", b"clusters",

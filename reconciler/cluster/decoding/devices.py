@@ -139,7 +139,7 @@ class _TemplateSpecWire(Wire, frozen=True):
     spec: _ClaimSpecWire = _ClaimSpecWire()
 
 
-class TemplateWire(Wire, frozen=True):
+class ClaimTemplateWire(Wire, frozen=True):
     metadata: MetadataWire
     spec: _TemplateSpecWire = _TemplateSpecWire()
 
@@ -195,7 +195,7 @@ def resource_claim(_resource: Resource, found: ClaimWire, _data: Any) -> Resourc
     )
 
 
-def resource_claim_template(_resource: Resource, found: TemplateWire, _data: Any) -> ResourceClaimTemplate:
+def resource_claim_template(_resource: Resource, found: ClaimTemplateWire, _data: Any) -> ResourceClaimTemplate:
     return ResourceClaimTemplate(found.metadata.namespace or "", found.metadata.name, _claim_spec(found.spec.spec))
 
 
@@ -204,5 +204,5 @@ DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resou
     ("resource.k8s.io", "ResourceSlice"): (msgspec.json.Decoder(SliceWire), resource_slice),
     ("resource.k8s.io", "DeviceClass"): (msgspec.json.Decoder(ClassWire), device_class),
     ("resource.k8s.io", "ResourceClaim"): (msgspec.json.Decoder(ClaimWire), resource_claim),
-    ("resource.k8s.io", "ResourceClaimTemplate"): (msgspec.json.Decoder(TemplateWire), resource_claim_template),
+    ("resource.k8s.io", "ResourceClaimTemplate"): (msgspec.json.Decoder(ClaimTemplateWire), resource_claim_template),
 }

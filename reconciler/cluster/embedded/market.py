@@ -19,7 +19,7 @@ from reconciler.model.requirements import Operator, Requirement
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class LaunchOption:
     """One way to launch: the labels that the node will have because of it."""
 
     instance_type: InstanceType
@@ -60,7 +60,7 @@ class Market:
         requests: Resources,
         *,
         in_stock: bool = True,
-    ) -> list[Purchase]:
+    ) -> list[LaunchOption]:
         """Every way to launch a node that meets the requirements and holds the requests, cheapest first.
 
         labels: those that the node has anyway. in_stock False: also what is sold out. A requirement on a label that no
@@ -90,7 +90,7 @@ class Market:
         labels: Mapping[str, str],
         *,
         in_stock: bool,
-    ) -> Iterator[Purchase]:
+    ) -> Iterator[LaunchOption]:
         for offering in item.offerings:
             offer = (item.name, offering.zone, offering.capacity_type)
             if in_stock and (not offering.available or offer in self._sold_out):
@@ -106,7 +106,7 @@ class Market:
                     CAPACITY_TYPE_LABEL: offering.capacity_type,
                 }
                 if all_hold(requirements, own):
-                    yield Purchase(item, offering, own)
+                    yield LaunchOption(item, offering, own)
                     break
 
 

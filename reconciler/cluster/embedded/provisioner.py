@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
-from reconciler.cluster.embedded.market import Purchase, single_valued
+from reconciler.cluster.embedded.market import LaunchOption, single_valued
 from reconciler.cluster.embedded.matching import selects, tolerates
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
@@ -45,7 +45,7 @@ class Coming:
     """A node to be made. ways: those that still hold everything."""
 
     pool: NodePool
-    ways: list[Purchase]
+    ways: list[LaunchOption]
     requests: Resources
     pods: list[Pod] = field(default_factory=list)
 
@@ -122,7 +122,7 @@ class Provisioner:
         ]
         return Coming(pool, ways, requests, [pod]) if ways else None
 
-    def _within_limits(self, pool: NodePool, way: Purchase, coming: Iterable[Coming]) -> bool:
+    def _within_limits(self, pool: NodePool, way: LaunchOption, coming: Iterable[Coming]) -> bool:
         claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool.name]
         nodes = [node for node in coming if node.pool.name == pool.name]
         used = Resources.total([*(claim.capacity for claim in claims), *(_largest(node) for node in nodes)])
@@ -136,7 +136,7 @@ class Provisioner:
         self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
 
 
-def _holds(way: Purchase, requests: Resources) -> bool:
+def _holds(way: LaunchOption, requests: Resources) -> bool:
     return requests.fits(way.instance_type.allocatable)
 
 

@@ -32,7 +32,7 @@ from reconciler.placement.checker.offerings import labels_as_offered, labels_of,
 from reconciler.placement.checker.overlays import labels_for_overlays, overlaid_capacity, overlaid_price
 from reconciler.placement.checker.resources_fit import daemon_runs, loads, overcommitted
 from reconciler.placement.checker.taint_toleration import own_taint_violations, taint_violations
-from reconciler.placement.checker.volumes import Volumes
+from reconciler.placement.checker.volumes import CheckedVolumes
 
 _SAME_PRICE = 1e-6
 """USD an hour."""
@@ -65,8 +65,8 @@ class _Listing:
     broken: Sequence[str]
 
 
-class PlannedNodes:
-    def __init__(self, problem: IndexedProblem, volumes: Volumes) -> None:
+class PlannedNodeChecker:
+    def __init__(self, problem: IndexedProblem, volumes: CheckedVolumes) -> None:
         self._problem = problem
         self._volumes = volumes
         self._listings: dict[tuple[object, ...], _Listing] = {}
@@ -152,7 +152,7 @@ class PlannedNodes:
         return _Variant(labels, node, room, daemons, prices, tuple(_pool_violations(pool, node)))
 
 
-def shape_violations(volumes: Volumes, node: CheckedNode, shape: PodShape) -> Iterable[str]:
+def shape_violations(volumes: CheckedVolumes, node: CheckedNode, shape: PodShape) -> Iterable[str]:
     """Why a chunk may not be on a node, whoever else is there."""
     yield from volumes.misplaced(node, shape)
     yield from affinity_violations(node, shape)

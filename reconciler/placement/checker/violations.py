@@ -24,14 +24,14 @@ from reconciler.placement.checker.node_ports import port_violations
 from reconciler.placement.checker.node_readiness import readiness_violations
 from reconciler.placement.checker.node_unschedulable import unschedulable_violations
 from reconciler.placement.checker.occupancy import Occupancy
-from reconciler.placement.checker.planned_nodes import PlannedNodes, shape_violations
+from reconciler.placement.checker.planned_nodes import PlannedNodeChecker, shape_violations
 from reconciler.placement.checker.reservations import reservation_violations
 from reconciler.placement.checker.resources_fit import fit_violations
 from reconciler.placement.checker.sample_nodes import SampleNodes
 from reconciler.placement.checker.spot_share import spot_violations
 from reconciler.placement.checker.taint_toleration import lasting_taints, reserved_violations
 from reconciler.placement.checker.topology_spread import spread_violations
-from reconciler.placement.checker.volumes import Volumes
+from reconciler.placement.checker.volumes import CheckedVolumes
 from reconciler.placement.problem import Problem
 
 
@@ -46,8 +46,8 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from count_violations(problem, placement)
     arriving = ArrivingNodes(problem)
     samples = SampleNodes(problem.cluster.machines)
-    volumes = Volumes(problem.cluster.storage, samples)
-    planned_nodes = PlannedNodes(problem, volumes)
+    volumes = CheckedVolumes(problem.cluster.storage, samples)
+    planned_nodes = PlannedNodeChecker(problem, volumes)
     nodes = _nodes_there(problem, arriving)
     of_node = {node.name: node for node in nodes if node.exists}
     of_claim = {node.name: node for node in nodes if not node.exists}
@@ -79,7 +79,7 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
 
 
 def existing_violations(
-    problem: IndexedProblem, arriving: ArrivingNodes, volumes: Volumes, node: CheckedNode
+    problem: IndexedProblem, arriving: ArrivingNodes, volumes: CheckedVolumes, node: CheckedNode
 ) -> Iterable[str]:
     """Of a node that exists or is on its way, and takes chunks."""
     if node.machine is not None:

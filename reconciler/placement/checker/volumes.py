@@ -19,7 +19,7 @@ _Key = tuple[str, str]
 """A claim's namespace and name."""
 
 
-class Volumes:
+class CheckedVolumes:
     """The cluster's storage, by what it is asked for."""
 
     def __init__(self, storage: Storage, samples: SampleNodes) -> None:

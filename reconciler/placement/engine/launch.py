@@ -51,7 +51,7 @@ class Offer:
     meets_minimums: bool
 
 
-class Offered(NamedTuple):
+class OfferedNode(NamedTuple):
     """A planned node, and whether enough is left open for its pool's minValues."""
 
     node: PlannedNode
@@ -94,7 +94,7 @@ class Offerer:
         """By pool, which of its types hold what is on each planned node."""
         self._requests: dict[tuple[int, ...], Resources] = {}
 
-    def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> Offered:
+    def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> OfferedNode:
         """Charges the pool for larger alternatives."""
         template = self._state.templates.list[self._template[index]]
         offer = self._offer(index, template, narrowed)
@@ -115,7 +115,7 @@ class Offerer:
             price_known=offer.price_known,
             taints=template.taints,
         )
-        return Offered(node, offer.meets_minimums)
+        return OfferedNode(node, offer.meets_minimums)
 
     def _offer(self, index: int, template: NodeTemplate, narrowed: Narrowed | None) -> Offer:
         state, offers, pool = self._state, template.offers, template.pool

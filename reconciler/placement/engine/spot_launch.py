@@ -8,7 +8,7 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import Crowding
 from reconciler.placement.constraints.spot_share import accounts_of_bins, crowdings, limits_of
-from reconciler.placement.engine.launch import Offered, Offerer
+from reconciler.placement.engine.launch import OfferedNode, Offerer
 from reconciler.placement.engine.spot_lists import narrowed_lists
 from reconciler.placement.engine.state import State
 
@@ -19,7 +19,7 @@ def offered_within_share(
     holdings: Mapping[int, tuple[Holding, ...]],
     totals: Mapping[ObjectRef, int],
     share: float,
-) -> tuple[Sequence[Offered], tuple[Crowding, ...]]:
+) -> tuple[Sequence[OfferedNode], tuple[Crowding, ...]]:
     """Planned nodes in their order. holdings: by bin, planned ones after those that are there; totals: chunks of each demand.
 
     Demands that keep within the share with the lists that all nodes would have anyway are not touched, unless they share new nodes
@@ -32,7 +32,7 @@ def offered_within_share(
     if not limits:
         return wide, ()
 
-    def over(limits: Mapping[ObjectRef, int], offered: Sequence[Offered]) -> tuple[Crowding, ...]:
+    def over(limits: Mapping[ObjectRef, int], offered: Sequence[OfferedNode]) -> tuple[Crowding, ...]:
         accounts = accounts_of_bins(limits, state.bins.origins, holdings)
         return crowdings(accounts, (item.node for item in offered), totals)
 

@@ -36,7 +36,7 @@ from reconciler.placement.nodes.arriving import (
 )
 from reconciler.placement.nodes.bound_groups import BoundGroup
 from reconciler.placement.nodes.hostnames import Hostnames, hostnames_of
-from reconciler.placement.offers.daemons import Daemon
+from reconciler.placement.offers.daemons import DaemonPod
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 NOT_READY = "is not ready"
@@ -202,7 +202,7 @@ def frame_of(
 def bins_of(
     frame: Frame,
     bound_groups: Sequence[BoundGroup],
-    daemons: Sequence[Daemon],
+    daemons: Sequence[DaemonPod],
     columns: ResourceColumns,
     booked: Sequence[tuple[str, str, tuple[int, ...]]] = (),
 ) -> Bins:
@@ -288,7 +288,7 @@ def _count_pods(bins: Bins, columns: ResourceColumns) -> None:
             bins.ports[number] = (*bins.ports.get(number, ()), *shape.host_ports)
 
 
-def _expect_daemons(bins: Bins, daemons: Sequence[Daemon]) -> None:
+def _expect_daemons(bins: Bins, daemons: Sequence[DaemonPod]) -> None:
     """Subtracts what daemon pods need that will run on a node but are not there yet."""
     there: dict[tuple[str, str], set[int]] = {}
     for placed in bins.bound_groups:

@@ -29,7 +29,7 @@ READY_LABELS = Requirements.labels([(REGISTERED_LABEL, "true"), (INITIALIZED_LAB
 
 
 @dataclass(frozen=True, slots=True)
-class Daemon:
+class DaemonPod:
     """One DaemonSet with what its pods need."""
 
     namespace: str
@@ -40,8 +40,8 @@ class Daemon:
         return tolerated(taints, (*self.needs.shape.tolerations, *_ADDED))
 
 
-def daemons_of(daemon_sets: Sequence[DaemonSet], columns: ResourceColumns) -> tuple[Daemon, ...]:
+def daemons_of(daemon_sets: Sequence[DaemonSet], columns: ResourceColumns) -> tuple[DaemonPod, ...]:
     return tuple(
-        Daemon(item.namespace, item.name, needs_of(item.shape, columns.vector(item.shape.requests)))
+        DaemonPod(item.namespace, item.name, needs_of(item.shape, columns.vector(item.shape.requests)))
         for item in sorted(daemon_sets, key=lambda item: (item.namespace, item.name))
     )

@@ -15,7 +15,7 @@ from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
 from reconciler.placement.label_table import Mask, distinct
-from reconciler.placement.offers.daemons import READY_LABELS, Daemon
+from reconciler.placement.offers.daemons import READY_LABELS, DaemonPod
 from reconciler.placement.offers.offerings import Offerings
 from reconciler.placement.requirements import Requirements
 
@@ -149,7 +149,7 @@ def template_of(pool: NodePool) -> Requirements:
 def pool_offers(
     pool: NodePool,
     offerings: Offerings,
-    daemons: Sequence[Daemon],
+    daemons: Sequence[DaemonPod],
     overlays: Sequence[NodeOverlay],
     columns: ResourceColumns,
     *,
@@ -186,7 +186,7 @@ def pool_offers(
     return offers
 
 
-def _subtract_daemons(offers: PoolOffers, daemons: Sequence[Daemon]) -> None:
+def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> None:
     """A daemon pod counts on a type if it could run on any node of that type in this pool."""
     ready_keys = frozenset(key for key, _ in READY_LABELS.entries)
     for daemon in daemons:

@@ -27,7 +27,7 @@ from reconciler.report.plan.page_rows import (
     section,
     static_pool_row,
 )
-from reconciler.report.plan.pending import Launch, LeftOver, launches, left_over, pending_words
+from reconciler.report.plan.pending import LeftOver, PendingLaunch, launches, left_over, pending_words
 from reconciler.report.plan.spending import SPAN, demand_rows, pool_rows, spending_words, window_rows
 from reconciler.report.plan.words import reason_words, summary
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
@@ -126,7 +126,7 @@ def _demand(outcome: DemandOutcome) -> dict[str, Any]:
     }
 
 
-def _launch(row: Launch) -> dict[str, Any]:
+def _launch(row: PendingLaunch) -> dict[str, Any]:
     return {"name": f"NodePool {row.node_pool}", "what": row.size, "why": row.kinds, "fields": []}
 
 

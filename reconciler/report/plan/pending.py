@@ -19,7 +19,7 @@ MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class PendingLaunch:
     """New nodes of one NodePool in the same zones. types: nodes by their cheapest instance type; price: USD an hour of all
     together, None if one is not known."""
 
@@ -77,7 +77,7 @@ class LeftOver:
         return tuple(reason_words(reason) for reason in self.unplaced)
 
 
-def launches(plan: Plan) -> tuple[Launch, ...]:
+def launches(plan: Plan) -> tuple[PendingLaunch, ...]:
     """New nodes that hold pending pods, by NodePool and place."""
     groups: dict[tuple[str, str], list[NodeClaimCreation]] = {}
     for creation in plan.node_claims.create:
@@ -96,7 +96,7 @@ def _places(creation: NodeClaimCreation) -> str:
     return f"{' or '.join(planned.capacity_types)} in {zones}"
 
 
-def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Launch:
+def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> PendingLaunch:
     kinds: dict[str, int] = {}
     pods, price, known = 0, 0.0, True
     capacity_types: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Lau
         price += creation.planned.price
         known = known and creation.planned.price_known
     types = tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
-    return Launch(pool, places, capacity_types, types, pods, price if known else None)
+    return PendingLaunch(pool, places, capacity_types, types, pods, price if known else None)
 
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forge.opening import Surroundings, forge_token, open_forge, surroundings
+from reconciler.forge.opening import CiJob, forge_token, open_forge, surroundings
 from reconciler.model.errors import Invalid, Stalled
 
 
@@ -23,7 +23,7 @@ def test_github_actions_tells_the_head_and_not_the_merge_that_it_checked_out(tmp
         "GITHUB_SERVER_URL": "https://git.example.com",
         "GITHUB_RUN_ID": "12",
     }
-    expected = Surroundings(
+    expected = CiJob(
         "https://git.example.com/api/v3",
         "example/capacity",
         7,
@@ -53,12 +53,12 @@ def test_gitlab_ci_tells_the_project_that_is_merged_into() -> None:
         "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "c" * 40,
         "CI_JOB_URL": "https://gitlab.example.com/-/jobs/1",
     }
-    assert surroundings("gitlab", environment) == Surroundings(
+    assert surroundings("gitlab", environment) == CiJob(
         "https://gitlab.example.com/api/v4", "1", 7, "c" * 40, "https://gitlab.example.com/-/jobs/1"
     )
     plain = {name: value for name, value in environment.items() if "SOURCE" not in name}
     assert surroundings("gitlab", plain).head_commit == "d" * 40
-    assert surroundings("gitlab", {}) == Surroundings()
+    assert surroundings("gitlab", {}) == CiJob()
 
 
 def test_a_token_is_of_headroom_first_then_of_the_forge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

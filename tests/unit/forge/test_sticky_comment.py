@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.forge.publishing import Publication, publish
-from reconciler.forge.sticky_comment import MOST_BYTES, Mode, Outcome, Report, post
+from reconciler.forge.sticky_comment import MOST_BYTES, Mode, Posted, Report, post
 from reconciler.model.pull_requests import Comment, CommitState, CommitStatus
 from tests.fakes.forge import MemoryForge
 
@@ -29,8 +29,8 @@ def bodies(forge: MemoryForge) -> list[str]:
 
 def test_a_first_run_comments_and_the_next_ones_change_that() -> None:
     forge = MemoryForge()
-    assert post(forge, 1, report(0), wait=at_once) is Outcome.CREATED
-    assert post(forge, 1, report(1), wait=at_once) is Outcome.UPDATED
+    assert post(forge, 1, report(0), wait=at_once) is Posted.CREATED
+    assert post(forge, 1, report(1), wait=at_once) is Posted.UPDATED
     assert bodies(forge) == ["As of 1.\n"]
     assert [comment.identity for comment in forge.comments(1)] == ["1"]
 
@@ -39,16 +39,16 @@ def test_the_same_words_about_the_same_commit_are_not_written_again() -> None:
     forge = MemoryForge()
     post(forge, 1, report(0, "Same.\n"), wait=at_once)
     before = forge.comments(1)
-    assert post(forge, 1, report(1, "Same.\r\n\r\n"), wait=at_once) is Outcome.UNCHANGED
+    assert post(forge, 1, report(1, "Same.\r\n\r\n"), wait=at_once) is Posted.UNCHANGED
     assert forge.comments(1) == before
-    assert post(forge, 1, report(2, "Same.\n", commit="c2"), wait=at_once) is Outcome.UPDATED
+    assert post(forge, 1, report(2, "Same.\n", commit="c2"), wait=at_once) is Posted.UPDATED
 
 
 def test_an_older_run_says_nothing() -> None:
     forge = MemoryForge()
     post(forge, 1, report(5), wait=at_once)
     for mode in Mode:
-        assert post(forge, 1, report(4), mode, wait=at_once) is Outcome.STALE
+        assert post(forge, 1, report(4), mode, wait=at_once) is Posted.STALE
     assert bodies(forge) == ["As of 5.\n"]
 
 
@@ -94,7 +94,7 @@ def test_an_older_run_that_had_read_before_is_put_right() -> None:
     post(forge, 1, report(0), wait=at_once)
     read_before = forge.comments(1)[0]
     overwritten = once(lambda: forge.edit_comment(1, read_before, report(1).text))
-    assert post(forge, 1, report(2), wait=overwritten) is Outcome.UPDATED
+    assert post(forge, 1, report(2), wait=overwritten) is Posted.UPDATED
     assert bodies(forge) == ["As of 2.\n"]
 
 
@@ -125,10 +125,10 @@ def test_an_earlier_comment_is_kept_hidden_or_deleted() -> None:
 
 def test_where_nothing_changes_a_comment_is_only_updated() -> None:
     forge = MemoryForge()
-    assert post(forge, 1, report(0), only_if_there=True, wait=at_once) is Outcome.SKIPPED
+    assert post(forge, 1, report(0), only_if_there=True, wait=at_once) is Posted.SKIPPED
     assert forge.comments(1) == ()
     post(forge, 1, report(1), wait=at_once)
-    assert post(forge, 1, report(2, "No change.\n"), only_if_there=True, wait=at_once) is Outcome.UPDATED
+    assert post(forge, 1, report(2, "No change.\n"), only_if_there=True, wait=at_once) is Posted.UPDATED
 
 
 def test_a_report_that_is_too_long_keeps_its_summary_whole() -> None:
@@ -146,7 +146,7 @@ def test_nothing_is_said_of_a_commit_that_is_no_longer_the_head() -> None:
     forge = MemoryForge()
     forge.add_pull(commit="c2")
     status = CommitStatus("headroom/plan", CommitState.SUCCESS, "+1 nodes")
-    assert publish(forge, 1, Publication(report(0), status), wait=at_once) is Outcome.STALE
+    assert publish(forge, 1, Publication(report(0), status), wait=at_once) is Posted.STALE
     assert forge.statuses == {}
-    assert publish(forge, 1, Publication(report(0, commit="c2"), status), wait=at_once) is Outcome.CREATED
+    assert publish(forge, 1, Publication(report(0, commit="c2"), status), wait=at_once) is Posted.CREATED
     assert forge.statuses == {"c2": status}

@@ -11,7 +11,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
-from reconciler.source.selection import Limits
+from reconciler.source.selection import TreeLimits
 
 
 def buffer(name: str, replicas: object = 1, version: str = "v1beta1") -> str:
@@ -225,6 +225,6 @@ def test_a_file_that_the_source_left_out_is_an_error() -> None:
 
 
 def test_a_file_is_too_large_wherever_it_comes_from() -> None:
-    (finding,) = read({"big.yaml": b"#" * (Limits().file_bytes + 1)}).findings
+    (finding,) = read({"big.yaml": b"#" * (TreeLimits().file_bytes + 1)}).findings
     assert (finding.code, finding.severity) == ("file-too-large", Severity.ERROR)
-    assert read({"big.yaml": b"#" * Limits().file_bytes}).findings == ()
+    assert read({"big.yaml": b"#" * TreeLimits().file_bytes}).findings == ()

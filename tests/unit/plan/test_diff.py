@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from reconciler.model.changes import FieldChange
-from reconciler.plan.diff import Comparison, path_text
+from reconciler.plan.diff import DiffRules, path_text
 
 
 def differences(declared: dict[str, Any], live: dict[str, Any], *, drops_empty: bool = False) -> list[FieldChange]:
-    return list(Comparison(drops_empty).differences(declared, live))
+    return list(DiffRules(drops_empty).differences(declared, live))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.selection import Limits
+from reconciler.source.selection import TreeLimits
 from reconciler.source.worktree import WorkingTree
 
 
@@ -131,13 +131,13 @@ def test_a_link_to_a_folder_around_it_ends(tmp_path: Path) -> None:
 
 def test_a_file_too_large_is_left_out_and_named(tmp_path: Path) -> None:
     write(tmp_path, a_dot_yaml="x" * 11, b_dot_yaml="x" * 10)
-    tree = WorkingTree(tmp_path, limits=Limits(file_bytes=10)).read()
+    tree = WorkingTree(tmp_path, limits=TreeLimits(file_bytes=10)).read()
     assert names(tree) == ["b.yaml"]
     assert tree.skipped == (("a.yaml", "it has 11 bytes; 10 is the most a manifest may have"),)
 
 
-@pytest.mark.parametrize("limits", [Limits(total_bytes=25), Limits(files=2)])
-def test_a_tree_too_large_is_refused_as_a_whole(tmp_path: Path, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [TreeLimits(total_bytes=25), TreeLimits(files=2)])
+def test_a_tree_too_large_is_refused_as_a_whole(tmp_path: Path, limits: TreeLimits) -> None:
     write(tmp_path, a_dot_yaml="x" * 10, b_dot_yaml="x" * 10, c_dot_yaml="x" * 10)
     with pytest.raises(Stalled, match="the repository has more than 2"):
         WorkingTree(tmp_path, limits=limits).read()
@@ -210,13 +210,13 @@ def test_links_through_links_are_a_stall_with_a_reason(tmp_path: Path) -> None:
         (tmp_path / f"l{number}.yaml").symlink_to("a/../" * 800 + "x.yaml")
     write(tmp_path, x_dot_yaml="x")
     with pytest.raises(Stalled, match="files and folders"):
-        WorkingTree(tmp_path, limits=Limits(entries=20_000)).read()
+        WorkingTree(tmp_path, limits=TreeLimits(entries=20_000)).read()
 
 
 def test_a_tree_that_takes_too_long_is_a_stall_with_a_reason(tmp_path: Path) -> None:
     write(tmp_path, x_dot_yaml="x")
     with pytest.raises(Stalled, match="more than can be looked through in 0 seconds"):
-        WorkingTree(tmp_path, limits=Limits(seconds=0)).read()
+        WorkingTree(tmp_path, limits=TreeLimits(seconds=0)).read()
 
 
 def test_a_sourceignore_that_is_too_large_is_a_stall(tmp_path: Path) -> None:
