@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -32,9 +33,17 @@ SET_BACK = timedelta(seconds=1)
 """A clock that jumps back by more than this was set; less is how clocks are kept right."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Called after each pass, with its result, and after each poll, with how it went in one word and its seconds."""
+
+    on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None
+    on_poll: Callable[[str, float], None] = lambda _result, _seconds: None
+
+
 class Daemon:
     """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
-    something new; raises `Failure`. on_result, on_poll: called after each (a poll in one word, with its seconds).
+    something new; raises `Failure`.
 
     is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
     be made whatever else happens (a schedule's edge); asked again after every pass.
@@ -47,8 +56,7 @@ class Daemon:
         poll_source: Callable[[], bool],
         clock: Clock,
         timing: Timing | None = None,
-        on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None,
-        on_poll: Callable[[str, float], None] = lambda _result, _seconds: None,
+        listeners: Listeners | None = None,
         is_leader: Callable[[], bool] = lambda: True,
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         watchdog: Watchdog | None = None,
@@ -56,8 +64,7 @@ class Daemon:
         self._run_pass = run_pass
         self._poll_source = poll_source
         self._clock = clock
-        self._on_result = on_result
-        self._on_poll = on_poll
+        self._listeners = listeners or Listeners()
         self._is_leader = is_leader
         timing = timing or Timing()
         self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
@@ -233,11 +240,11 @@ class Daemon:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
                 failure = as_failure(error, self._log)
                 tell(failure, "poll failed", self._log)
-                self._on_poll(type(failure).__name__.lower(), monotonic() - began)
+                self._listeners.on_poll(type(failure).__name__.lower(), monotonic() - began)
                 continue
             finally:
                 self._watchdog.poll_ended()
-            self._on_poll("changed" if news else "unchanged", monotonic() - began)
+            self._listeners.on_poll("changed" if news else "unchanged", monotonic() - began)
             with self._turn:
                 now = self._clock.now()
                 if news:
@@ -300,7 +307,7 @@ class Daemon:
             self._ready = self._ready or result.plan is not None
         self._edges.look_from(began)  # not from now: an edge that a commit brought may have come during the pass
         try:
-            self._on_result(trigger, result)
+            self._listeners.on_result(trigger, result)
         except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
             tell(as_failure(error, self._log), "could not tell about a pass", self._log)
         return result

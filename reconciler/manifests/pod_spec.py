@@ -73,17 +73,8 @@ def shape_of(
     pod_name: of a real pod, after which the claims of its ephemeral volumes are named; "" for a template, whose ephemeral
     volumes are ignored. pod_uid: the owner that those claims must have.
     """
-    affinity = spec.affinity
-    required: tuple[NodeSelectorTerm, ...] = ()
-    preferred: tuple[PreferredNodeTerm, ...] = ()
-    if affinity is not None and affinity.node_affinity is not None:
-        node_affinity = affinity.node_affinity
-        if node_affinity.required is not None:
-            required = tuple(node_term_of(term) for term in node_affinity.required.node_selector_terms or ())
-        preferred = tuple(
-            PreferredNodeTerm(term.weight, node_term_of(term.preference)) for term in node_affinity.preferred or ()
-        )
-    near, away, near_preferred, away_preferred = _pod_affinity(affinity)
+    required, preferred = _node_affinity(spec.affinity)
+    near, away, near_preferred, away_preferred = _pod_affinity(spec.affinity)
     return PodShape(
         namespace=namespace,
         requests=requests_of(spec),
@@ -121,6 +112,20 @@ def shape_of(
         priority_class_name=spec.priority_class_name or "",
         # Admission writes the class's overhead into a pod; without one, the class still has to be applied.
         runtime_class="" if spec.overhead else spec.runtime_class_name or "",
+    )
+
+
+def _node_affinity(
+    affinity: AffinityWire | None,
+) -> tuple[tuple[NodeSelectorTerm, ...], tuple[PreferredNodeTerm, ...]]:
+    """The required terms, and the preferred ones."""
+    if affinity is None or affinity.node_affinity is None:
+        return (), ()
+    required, preferred = affinity.node_affinity.required, affinity.node_affinity.preferred
+    terms = () if required is None else required.node_selector_terms or ()
+    return (
+        tuple(node_term_of(term) for term in terms),
+        tuple(PreferredNodeTerm(term.weight, node_term_of(term.preference)) for term in preferred or ()),
     )
 
 

@@ -12,8 +12,8 @@ from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import Address, Authorization, authorize, is_remote, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.git_options import GitOptions
 from reconciler.source.object_reader import ObjectReader
-from reconciler.source.opening import GitOptions
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -25,8 +25,9 @@ from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
 from reconciler.source.child import SILENCE
 from reconciler.source.commands import CommandFailedError, Commands
-from reconciler.source.credentials import Credentials, parse_address
+from reconciler.source.credentials import parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.git_options import GitOptions
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, Head, Remote
 from reconciler.source.selection import Scope, TreeLimits
@@ -43,12 +44,7 @@ _PATIENCE = 5
 
 class GitSource:
     """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
-    scope: what is read of it, None for all.
-
-    state: folder for the shallow copy and the last good commit (it may serve several repositories); None for one that
-    goes with the process. timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push.
-    allowed_signers: then nothing is taken in which a commit
-    that is new since the last good one is not signed by one of them. Thread-safe.
+    scope: what is read of it, None for all. Thread-safe.
     """
 
     def __init__(
@@ -58,28 +54,22 @@ class GitSource:
         clock: Clock,
         revision: str | None = None,
         scope: Scope | None = None,
-        state: str | Path | None = None,
-        credentials: Credentials | None = None,
-        timeout: timedelta = timedelta(minutes=1),
-        rewind_hold: timedelta = timedelta(minutes=10),
-        allowed_signers: str | Path | None = None,
+        options: GitOptions | None = None,
         limits: TreeLimits | None = None,
     ) -> None:
-        address = parse_address(url)
+        address, options = parse_address(url), options or GitOptions()
         self._url = address.url
         self._clock = clock
         self._revision = revision or None
         self._scope = scope or Scope()
-        self._timeout = timeout
-        self._rewind_hold = rewind_hold
-        self._allowed_signers = Path(allowed_signers) if allowed_signers else None
+        self._options = options
         self._limits = limits or TreeLimits()
-        self._temporary = None if state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
+        self._temporary = None if options.state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
         # One folder for each revision: the last good commit of one branch says nothing about another.
         key = hashlib.sha256(f"{address.url}\0{self._revision or ''}".encode()).hexdigest()[:16]
-        self._folder = (self._temporary or Path(str(state))) / key
+        self._folder = (self._temporary or Path(options.state)) / key
         self._remote = Remote(
-            address, self._folder / "repository.git", credentials=credentials or Credentials(), timeout=timeout
+            address, self._folder / "repository.git", credentials=options.credentials, timeout=options.timeout
         )
         self._lock = Lock()
         self._restored = False
@@ -119,7 +109,7 @@ class GitSource:
         return replace(
             self._tree,
             stalled=None if failure is None else (failure.reason, failure.message),
-            rewound=is_rewound(self._good.rewound_at, self._clock.now(), self._rewind_hold),
+            rewound=is_rewound(self._good.rewound_at, self._clock.now(), self._options.rewind_hold),
         )
 
     @contextmanager
@@ -140,7 +130,7 @@ class GitSource:
 
     def _wait_for(self, lock: TextIO) -> None:
         """Takes the lock, but gives up after a while: another process that hangs must not make this one hang too."""
-        deadline = monotonic() + min(self._timeout.total_seconds(), SILENCE)
+        deadline = monotonic() + min(self._options.timeout.total_seconds(), SILENCE)
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,8 +213,8 @@ class GitSource:
         """Fetches the head and puts it into force. Raises `Stalled`, with nothing changed, when that is not possible."""
         commit = self._remote.fetch(head)
         local = self._remote.local()
-        if self._allowed_signers is not None:
-            self._verify(commit, self._allowed_signers)
+        if self._options.allowed_signers:
+            self._verify(commit, Path(self._options.allowed_signers))
         good = Good(head.name, commit, _time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
@@ -245,7 +235,7 @@ class GitSource:
             commit,
             allowed_signers,
             since=None if self._good is None else self._good.commit,
-            timeout=self._timeout.total_seconds(),
+            timeout=self._options.timeout.total_seconds(),
         )
 
     def _load(self, good: Good, *, absent: set[str]) -> SourceTree:

@@ -20,8 +20,8 @@ from reconciler.model.source import SourceTree
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import is_remote, parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.git_options import GitOptions
 from reconciler.source.objects import Loaded, read_commit
-from reconciler.source.opening import GitOptions
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository, is_repository
 from reconciler.source.selection import Scope, TreeLimits

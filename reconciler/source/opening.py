@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
-from reconciler.source.credentials import Credentials, is_remote
+from reconciler.source.credentials import is_remote
+from reconciler.source.git_options import GitOptions
 from reconciler.source.selection import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class GitOptions:
-    """How repositories are read; `GitSource` says what each means. state, allowed_signers: paths, "" for none; templates: the
-    folder in the repository whose templates are read too, wherever the manifests are."""
-
-    credentials: Credentials = field(default_factory=Credentials)
-    state: str = ""
-    allowed_signers: str = ""
-    timeout: timedelta = timedelta(minutes=1)
-    rewind_hold: timedelta = timedelta(minutes=10)
-    templates: str = ""
 
 
 def open_source(
@@ -44,17 +30,7 @@ def open_source(
     if not path.is_dir() and is_remote(repository):
         from reconciler.source.git import GitSource  # noqa: PLC0415 - not for folders
 
-        return GitSource(
-            repository,
-            clock=clock,
-            revision=revision,
-            scope=scope,
-            state=options.state or None,
-            credentials=options.credentials,
-            timeout=options.timeout,
-            rewind_hold=options.rewind_hold,
-            allowed_signers=options.allowed_signers or None,
-        )
+        return GitSource(repository, clock=clock, revision=revision, scope=scope, options=options)
     if not path.is_dir():
         raise Stalled(
             f"repository {repository!r} is no folder",

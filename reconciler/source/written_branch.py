@@ -13,7 +13,7 @@ from reconciler.model.errors import Stalled
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import parse_address
 from reconciler.source.failures import stalled
-from reconciler.source.opening import GitOptions
+from reconciler.source.git_options import GitOptions
 from reconciler.source.remote import Remote
 
 _PERSON = {

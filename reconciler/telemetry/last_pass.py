@@ -13,7 +13,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.redaction import redacted
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary
-from reconciler.report.status.document import daemon_status_document
+from reconciler.report.status.document import PassReport, daemon_status_document
 from reconciler.report.words import counted, listed
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
@@ -52,11 +52,11 @@ class LastPass:
         now = self._clock.now()
         with self._lock:
             self._passes += 1
-            document = daemon_status_document(
-                cluster=self._cluster,
-                started=self._started,
-                finished=now,
-                passes=self._passes,
+            report = PassReport(
+                self._cluster,
+                self._started,
+                now,
+                self._passes,
                 plan=result.plan,
                 change_set=result.change_set,
                 tree=result.tree,
@@ -64,6 +64,7 @@ class LastPass:
                 settled=result.settled,
                 timings=result.timings,
             )
+            document = daemon_status_document(report)
             self._remember(trigger, document)
             document["history"] = list(self._history)
             # It is served to whoever asks, and messages of Git or a server may quote a credential.
@@ -74,18 +75,8 @@ class LastPass:
     def standby(self, leader: str) -> Mapping[str, Any]:
         """Before the first pass of a replica that waits for its turn. leader: who leads; "" while that is not known."""
         waiting = Waiting(f"another replica leads: {leader}" if leader else "no replica is known to lead yet")
-        return daemon_status_document(
-            cluster=self._cluster,
-            started=self._started,
-            finished=self._clock.now(),
-            passes=0,
-            plan=None,
-            change_set=None,
-            tree=None,
-            failure=waiting,
-            settled=False,
-            timings={},
-        )
+        report = PassReport(self._cluster, self._started, self._clock.now(), 0, failure=waiting)
+        return daemon_status_document(report)
 
     def _remember(self, trigger: str, document: Mapping[str, Any]) -> None:
         """A pass that wrote something, failed, or came out otherwise than the one before; the newest first."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
-from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.reviews import Reviews
 from reconciler.daemon.snapshots import Snapshots
 from reconciler.daemon.state import Timing
@@ -72,8 +72,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             poll_source=_polling(source, reviews),
             clock=clock,
             timing=_timing(settings),
-            on_result=_listener(settings, last, cluster.name),
-            on_poll=metrics.observe_poll,
+            listeners=Listeners(_listener(settings, last, cluster.name), metrics.observe_poll),
             is_leader=leads,
             next_edge=cycle.next_edge,
             watchdog=watchdog,

@@ -11,7 +11,7 @@ from reconciler.ports import Clock, Source
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
-    from reconciler.source.opening import GitOptions
+    from reconciler.source.git_options import GitOptions
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
@@ -41,7 +41,7 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
 
 def git_options(settings: Settings) -> GitOptions:
     from reconciler.source.credentials import Credentials  # noqa: PLC0415 - only where it is used
-    from reconciler.source.opening import GitOptions  # noqa: PLC0415 - only where it is used
+    from reconciler.source.git_options import GitOptions  # noqa: PLC0415 - only where it is used
 
     git = settings.git
     return GitOptions(

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.model.errors import Stalled
 from reconciler.source.git import GitSource
+from reconciler.source.git_options import GitOptions
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
@@ -40,7 +41,9 @@ def bombed(tmp_path: Path) -> GitRepository:
 
 
 def test_a_tree_outside_of_the_path_is_not_looked_at(bombed: GitRepository, tmp_path: Path) -> None:
-    tree = GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", scope=Scope("ok")).read()
+    tree = GitSource(
+        bombed.url, clock=ManualClock(), scope=Scope("ok"), options=GitOptions(state=tmp_path / "state")
+    ).read()
     assert tree.files == {"ok/a.yaml": b"a: 1\n"}
     local = LocalRevision(bombed.work, "main", Scope("ok"), clock=ManualClock()).read()
     assert local.files == tree.files
@@ -49,7 +52,9 @@ def test_a_tree_outside_of_the_path_is_not_looked_at(bombed: GitRepository, tmp_
 @pytest.mark.parametrize("subdirectory", ["", "bomb"])
 def test_a_tree_without_end_is_a_stall_with_a_reason(subdirectory: str, bombed: GitRepository, tmp_path: Path) -> None:
     for source in (
-        GitSource(bombed.url, clock=ManualClock(), state=tmp_path / "state", scope=Scope(subdirectory)),
+        GitSource(
+            bombed.url, clock=ManualClock(), scope=Scope(subdirectory), options=GitOptions(state=tmp_path / "state")
+        ),
         LocalRevision(bombed.work, "main", Scope(subdirectory), clock=ManualClock()),
     ):
         with pytest.raises(Stalled, match="the repository has more than 250,000 files and folders") as caught:

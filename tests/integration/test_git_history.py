@@ -6,13 +6,13 @@ import subprocess
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.git import GitSource
+from reconciler.source.git_options import GitOptions
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import TreeLimits
 from tests.fakes.clock import ManualClock
@@ -42,7 +42,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def poll(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> Callable[[], SourceTree]:
     """Polls the repository's default branch, a minute after the poll before."""
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD)
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", rewind_hold=HOLD))
 
     def poll() -> SourceTree:
         clock.advance(60)
@@ -51,8 +51,10 @@ def poll(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> Calla
     return poll
 
 
-def opened(repository: GitRepository, tmp_path: Path, **options: Any) -> GitSource:
-    return GitSource(repository.url, clock=ManualClock(), state=tmp_path / "state", **options)
+def opened(repository: GitRepository, tmp_path: Path, revision: str | None = None) -> GitSource:
+    return GitSource(
+        repository.url, clock=ManualClock(), revision=revision, options=GitOptions(state=tmp_path / "state")
+    )
 
 
 def test_going_on_from_the_last_commit_is_no_rewind(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
@@ -120,10 +122,12 @@ def test_commits_dated_before_the_last_one_are_held_to_be_safe(
 
 def test_the_hold_outlives_a_restart(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
-    GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD).read()
+    GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", rewind_hold=HOLD)).read()
     repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD~3:main")
     for _ in range(2):
-        restarted = GitSource(repository.url, clock=clock, state=tmp_path / "state", rewind_hold=HOLD)
+        restarted = GitSource(
+            repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", rewind_hold=HOLD)
+        )
         assert restarted.read().rewound
         clock.advance(60)
 
@@ -137,7 +141,7 @@ def test_a_force_push_during_a_restart_is_noticed(repository: GitRepository, tmp
 def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
     repository.git("push", "--quiet", str(repository.remote), "HEAD:production")
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", revision="production")
+    source = GitSource(repository.url, clock=clock, revision="production", options=GitOptions(state=tmp_path / "state"))
     good = source.read()
     repository.git("push", "--quiet", str(repository.remote), ":production")
     clock.advance(60)
@@ -174,7 +178,9 @@ def test_tags_and_commits(repository: GitRepository, tmp_path: Path) -> None:
 
 def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", limits=TreeLimits(files=2))
+    source = GitSource(
+        repository.url, clock=clock, limits=TreeLimits(files=2), options=GitOptions(state=tmp_path / "state")
+    )
     source.read()
     repository.push({"a.yaml": "a", "b.yaml": "b"})
     for _ in range(12):
@@ -237,7 +243,9 @@ class Signed:
         self.clock.advance(60)
 
     def source(self) -> GitSource:
-        return GitSource(self._repository.url, clock=self.clock, state=self._state, allowed_signers=self.allowed)
+        return GitSource(
+            self._repository.url, clock=self.clock, options=GitOptions(state=self._state, allowed_signers=self.allowed)
+        )
 
 
 @pytest.fixture

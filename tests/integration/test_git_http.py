@@ -14,6 +14,7 @@ from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
+from reconciler.source.git_options import GitOptions
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
@@ -46,10 +47,12 @@ def clock() -> ManualClock:
 class Daemon:
     """A source with its state folder, polled once a minute."""
 
-    def __init__(self, url: str, tmp_path: Path, clock: ManualClock, **options: Any) -> None:
+    def __init__(
+        self, url: str, tmp_path: Path, clock: ManualClock, scope: Scope | None = None, **options: Any
+    ) -> None:
         self.state = tmp_path / "state"
         self._clock = clock
-        self.source = GitSource(url, clock=clock, state=self.state, **options)
+        self.source = GitSource(url, clock=clock, scope=scope, options=GitOptions(state=self.state, **options))
 
     def poll(self) -> SourceTree:
         self._clock.advance(60)
@@ -120,7 +123,7 @@ def test_a_server_that_filters_and_yet_gives_no_single_objects(
         assert (tree.files, tree.stalled, tree.rewound) == ({"pool.yaml": f"next {number}".encode()}, None, False)
     earlier = repository.git("rev-parse", "HEAD~1")
     with pytest.raises(Stalled, match="unadvertised object") as caught:
-        GitSource(server.url, clock=clock, state=tmp_path / "other", revision=earlier).read()
+        GitSource(server.url, clock=clock, revision=earlier, options=GitOptions(state=tmp_path / "other")).read()
     assert caught.value.hint == "name a branch or a tag: this server gives no other commits"
 
 

@@ -14,7 +14,8 @@ import pytest
 from reconciler.model.errors import Failure, Invalid, Stalled
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
-from reconciler.source.opening import GitOptions, open_source, tree_at
+from reconciler.source.git_options import GitOptions
+from reconciler.source.opening import open_source, tree_at
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from reconciler.source.worktree import WorkingTree
@@ -160,16 +161,16 @@ def test_a_copy_that_was_damaged_before_a_restart(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
     state = tmp_path / "state"
-    GitSource(repository.url, clock=clock, state=state).read()
+    GitSource(repository.url, clock=clock, options=GitOptions(state=state)).read()
     damage(state)
     repository.push({"pool.yaml": "two"})
-    tree = GitSource(repository.url, clock=clock, state=state).read()
+    tree = GitSource(repository.url, clock=clock, options=GitOptions(state=state)).read()
     assert (tree.files["pool.yaml"], tree.stalled, tree.rewound) == (b"two", None, False)
 
 
 def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
     state = tmp_path / "state"
-    source = GitSource(repository.url, clock=clock, state=state)
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=state))
     before = source.read().files
     damage(state)
     repository.push({"pool.yaml": "two"})
@@ -184,11 +185,11 @@ def test_a_pack_that_was_cut_off_before_a_restart(
     """A git that reads it says so for each of many objects: nobody may wait for an answer behind that."""
     state = tmp_path / "state"
     repository.push({f"clusters/a/{number}.yaml": f"a: {number}" for number in range(500)})
-    before = GitSource(repository.url, clock=clock, state=state).read()
+    before = GitSource(repository.url, clock=clock, options=GitOptions(state=state)).read()
     for pack in state.glob("*/repository.git/objects/pack/*.pack"):
         pack.chmod(0o600)
         pack.write_bytes(pack.read_bytes()[:kept])
-    restarted = GitSource(repository.url, clock=clock, state=state, timeout=timedelta(seconds=30))
+    restarted = GitSource(repository.url, clock=clock, options=GitOptions(state=state, timeout=timedelta(seconds=30)))
     tree = restarted.read()
     assert (tree.files, tree.stalled, tree.rewound) == (before.files, None, False)
 
@@ -196,7 +197,9 @@ def test_a_pack_that_was_cut_off_before_a_restart(
 def test_a_state_folder_that_another_process_does_not_let_go_of(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state", timeout=timedelta(seconds=1))
+    source = GitSource(
+        repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", timeout=timedelta(seconds=1))
+    )
     source.read()
     (lock,) = tmp_path.glob("state/*/lock")
     with lock.open("w") as file:
@@ -210,7 +213,7 @@ def test_a_state_folder_that_another_process_does_not_let_go_of(
 def test_locks_of_a_git_that_was_killed_are_cleared_away(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state")
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state"))
     source.read()
     (copy,) = tmp_path.glob("state/*/repository.git")
     for lock in ("shallow.lock", "packed-refs.lock", "config.lock", "refs/headroom/candidate.lock"):
@@ -221,15 +224,15 @@ def test_locks_of_a_git_that_was_killed_are_cleared_away(
 
 
 def test_another_subdirectory_after_a_restart(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
-    GitSource(repository.url, clock=clock, state=tmp_path / "state", scope=Scope("clusters")).read()
-    tree = GitSource(repository.url, clock=clock, state=tmp_path / "state").read()
+    GitSource(repository.url, clock=clock, scope=Scope("clusters"), options=GitOptions(state=tmp_path / "state")).read()
+    tree = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state")).read()
     assert (sorted(tree.files), tree.rewound) == (["clusters/a/own.yaml", "pool.yaml"], False)
 
 
 def test_a_state_folder_that_cannot_be_used(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
     (tmp_path / "state").write_text("a file")
     with pytest.raises(Stalled, match="cannot be used") as caught:
-        GitSource(repository.url, clock=clock, state=tmp_path / "state").read()
+        GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state")).read()
     assert caught.value.reason == "StorageOperationFailed"
 
 
@@ -246,7 +249,7 @@ def test_without_a_state_folder_nothing_is_left_behind(
 def test_open_files_processes_and_packs_stay_flat_over_60_polls(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
-    source = GitSource(repository.url, clock=clock, state=tmp_path / "state")
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state"))
 
     def figures() -> tuple[int, int, int]:
         children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()

@@ -14,7 +14,7 @@ import yaml
 from reconciler.clocks import SystemClock
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.state import Timing
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
@@ -49,7 +49,7 @@ class Running:
             poll_source=source.poll,
             clock=clock,
             timing=Timing(poll=SHORT, tick=SHORT, pacing=Pacing(quiet=SOON, quiet_at_most=SOON)),
-            on_result=lambda _, result: self.passes.append(result),
+            listeners=Listeners(on_result=lambda _, result: self.passes.append(result)),
             next_edge=cycle.next_edge,
         )
         cluster.start(self._daemon.changed)

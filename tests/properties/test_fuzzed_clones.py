@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.source.git import GitSource
+from reconciler.source.git_options import GitOptions
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -48,7 +49,7 @@ def repository(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def test_a_damaged_clone_is_made_anew(batch: int, repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
     whole = tmp_path / "whole"
-    good = GitSource(repository.url, clock=clock, state=whole).read()
+    good = GitSource(repository.url, clock=clock, options=GitOptions(state=whole)).read()
     for seed in range(batch, min(SCENARIOS, batch + BATCH)):
         draw = random.Random(seed)
         state = tmp_path / str(seed)
@@ -56,7 +57,7 @@ def test_a_damaged_clone_is_made_anew(batch: int, repository: GitRepository, tmp
         files = sorted(path for path in state.rglob("*") if path.is_file() and path.name != "lock")
         for file in draw.sample(files, draw.randint(1, 3)):
             damage(draw, file)
-        source = GitSource(repository.url, clock=clock, state=state, timeout=timedelta(seconds=60))
+        source = GitSource(repository.url, clock=clock, options=GitOptions(state=state, timeout=timedelta(seconds=60)))
         assert source.read().files == good.files, seed
         clock.advance(3_600)
         assert source.read().stalled is None, seed

@@ -6,7 +6,7 @@ takes, and the shares are computed again. So the skew is right in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -37,10 +37,9 @@ def place_over_domains(
     """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
     that are placed, of whom some may have to follow them."""
     prices = DomainPrices(state, batch, constraints)
-    bootstrapping = state.topology.bootstrapping(constraints.affinity) if constraints.affinity else ()
-    if bootstrapping:
+    if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
         return _first_together(
-            state, batch, constraints, bootstrapping, fill, count=count, opening=opening, prices=prices, others=others
+            state, batch, constraints, fill, count=count, opening=opening, prices=prices, others=others
         )
     combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
     if opening:
@@ -54,7 +53,6 @@ def _first_together(
     state: State,
     batch: Batch,
     constraints: ConstraintSet,
-    bootstrapping: Collection[Rule],
     fill: Fill,
     *,
     count: int,
@@ -62,10 +60,10 @@ def _first_together(
     prices: DomainPrices,
     others: Sequence[Batch],
 ) -> int:
-    """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equals it is
-    the one where they, and those that have to follow them, cost least. bootstrapping: the rules that say so."""
-    together = {rule.key for rule in bootstrapping}
-    rules = [rule for rule in constraints.on_labels if rule not in bootstrapping]
+    """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equal
+    ones they go where they, and those that have to follow them, cost least."""
+    together = {rule.key for rule in constraints.affinity}
+    rules = [rule for rule in constraints.on_labels if rule not in constraints.affinity]
     place_others = _place_in_shares if constraints.shared else _place_freely
     groups: dict[tuple[str | None, ...], list[Combination]] = {}
     combinations = combinations_of(state, batch, constraints.keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -21,46 +22,52 @@ from reconciler.zone_data import zone_data
 STATUS_SCHEMA = "headroom.dev/status/v1"
 
 
-def daemon_status_document(
-    *,
-    cluster: str,
-    started: datetime,
-    finished: datetime,
-    passes: int,
-    plan: Plan | None,
-    change_set: ChangeSet | None,
-    tree: SourceTree | None,
-    failure: Failure | None,
-    settled: bool,
-    timings: Mapping[str, float],
-) -> dict[str, Any]:
-    """As `headroom.dev/status/v1`: the last pass. `result` is the failure's kind in lower case, or `ok`."""
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What is known of the last pass. started: when the daemon did; passes: how many it has made; plan, change_set, tree: None
+    where it did not get so far; timings: seconds by stage."""
+
+    cluster: str
+    started: datetime
+    finished: datetime
+    passes: int
+    plan: Plan | None = None
+    change_set: ChangeSet | None = None
+    tree: SourceTree | None = None
+    failure: Failure | None = None
+    settled: bool = False
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+def daemon_status_document(report: PassReport) -> dict[str, Any]:
+    """As `headroom.dev/status/v1`: the last pass. `result` is the failure's class in lower case, or `ok`."""
+    plan, tree, failure = report.plan, report.tree, report.failure
     stalled = None if tree is None else tree.stalled
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
         "timeZoneData": str(zone_data()),
-        "cluster": cluster,
-        "started": timestamp(started),
-        "finished": timestamp(finished),
-        "passes": passes,
+        "cluster": report.cluster,
+        "started": timestamp(report.started),
+        "finished": timestamp(report.finished),
+        "passes": report.passes,
         "result": "ok" if failure is None else type(failure).__name__.lower(),
         "message": "" if failure is None else failure.message,
         "hint": "" if failure is None else failure.hint,
         "revision": None if tree is None else tree.revision,
         "stalled": None if stalled is None else {"reason": stalled[0], "message": stalled[1]},
-        "settled": settled,
+        "settled": report.settled,
         "summary": "" if plan is None else summary(plan),
         "demands": []
         if plan is None
         else [demand_row(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
-        "writes": _writes(change_set),
+        "writes": _writes(report.change_set),
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
         "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
         "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
         "nextEdge": None,
-        "timings": {stage: round(seconds, 6) for stage, seconds in timings.items()},
+        "timings": {stage: round(seconds, 6) for stage, seconds in report.timings.items()},
     }
 
 

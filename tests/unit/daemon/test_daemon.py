@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pytest
 
-from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.state import Timing
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
@@ -61,7 +61,8 @@ class Running:
         settings: dict[str, Any] = {"run_pass": passes, "poll_source": lambda: False, "clock": self.clock}
         timing: dict[str, Any] = {"poll": LONG, "tick": LONG, "pacing": Pacing(quiet=timedelta(0))}
         timing |= {name: arguments.pop(name) for name in ("poll", "tick", "pacing", "grace") if name in arguments}
-        self.daemon = Daemon(timing=Timing(**timing), **(settings | arguments))
+        heard = Listeners(**{name: arguments.pop(name) for name in ("on_result", "on_poll") if name in arguments})
+        self.daemon = Daemon(timing=Timing(**timing), listeners=heard, **(settings | arguments))
         self.code: list[int] = []
         self._thread = threading.Thread(target=lambda: self.code.append(self.daemon.run(**(run or {}))))
 

@@ -20,7 +20,7 @@ from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.document import explanation_document
 from reconciler.report.findings.document import findings_document
 from reconciler.report.plan.document import plan_document
-from reconciler.report.status.document import daemon_status_document
+from reconciler.report.status.document import PassReport, daemon_status_document
 from reconciler.report.status.text import daemon_status_text
 from tests.plans import NOW, full_plan
 
@@ -29,16 +29,16 @@ DOCUMENTS: dict[str, Callable[[], Any]] = {
     "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
     "status.v1": lambda: daemon_status_document(
-        cluster="embedded",
-        started=NOW,
-        finished=NOW,
-        passes=3,
-        plan=full_plan(),
-        change_set=None,
-        tree=SourceTree("main@sha1:0", stalled=("GitOperationFailed", "remote down")),
-        failure=Stalled("the branch is gone", reason="GitOperationFailed"),
-        settled=False,
-        timings={"git": 0.1},
+        PassReport(
+            "embedded",
+            NOW,
+            NOW,
+            passes=3,
+            plan=full_plan(),
+            tree=SourceTree("main@sha1:0", stalled=("GitOperationFailed", "remote down")),
+            failure=Stalled("the branch is gone", reason="GitOperationFailed"),
+            timings={"git": 0.1},
+        )
     ),
     "budgets.v1": lambda: json.loads(
         "".join(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Stalled
-from reconciler.source.opening import GitOptions
+from reconciler.source.git_options import GitOptions
 from reconciler.source.written_branch import Folder, WrittenBranch
 from tests.integration.git_repository import GitRepository
 

@@ -11,7 +11,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.report.plan.text import plan_text
-from reconciler.report.status.document import daemon_status_document
+from reconciler.report.status.document import PassReport, daemon_status_document
 from reconciler.report.status.text import daemon_status_text
 from tests.fakes.embedded import Document, workload, workload_ref
 from tests.fakes.requests import BatchShop, pod_template
@@ -45,11 +45,8 @@ class Shop(BatchShop):
 
 
 def status_of(plan: Plan) -> str:
-    told = daemon_status_document(
-        cluster="shop", started=plan.now, finished=plan.now, passes=1, plan=plan, change_set=None,
-        tree=None, failure=None, settled=True, timings={},
-    )  # fmt: skip
-    return daemon_status_text(told)
+    report = PassReport("shop", plan.now, plan.now, passes=1, plan=plan, settled=True)
+    return daemon_status_text(daemon_status_document(report))
 
 
 def test_a_smaller_size_in_the_commit_that_suspends_a_buffer_takes_no_node_from_it() -> None:

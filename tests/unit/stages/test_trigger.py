@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.daemon.daemon import Daemon
+from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.settings import Settings
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
@@ -64,7 +64,7 @@ def test_the_daemons_first_pass_says_in_log_and_events_that_it_is_the_first() ->
         run_pass=lambda trigger: cycle.run(trigger.value),
         poll_source=lambda: False,
         clock=sandbox.clock,
-        on_result=lambda trigger, result: last.observe(trigger.value, result),
+        listeners=Listeners(lambda trigger, result: last.observe(trigger.value, result)),
     )
 
     assert daemon.run(max_passes=1) == 0

@@ -8,7 +8,7 @@ from reconciler.model.changes import Outcome, Plan, ScheduleOutcome
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
-from reconciler.report.status.document import daemon_status_document, with_next_edge
+from reconciler.report.status.document import PassReport, daemon_status_document, with_next_edge
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
 from tests.fakes.passes import wrote
@@ -17,18 +17,7 @@ from tests.plans import NOW, full_plan
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    return daemon_status_document(
-        cluster="production",
-        started=NOW,
-        finished=NOW,
-        passes=3,
-        plan=plan,
-        change_set=None,
-        tree=None,
-        failure=None,
-        settled=True,
-        timings={},
-    )
+    return daemon_status_document(PassReport("production", NOW, NOW, passes=3, plan=plan, settled=True))
 
 
 def status(plan: Plan) -> str:
@@ -49,10 +38,8 @@ def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> N
 
 
 def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
-    told = daemon_status_document(
-        cluster="production", started=NOW, finished=NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED),
-        tree=None, failure=None, settled=False, timings={},
-    )  # fmt: skip
+    report = PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED))
+    told = daemon_status_document(report)
     assert " is not healthy, and 1 write did not succeed and 1 document has errors." in daemon_status_text(told)
 
 
