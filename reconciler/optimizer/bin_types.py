@@ -6,7 +6,7 @@ for none. So each such set of labels has bin types of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -52,26 +52,6 @@ class BinTypes:
 
     def pattern(self, number: int, items: Items) -> Pattern:
         return Pattern(items, self.domains[number], int(self.prices[number]) / 1e9, int(self.pools[number]))
-
-    def price_of(self, requests: Amounts) -> Callable[[Sequence[Pattern]], int]:
-        """What patterns cost together when each is bought as the cheapest bin type that holds it, in billionths of a USD an hour.
-
-        requests: item types × resources."""
-        known: dict[tuple[Items, Domains], int] = {}
-        everywhere = np.ones(len(self), dtype=np.bool_)
-        at = {place: np.array([item == place for item in self.domains]) for place in set(self.domains)}
-
-        def price(pattern: Pattern) -> int:
-            key = (pattern.items, pattern.domains)
-            if key not in known:
-                numbers, counts = np.array(pattern.items, dtype=np.int64).T
-                used = counts @ requests[numbers]
-                able = self.admits[:, numbers].all(axis=1) & (self.capacity >= used).all(axis=1)
-                able &= at.get(pattern.domains, everywhere)
-                known[key] = int(self.prices[able].min()) if able.any() else round(pattern.price * 1e9)
-            return known[key]
-
-        return lambda patterns: sum(price(pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,12 @@ from reconciler.optimizer.master import MasterSolution
 from reconciler.optimizer.packing import Packing
 from reconciler.optimizer.solver import Floats
 from reconciler.optimizer.work_budget import WorkBudget
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.amounts import Amounts
 
 _GAIN = 1e-7
 """USD an hour that a column must save; less is rounding."""
 _LONGEST_REST = 7
 """Most rounds for which a bin type is left out after it had no column."""
-FEW_ITEM_TYPES = 16
-"""Up to so many, nodes are also begun with part of what they hold of each type."""
-_BEGINNINGS = 128
-"""Of one node, over all item types."""
 _STEPS = 6
 """Of a weight, from none to all of it: finer steps take longer and hardly find more."""
 
@@ -67,8 +63,6 @@ class Pricing:
         dual_prices = solution.dual_prices
         costs = self._bin_types.prices[bins] / 1e9 + solution.surcharge(self._bin_types.pools[bins])
         filled = self._filled(bins, chosen, dual_prices, left)
-        if len(chosen) <= FEW_ITEM_TYPES:
-            filled = np.concatenate([filled, self._begun(bins, chosen, dual_prices, left)], axis=1)
         budget.charge_filling(filled.size)
         value = filled @ dual_prices[chosen]
         best = value.argmax(axis=1)
@@ -95,31 +89,6 @@ class Pricing:
         conflicts = self._packing.conflicts[np.ix_(chosen, chosen)]
         filled = greedy_fill()(order, admitted, self._packing.sizes[chosen], capacity, most, conflicts)
         return filled.reshape(len(bins), orders, len(chosen))
-
-    def _begun(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
-        """Counts by bin type, beginning and chosen item type: a part of what fits of one type, whatever it is worth, then the
-        others by worth. Among few types a node is often full only so."""
-        requests, types = self._packing.sizes[chosen], len(chosen)
-        steps = _BEGINNINGS // types
-        most = np.minimum(self._most[chosen], left[chosen])
-        admits = self._bin_types.admits[np.ix_(bins, chosen)]
-        whole = np.where(requests > 0, self._packing.room[bins][:, None, :] // np.maximum(requests, 1), PLENTY)
-        alone = self._packing.conflicts[chosen].any(axis=1)
-        fits = np.where(admits & ~alone, np.clip(whole.min(axis=2), 0, most), 0)
-        begun = np.zeros((len(bins), types, steps, types), dtype=np.int64)
-        admitted = np.broadcast_to(admits[:, None, None, :], begun.shape).copy()
-        every = np.arange(types)
-        begun[:, every, :, every] = (fits[:, :, None] * np.arange(steps) // steps).transpose(1, 0, 2)
-        admitted[:, every, :, every] = False
-        rows = len(bins) * types * steps
-        first: Amounts = begun.reshape(rows, types)
-        capacity = np.repeat(self._packing.room[bins], types * steps, axis=0) - first @ requests
-        burden = self._burden[bins][:, 0, chosen]
-        order = np.argsort(-dual_prices[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
-        order = np.repeat(order, types * steps, axis=0)
-        conflicts = self._packing.conflicts[np.ix_(chosen, chosen)]
-        filled = greedy_fill()(order, admitted.reshape(rows, types), requests, capacity, most, conflicts)
-        return np.asarray((filled + first).reshape(len(bins), -1, types), dtype=np.int64)
 
 
 def _weights(resources: int) -> Iterable[Floats]:

@@ -14,15 +14,16 @@ from reconciler.optimizer.bound import lower_bound
 from reconciler.optimizer.columns import ColumnGeneration
 from reconciler.optimizer.item_types import PackingProblem, packing_problem
 from reconciler.optimizer.master import MasterProblem
-from reconciler.optimizer.pricing import FEW_ITEM_TYPES, Pricing
 from reconciler.optimizer.reassignment import Reassignment
 from reconciler.optimizer.relaxation import relaxation_of
 from reconciler.optimizer.rounding import FURTHER_THRESHOLDS, THRESHOLDS, rounded
 from reconciler.optimizer.work_budget import MOST_FOR_BOUND, WorkBudget
 from reconciler.placement.engine.state import State
 
-FIRST_ROUNDS = 300
+_FIRST_ROUNDS = 300
 """Of column generation for all chunks."""
+_FEW_ITEM_TYPES = 16
+"""Up to so many, a node is often full only with counts that no greedy order finds, and exact pricing takes next to no time."""
 OUT_OF_TIME = "the time for it was over"
 
 
@@ -67,11 +68,13 @@ def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]
     packing = problem.packing
     master = MasterProblem(packing.counts)
     master.add(problem.nodes)
-    columns = ColumnGeneration(master, Pricing(packing), budget)
-    solution = columns.solve(packing.counts, rounds=FIRST_ROUNDS)
+    columns = ColumnGeneration(master, packing, budget)
+    solution = columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
+    few = len(problem.item_types) <= _FEW_ITEM_TYPES
+    for solution, _ in columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS) if few else ():  # noqa: B007
+        pass
     if solution is None:
         return []
-    few = len(problem.item_types) <= FEW_ITEM_TYPES
     thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
     found = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
-    return sorted(found, key=packing.bin_types.price_of(packing.requests))
+    return sorted(found, key=lambda patterns: (sum(pattern.price for pattern in patterns), len(patterns)))
