@@ -19,6 +19,10 @@ _PROGRESS = 1e-5
 """Part of the price by which it must fall within `_PATIENCE` rounds for more rounds to be worth it."""
 _PATIENCE = 20
 _EXACT_ROUNDS = 30
+_FEWEST_BRANCHES = 200
+_MOST_BRANCHES = 3200
+"""More of them are tried when there are no more columns, but the programs leave open whether there might be."""
+_CLOSED = 0.001
 _ROUNDS = 3
 """Of greedy pricing after each exact one."""
 
@@ -57,13 +61,16 @@ class ColumnGeneration:
         It takes many times as long. No node's chunks are worth more than r times what it costs. So the dual prices divided by r pay
         for no node too much, and what all chunks cost by them is a bound (Farley, 1990). With all columns r is one.
         """
-        knapsacks = Knapsacks(self._packing)
+        knapsacks, branches = Knapsacks(self._packing), _FEWEST_BRANCHES
         solution = self.solve(counts, rounds=rounds)
         for _ in range(_EXACT_ROUNDS):
             if solution is None or self.budget.exhausted:
                 return
-            ratio, patterns = knapsacks.price(solution, self.budget)
+            ratio, patterns = knapsacks.price(solution, self.budget, branches=branches)
             yield solution, solution.price / ratio
-            if not self.master.add(patterns):
+            if self.master.add(patterns):
+                solution = self.solve(counts, rounds=_ROUNDS)
+            elif ratio > 1 + _CLOSED and branches < _MOST_BRANCHES:
+                branches *= 4
+            else:
                 return
-            solution = self.solve(counts, rounds=_ROUNDS)

@@ -21,8 +21,6 @@ _LEAST_PRICE = 1e-9
 """USD an hour that stands for none, where it is divided by."""
 _LEAST_GAIN = 1e-7
 """Part of a node's price by which a column must save; less is rounding."""
-_MOST_BRANCHES = 200
-"""With more of them 5,000 mixed pods have a bound that is 0.03% higher."""
 _GAP = 0.001
 """Part of what chunks are worth that is left open; less takes up to four times as long."""
 
@@ -35,10 +33,10 @@ class Knapsacks:
         self._highs, _ = load_solver()
         self._programs = [self._program(packing, number) for number in range(len(packing.bin_types))]
 
-    def price(self, solution: MasterSolution, budget: WorkBudget) -> tuple[float, list[Pattern]]:
+    def price(self, solution: MasterSolution, budget: WorkBudget, *, branches: int) -> tuple[float, list[Pattern]]:
         """How many times its price a node's chunks are worth at most, at least once; and patterns that are worth more than they cost.
 
-        Bin types that are worth less than the best so far, even when chunks are split, are left out.
+        Bin types that are worth less than the best so far, even when chunks are split, are left out. branches: of each program.
         """
         dual_prices, surcharge = solution.dual_prices, solution.surcharge(self._bin_types.pools)
         prices = np.maximum(self._bin_types.prices / 1e9, _LEAST_PRICE)
@@ -48,6 +46,7 @@ class Knapsacks:
         for number in np.argsort(-most, kind="stable").tolist():
             if most[number] <= ratio:
                 break
+            self._programs[number].setOptionValue("mip_max_nodes", branches)
             worth, counts = self._solve(self._programs[number], dual_prices, budget, whole=True)
             ratio = max(ratio, min(float(most[number]), (worth - float(surcharge[number])) / float(prices[number])))
             if len(counts) and counts @ dual_prices > surcharge[number] + prices[number] * (1 + _LEAST_GAIN):
@@ -58,7 +57,7 @@ class Knapsacks:
 
     def _program(self, packing: Packing, number: int) -> Any:
         _, program = load_solver()
-        for name, value in (("presolve", "on"), ("mip_max_nodes", _MOST_BRANCHES), ("mip_rel_gap", _GAP)):
+        for name, value in (("presolve", "on"), ("mip_rel_gap", _GAP)):
             program.setOptionValue(name, value)
         for upper in packing.most_alone[number].tolist():
             program.addVar(0.0, float(upper))

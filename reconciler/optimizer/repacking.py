@@ -69,12 +69,11 @@ def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]
     master = MasterProblem(packing.counts)
     master.add(problem.nodes)
     columns = ColumnGeneration(master, packing, budget)
-    solution = columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
     few = len(problem.item_types) <= _FEW_ITEM_TYPES
-    for solution, _ in columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS) if few else ():  # noqa: B007
-        pass
+    exactly = list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS)) if few else []
+    solution = exactly[-1][0] if exactly else columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
     if solution is None:
         return []
     thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
     found = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
-    return sorted(found, key=lambda patterns: (sum(pattern.price for pattern in patterns), len(patterns)))
+    return sorted(found, key=lambda patterns: (round(sum(pattern.price for pattern in patterns) * 1e9), len(patterns)))
