@@ -58,6 +58,12 @@ class Packing:
         return [*(self.sizes / np.maximum(self.room[number], 1)).T, *self._cliques]
 
     @cached_property
+    def shares_say_all(self) -> bool:
+        """Whether no conflict is beyond what `shares` says."""
+        excluded = sum((np.outer(clique, clique) for clique in self._cliques), np.zeros(self.conflicts.shape))
+        return not bool((self.conflicts & (excluded == 0)).any())
+
+    @cached_property
     def _cliques(self) -> list[Floats]:
         """Item types of which one node takes one chunk in all; 1 for each of those."""
         groups: dict[bytes, list[int]] = {}

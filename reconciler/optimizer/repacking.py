@@ -70,7 +70,8 @@ def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]
     master.add(problem.nodes)
     columns = ColumnGeneration(master, packing, budget)
     few = len(problem.item_types) <= _FEW_ITEM_TYPES
-    exactly = list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS)) if few else []
+    exact = few and packing.shares_say_all
+    exactly = list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS)) if exact else []
     solution = exactly[-1][0] if exactly else columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
     if solution is None:
         return []
