@@ -14,7 +14,7 @@ MOST_PARAMETERS = 8
 # Lines and parameters of what is larger, by file and function, in whatever folder. Lower a number when it falls, and take out
 # what is within the limits.
 LARGER = {
-    "growth_loops.py cheapest": (73, 18),
+    "growth_loops.py cheapest": (71, 18),
     "growth_loops.py serve": (84, 22),
     "loops.py choose": (65, 15),
     "loops.py put": (18, 11),

@@ -8,7 +8,7 @@ import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.arrays import Numbers
+from reconciler.placement.engine.arrays import LEAST, Numbers
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
@@ -47,6 +47,7 @@ def cheapest_growth(
     caps = host_caps(state, task)
     lines, limits = state.templates, state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
+    planned.marks[LEAST] = 0
     index, chunks = state.kernel.cheapest(
         *(planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
         *(task.batch.needs.request, task.batch.counted),

@@ -7,11 +7,13 @@ import numpy as np
 from reconciler.placement.engine.arrays import (
     COUNTS,
     END,
+    LEAST,
     NEXT_LIMITED,
     NEXT_NEW,
     NEXT_NOTE,
     NODES,
     PLACE,
+    PLENTY,
     POOL,
     PRICE,
     ROUNDING,
@@ -49,45 +51,41 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
 ) -> tuple[int, int]:
     """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
 
-    charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity."""
+    charged: what each node counts against its pool's limits, by limited resource; empty where that is its type's capacity.
+    Nodes whose LEAST is too dear are passed over. For fewer chunks no growth costs less a chunk, so that it holds for the next call."""
     template, place, instance_type, price = marks[TEMPLATE], marks[PLACE], marks[TYPE], marks[PRICE]
-    used, taken = loads[USED], loads[counted]
+    bounds, used, taken = marks[LEAST], loads[USED], loads[counted]
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
     best, best_each, best_chunks = -1, limit, 0
     for node in range(planned):
+        if bounds[node] >= best_each:
+            continue
+        bounds[node] = PLENTY
         after = joined[template[node]]
         if after < 0:
             continue
-        low, high, before = starts[after], ends[after], price[node]
+        end, before = ends[after], price[node]
         if after == template[node]:
-            low = high = low + place[node]
+            low = starts[after] + place[node]
             while low > starts[after] and prices[low - 1] == before:
-                low = high = low - 1
+                low -= 1
             if types[low] == instance_type[node]:
-                low = high = low + 1  # as it is it takes no more
-        while low < high:  # the first type that is no cheaper than the present one
-            middle = (low + high) // 2
-            if prices[middle] < before:
-                low = middle + 1
-            else:
-                high = middle
-        if low == ends[after] or (prices[low] - before) / count >= best_each:
-            continue
+                low += 1  # as it is it takes no more
+        else:
+            low = no_cheaper(prices, starts[after], end, before)
         cap = min(count, cap_on(hosts, base + node, rules))
         if len(more) > 0:
             cap = min(cap, more[node])
-        if cap <= 0:
+        if low == end or cap <= 0:
             continue
         node_each, node_chunks = np.inf, 0
-        for at in range(low, ends[after]):
+        for at in range(low, end):
             growth = prices[at] - before
-            lowest = growth / cap
-            if lowest >= best_each or lowest > node_each:
+            if growth >= best_each * cap or growth > node_each * cap * (1 + ROUNDING):
+                bounds[node] = int(growth / cap)
                 break
-            if not holds(room, types[at], used, node):
-                continue
             amount = fits_in(room, types[at], taken, node, request, cap)
-            if amount <= 0:
+            if amount <= 0 or not holds(room, types[at], used, node):
                 continue
             if len(charged) > 0:
                 if not is_within(capacities, spare, spans[POOL, after], types[at], charged, node):
@@ -97,9 +95,22 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             each = growth / amount
             if each < node_each or (each == node_each and amount > node_chunks):
                 node_each, node_chunks = each, amount
+        if node_chunks > 0:
+            bounds[node] = min(bounds[node], int(node_each))
         if node_each < best_each:
             best, best_each, best_chunks = node, node_each, node_chunks
     return best, best_chunks
+
+
+def no_cheaper(prices: Numbers, low: int, high: int, price: int) -> int:
+    """The first place from `low` on that costs as much or more; `high` where there is none. Prices rise."""
+    while low < high:
+        middle = (low + high) // 2
+        if prices[middle] < price:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def serve(  # noqa: PLR0917 - as above
@@ -134,8 +145,7 @@ def serve(  # noqa: PLR0917 - as above
     joined: empty where no node is to be filled as it is. growing: `joined`, less what must not grow.
     prices: of new nodes, by number of chunks. new: the node template of the one that takes them all, likewise (-1: not known).
 
-    Returns how many nodes were filled, how many took chunks in all, no node twice, and what is next: NEXT_NEW, NEXT_NOTE or
-    NEXT_LIMITED.
+    Returns how many nodes were filled, how many took chunks in all, no node twice, and what is next (NEXT_NEW and its like).
     """
     number = 0
     if len(joined) > 0:
@@ -161,6 +171,7 @@ def serve(  # noqa: PLR0917 - as above
             room,
         )
         count -= chunks
+    marks[LEAST, :planned] = 0
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
         node, chunks = cheapest(

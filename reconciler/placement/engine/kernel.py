@@ -34,7 +34,7 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth_loops, ("cheapest", "serve")),
+    (growth_loops, ("no_cheaper", "cheapest", "serve")),
     (size_loops, ("held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""

@@ -15,6 +15,7 @@ Arguments, by name:
 from __future__ import annotations
 
 from reconciler.placement.engine.arrays import (
+    ABLE,
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
     BOUND,
@@ -23,6 +24,7 @@ from reconciler.placement.engine.arrays import (
     FITS,
     HOST_ROW,
     LEAN,
+    LEAST,
     MINIMUM,
     NODES,
     NOW_TEMPLATE,
@@ -79,8 +81,8 @@ def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keyword
             free = room[instance_type, column] - taken[node, column]
             if free < request[column]:
                 return 0
-            if most > 1:
-                most = min(most, free // request[column])
+            if most > 1 and free < most * float(request[column]):
+                most = free // request[column]
     return most
 
 
@@ -107,7 +109,7 @@ def set_place(  # noqa: PLR0917 - as above
 ) -> None:
     """From now on a node is of template `number`, of the type at this place in the line."""
     marks[TEMPLATE, node], marks[PLACE, node], marks[TYPE, node] = number, at - start, line[TYPES, at]
-    marks[ROW, node], marks[PRICE, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at]
+    marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
 
 
 def put_one(  # noqa: PLR0917 - as above
@@ -218,43 +220,43 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the first.
     single: one node at most.
     """
-    fits, template, instance_type, row, taken = found[FITS], marks[TEMPLATE], marks[TYPE], marks[ROW], loads[counted]
-    best, least = -1, PLENTY
-    uncapped = count == 1 and rules.shape[1] == 0 and len(more) == 0
+    fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
+    taken, best, least, number_able = loads[counted], -1, PLENTY, 0
+    capped = rules.shape[1] > 0 or len(more) > 0
     for node in range(planned):
-        fits[node] = 0
         if joined[template[node]] < 0 or not bought_as[row[node]]:
             continue
-        amount = fits_in(room, instance_type[node], taken, node, request, least if uncapped else PLENTY)
-        if amount <= 0 or (uncapped and amount >= least):
-            continue
-        amount = min(amount, cap_on(hosts, base + node, rules))
-        if len(more) > 0:
-            amount = min(amount, more[node])
+        amount = fits_in(room, instance_type[node], taken, node, request, PLENTY if capped else least)
+        if amount > 0 and capped:
+            amount = min(amount, cap_on(hosts, base + node, rules))
+            if len(more) > 0:
+                amount = min(amount, more[node])
         if amount <= 0:
             continue
-        fits[node] = amount
-        if amount < least:
+        if count <= amount < least:
             best, least = node, amount
-            if count == 1 and amount == 1:
+            if amount == count:
                 break
-    if count == 1:
-        found[NODES, 0], found[COUNTS, 0] = best, 1
-        return 1 if best >= 0 else 0
+        elif best < 0:
+            able[number_able], fits[number_able] = node, amount
+            number_able += 1
+    if best >= 0:
+        found[NODES, 0], found[COUNTS, 0] = best, count
+        return 1
     number = 0
     while count > 0:
         best, least, largest, most = -1, PLENTY, -1, 0
-        for node in range(planned):
-            amount = fits[node]
+        for position in range(number_able):
+            amount = fits[position]
             if count <= amount < least:
-                best, least = node, amount
+                best, least = position, amount
             if amount > most:
-                largest, most = node, amount
+                largest, most = position, amount
         if best >= 0:
             largest, most = best, count
         if largest < 0:
             break
-        found[NODES, number], found[COUNTS, number] = largest, most
+        found[NODES, number], found[COUNTS, number] = able[largest], most
         fits[largest] = 0
         number += 1
         count -= most

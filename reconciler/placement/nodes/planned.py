@@ -11,7 +11,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
-from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
+from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
 from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
@@ -60,11 +60,11 @@ class PlannedNodes:
 
     def _make_rows(self, rows: int) -> None:
         """Allocates unused rows in the arrays that the loops take. The other attributes are views of them."""
-        self.marks: Numbers = np.zeros((5, rows), dtype=np.int64)
+        self.marks: Numbers = np.zeros((6, rows), dtype=np.int64)
         self.marks[TEMPLATE] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
-        self.found: Numbers = np.zeros((6, rows), dtype=np.int64)
-        self.template, self.place, self.type, self.row, self.price = self.marks
+        self.found: Numbers = np.zeros((7, rows), dtype=np.int64)
+        self.template, self.place, self.type, self.row, self.price = self.marks[:LEAST]
         self.used, self.lean = self.loads[USED], self.loads[LEAN]
 
     def __len__(self) -> int:
