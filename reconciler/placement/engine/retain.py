@@ -95,8 +95,8 @@ def stay(
 def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> Sequence[tuple[int, Held]]:
     """Orders of the bins that held chunks, each with how many can stay at most.
 
-    In the self-affinity bootstrap the first chunk binds all others to its domain: so for each domain there is an order in which its bins
-    come first, those with most chunks before the others. Else there is one order.
+    In the self-affinity bootstrap the first chunk binds all others to its domain. So each domain has an order in which its own bins
+    come first; domains with most chunks come before others. Else there is one order.
     """
     keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
     together: dict[tuple[object, ...], Held] = {}
