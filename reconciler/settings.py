@@ -238,8 +238,8 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Misused` naming the file or variable, the setting and what was expected; also for a HEADROOM_* variable that is
-    nearly one: mistyped it would leave the setting as it was, without a word.
+    Raises `Misused` naming the file or variable, the setting and what was expected. So it does for a HEADROOM_* variable
+    that is nearly one: mistyped it would leave the setting as it was, without a word.
     """
     settings = Settings()
     if path is not None:

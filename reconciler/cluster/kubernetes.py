@@ -34,7 +34,7 @@ _JOIN_SECONDS = 5.0
 class KubernetesCluster:
     """ports.Cluster for a Kubernetes API server.
 
-    sync_timeout: how long `view` waits for a complete reading; discovery_interval: how often the server is asked
+    sync_timeout: how long `view` waits for a complete reading. discovery_interval: how often the server is asked
     what it serves, in seconds (it mostly answers that nothing changed).
     """
 

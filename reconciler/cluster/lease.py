@@ -1,7 +1,7 @@
 """Leader election by a Lease: of several replicas only the holder writes.
 
 The times are the conventional ones. A lease lasts 35 s, its holder steps down when it could not renew it for 30 s, and every
-candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock: the times
+candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock. The times
 in it come from another machine, and clocks differ (as in client-go's leaderelection). Unlike there, a deleted lease is its
 last holder's until it would have expired: only a holder that has ended gives it up.
 """

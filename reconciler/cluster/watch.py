@@ -59,7 +59,7 @@ class Surroundings:
 
 
 class ResourceWatch:
-    """One kind. settled: it has been read, or why not is known and a gap says so; failure: why it is not settled yet;
+    """One kind. settled: it has been read, or why not is known and a gap says so. failure: why it is not settled yet.
     version: the newest resourceVersion seen. is_following: whatever happens will be seen; if not, it is not served or a gap says why."""
 
     def __init__(self, resource: Resource, around: Surroundings) -> None:

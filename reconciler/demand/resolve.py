@@ -49,8 +49,8 @@ class Unresolved:
 class Target:
     """What a buffer points to, as one dialect reads it.
 
-    shape: of a chunk; workload None: the buffer has an inline pod; pod: the live pod that gave the shape, None where the
-    template did; words: its name in messages.
+    shape: of a chunk; workload None: the buffer has an inline pod. pod: the live pod that gave the shape, None where the
+    template did. words: its name in messages.
     """
 
     shape: PodShape

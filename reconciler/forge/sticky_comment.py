@@ -50,7 +50,7 @@ class Posted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """key: what it is about, so that several can stand on one pull request; at: the instant it speaks of; commit: of the head;
+    """key: what it is about, so that several can stand on one pull request. at: the instant it speaks of. commit: of the head.
     body: markdown."""
 
     key: str

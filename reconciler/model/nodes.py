@@ -171,8 +171,8 @@ class NodePool:
     """A NodePool that can be planned with: whole, from Git or the cluster.
 
     limits: None is unlimited, 0 of a resource means none of it may be added; budgets None: the field is absent (one of
-    10%), (): unlimited; consolidate_after None: Never; replicas: a static pool's size;
-    usage: `status.resources` (observed); ready: condition Ready is not False; hash, hash_version: its drift annotations.
+    10%), (): unlimited; consolidate_after None: Never. replicas: a static pool's size.
+    usage: `status.resources` (observed). ready: condition Ready is not False. hash, hash_version: its drift annotations.
     """
 
     name: str

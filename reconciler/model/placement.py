@@ -53,7 +53,7 @@ class OccupiedBin:
 class PlannedNode:
     """A node to be made. Every listed type holds all of `holdings` plus daemons in every listed zone and capacity type.
 
-    instance_types: cheapest first; price: USD an hour, of the cheapest offering among them; requests: chunks + daemons;
+    instance_types: cheapest first. price: USD an hour, of the cheapest offering among them. requests: chunks + daemons.
     requirements: what the NodeClaim must ask for (pool ∩ chunks), instance types, zones and capacity types included.
     labels: concrete labels for the pool's custom requirements, from which Karpenter judges drift. price_known: False when
     no price is known of some of them; price is then 0.0 and means nothing. taints: beside those of its pool.

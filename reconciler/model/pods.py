@@ -94,7 +94,7 @@ class PodShape:
     ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
     attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
-    since spread constraints do not look at it; obstacle: why no node whatever can take it. Both
+    since spread constraints do not look at it. obstacle: why no node whatever can take it. Both
     are placement's own finding, and so is attachment_places: where by claim, for people, so that shapes are alike whatever their
     claims are called.
     own_taint: nodes that are made for it have this taint, and hold nothing that was not made for the same.

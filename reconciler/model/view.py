@@ -73,7 +73,7 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing;
+    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing.
     allows_none: by what is written none of its pods may ever go (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
 
     namespace: str
@@ -98,7 +98,7 @@ class ClusterView:
     may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
     findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
     which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
-    less the cluster's, by which ages are to be judged; clock_doubt: by how much more it may be ahead, where the API server does not
+    less the cluster's, by which ages are to be judged. clock_doubt: by how much more it may be ahead, where the API server does not
     tell the time. finished_pods: those that used a provisioning request and are done; they are in
     no other place.
     """

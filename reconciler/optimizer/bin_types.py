@@ -37,8 +37,8 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class BinTypes:
-    """One entry each. capacity: bin types × resources, after daemons; prices: billionths of a USD an hour; admits: bin types ×
-    item types, which of these may be on such a node; pools: numbers of NodePools; domains: where it stands, by the labels that
+    """One entry each. capacity: bin types × resources, after daemons. prices: billionths of a USD an hour. admits: bin types ×
+    item types, which of these may be on such a node. pools: numbers of NodePools. domains: where it stands, by the labels that
     item types leave open."""
 
     capacity: Amounts

@@ -23,8 +23,8 @@ def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain
 ) -> Amounts:
     """How many chunks of each item type each node takes, when it takes as many as it can of one type after another.
 
-    order: nodes × item types, which type comes when; admitted: nodes × item types, used up; requests: item types ×
-    resources; capacity: nodes × resources, used up; most: by item type, on one node; conflicts: item types × item types.
+    order: nodes × item types, which type comes when. admitted: nodes × item types, used up. requests: item types ×
+    resources. capacity: nodes × resources, used up. most: by item type, on one node. conflicts: item types × item types.
     Returns counts: nodes × item types.
     """
     filled = order * 0

@@ -39,9 +39,9 @@ from reconciler.placement.requirements import ANYWHERE, Requirements, Values, on
 class ItemType:
     """Chunks that ask for the same in the same places.
 
-    pool: number of their NodePool's offers; step: the relaxation step by which they came to their nodes; domains: those that
-    they keep; open_keys: labels of which any value will do that the compatibility allows; request: by resource; rules: of
-    their spread constraints and anti-affinity on the hostname those that can matter; chunks: how many of which batch, in
+    pool: number of their NodePool's offers. step: the relaxation step by which they came to their nodes. domains: those that
+    they keep. open_keys: labels of which any value will do that the compatibility allows. request: by resource. rules: of
+    their spread constraints and anti-affinity on the hostname those that can matter. chunks: how many of which batch, in
     the order in which they were placed.
     """
 

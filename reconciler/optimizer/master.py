@@ -16,7 +16,7 @@ from reconciler.placement.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class MasterSolution:
-    """price: USD an hour; amounts: nodes by pattern, with fractions; dual_prices: USD an hour of a chunk by item type; node_prices: USD
+    """price: USD an hour. amounts: nodes by pattern, with fractions. dual_prices: USD an hour of a chunk by item type. node_prices: USD
     an hour by NodePool, of one more node where those are limited."""
 
     price: float

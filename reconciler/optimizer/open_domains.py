@@ -105,4 +105,4 @@ def _differ_in_price(offers: PoolOffers, key: str) -> bool:
     for row in rows.tolist():
         place = (int(offers.offerings.types_of[row]), int(codes[row]))
         cheapest[place] = min(cheapest.get(place, int(offers.prices[row])), int(offers.prices[row]))
-    return len({(kind, price) for (kind, _), price in cheapest.items()}) > len({kind for kind, _ in cheapest})
+    return len({(number, price) for (number, _), price in cheapest.items()}) > len({number for number, _ in cheapest})

@@ -29,8 +29,8 @@ OUT_OF_TIME = "the time for it was over"
 
 @dataclass(frozen=True, slots=True)
 class Repacked:
-    """bound: USD an hour that the nodes cost at least, None when not found; reason: why the fast placement stands, "" when it does
-    not; timed_out: whether the guard struck, so that another run may find something else."""
+    """bound: USD an hour that the nodes cost at least, None when not found. reason: why the fast placement stands, "" when it does
+    not. timed_out: whether the guard struck, so that another run may find something else."""
 
     bound: float | None
     reason: str = ""

@@ -28,8 +28,8 @@ def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
     By item type, resources count in sum, and so does how many of its chunks a node takes by themselves.
     """
     packing = relaxation.packing
-    kinds, items = packing.most_alone.shape
-    if kinds * (items + 1) > _MOST_VARIABLES:
+    bin_types, items = packing.most_alone.shape
+    if bin_types * (items + 1) > _MOST_VARIABLES:
         return 0.0
     highs, program = load_solver()
     for name, value in (("presolve", "on"), ("mip_max_nodes", _MOST_BRANCHES)):
@@ -37,18 +37,18 @@ def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
     for price in packing.bin_types.prices.tolist():
         program.addCol(price / 1e9, 0.0, UNBOUNDED, 0, *_EMPTY)
     program.changeColsIntegrality(
-        kinds, np.arange(kinds, dtype=np.int32), np.full(kinds, highs.HighsVarType.kInteger, dtype=np.uint8)
+        bin_types, np.arange(bin_types, dtype=np.int32), np.full(bin_types, highs.HighsVarType.kInteger, dtype=np.uint8)
     )
     for count in packing.counts.tolist():
         program.addRow(float(count), UNBOUNDED, 0, *_EMPTY)
-    for kind in range(kinds):
+    for bin_type in range(bin_types):
         first = program.getNumCol()
-        for item, most in enumerate(packing.most_alone[kind].tolist()):
+        for item, most in enumerate(packing.most_alone[bin_type].tolist()):
             program.addCol(0.0, 0.0, UNBOUNDED if most else 0.0, 1, np.array([item], dtype=np.int32), np.ones(1))
-            _add_limit(program, kind, np.array([first + item]), np.array([1 / max(most, 1)]))
-        for shares in packing.shares(kind):
+            _add_limit(program, bin_type, np.array([first + item]), np.array([1 / max(most, 1)]))
+        for shares in packing.shares(bin_type):
             held = np.flatnonzero(shares)
-            _add_limit(program, kind, first + held, shares[held])
+            _add_limit(program, bin_type, first + held, shares[held])
     add_room(program, relaxation.free, packing.requests, relaxation.fits)
     for pool, most in relaxation.most_nodes.items():
         nodes = np.flatnonzero(packing.bin_types.pools == pool).astype(np.int32)
@@ -58,8 +58,8 @@ def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
     return bound if math.isfinite(bound) else 0.0
 
 
-def _add_limit(program: Any, kind: int, chunks: Amounts, shares: Floats) -> None:
-    """All that is on nodes of this kind takes no more than there are of them."""
+def _add_limit(program: Any, bin_type: int, chunks: Amounts, shares: Floats) -> None:
+    """All that is on nodes of this bin type takes no more than there are of them."""
     program.addRow(
-        -UNBOUNDED, 0.0, len(chunks) + 1, np.array([*chunks, kind], dtype=np.int32), np.array([*shares, -1.0])
+        -UNBOUNDED, 0.0, len(chunks) + 1, np.array([*chunks, bin_type], dtype=np.int32), np.array([*shares, -1.0])
     )

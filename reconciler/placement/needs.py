@@ -17,8 +17,8 @@ NODE_NAME_FIELD = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One alternative of what a node must be. literal: labels as written, for nodes that exist; stable: older label names
-    taken for the stable ones, for nodes to be made; names: requirements on the node's own name."""
+    """One alternative of what a node must be. literal: labels as written, for nodes that exist. stable: older label names
+    taken for the stable ones, for nodes to be made. names: requirements on the node's own name."""
 
     literal: Requirements
     stable: Requirements

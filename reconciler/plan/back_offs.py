@@ -1,8 +1,8 @@
 """Offerings that did not give a node, and how long to stay away from them.
 
-A placeholder that vanishes before its node has registered has failed: Karpenter deletes a NodeClaim for which there is
-no capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To see that, what is
-being launched is remembered in the inventory from pass to pass.
+A placeholder that vanishes before its node has registered has failed. Karpenter deletes a NodeClaim for which there is no
+capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To see that, what is being
+launched is remembered in the inventory from pass to pass.
 """
 
 from __future__ import annotations

@@ -83,9 +83,9 @@ def within_caps(
 ) -> Capped:
     """order: place of each demand; whole: those that get all of their nodes or none.
 
-    A node beyond a cap of the whole pass ends it for all that come after, so that a demand of lower rank never gets what
-    one of higher rank was refused. A full pool stops only its own nodes. Nodes that hold pending pods are let through:
-    they are Karpenter's to make and are here only to be looked at. A demand that is placed as a whole and needs more nodes than a
+    A node beyond a cap of the whole pass ends it for all that come after. So a demand of lower rank never gets what one of
+    higher rank was refused. A full pool stops only its own nodes. Nodes that hold pending pods are let through: they are
+    Karpenter's to make and are here only to be looked at. A demand that is placed as a whole and needs more nodes than a
     pass may make gets them in a pass of its own.
     """
     account = _Account(caps, standing)

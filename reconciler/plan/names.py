@@ -1,8 +1,8 @@
 """Names of new NodeClaims.
 
 A name follows from the pool, from what is asked for, and from how many equal NodeClaims come before it; names that are taken
-are skipped. So a pass that is repeated, because the last one was cut short or its result is not visible yet, asks for the very
-same objects, and nothing is made twice.
+are skipped. A pass may be repeated, because the last one was cut short or its result is not visible yet. It then asks for
+the very same objects, and nothing is made twice.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ MOST_OF_A_REASON = 5
 
 @dataclass(slots=True)
 class _Tally:
-    """on_its_way: those of `existing` whose node is not ready to take pods yet; unplaced_reasons: by reason and words; cut: why
+    """on_its_way: those of `existing` whose node is not ready to take pods yet. unplaced_reasons: by reason and words. cut: why
     a node that chunks were placed on is not made."""
 
     existing: int = 0

@@ -21,8 +21,8 @@ _NEVER = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line. segments: an expression for each part between slashes, None for `**`; leaves_out: False for a line that
-    begins with `!`; folders_only: it ends with a slash."""
+    """One line. segments: an expression for each part between slashes, None for `**`. leaves_out: False for a line that
+    begins with `!`. folders_only: it ends with a slash."""
 
     segments: tuple[re.Pattern[str] | None, ...]
     leaves_out: bool

@@ -178,8 +178,8 @@ class Remote:
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
         """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970).
 
-        Fetches commits without trees back to that time, into a repository of its own: git assumes that whoever has a
-        commit has its trees too, and would leave them out of later fetches.
+        Fetches commits without trees back to that time, into a repository of its own. Git assumes that whoever has a commit
+        has its trees too, and would leave them out of later fetches.
         """
         history = self._folder.with_name("history.git")
         shutil.rmtree(history, ignore_errors=True)

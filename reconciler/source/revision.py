@@ -19,7 +19,7 @@ from reconciler.source.state import is_rewound
 
 
 class LocalRevision:
-    """path: a working tree, a folder inside one (then taken for the root), or a bare repository; revision: anything that
+    """path: a working tree, a folder inside one (then taken for the root), or a bare repository. revision: anything that
     git understands, followed when it moves. scope, rewind_hold, allowed_signers: as for `GitSource`."""
 
     def __init__(

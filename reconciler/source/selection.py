@@ -40,8 +40,8 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """file_bytes: a larger file is left out. A tree that exceeds one of the others is refused: total_bytes and files that
-    are read, entries that are looked at (files, folders and links of every name), and the seconds that takes."""
+    """file_bytes: a larger file is left out. A tree that exceeds one of the others is refused. total_bytes, files: that are
+    read. entries: files, folders and links of every name that are looked at. seconds: that this takes."""
 
     file_bytes: int = 2**20
     total_bytes: int = 64 * 2**20

@@ -53,7 +53,7 @@ class _Days:
 def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Recurrence, ...] | None:
     """Schedules that are open within [start, end) exactly where the intervals are; None if cron cannot express them.
 
-    intervals: merged, and not clipped where they reach over an end; start, end: minutes since 1970 UTC, the beginnings of
+    intervals: merged, and not clipped where they reach over an end. start, end: minutes since 1970 UTC, the beginnings of
     months less than a year apart.
     """
     inside = [interval for interval in intervals if start <= interval[0] < end]

@@ -41,7 +41,7 @@ INSUFFICIENT_CAPACITY = "InsufficientCapacity"
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """launch: from a NodeClaim to its instance; register: from there to a Ready, initialized node; drain: from the deletion
+    """launch: from a NodeClaim to its instance. register: from there to a Ready, initialized node. drain: from the deletion
     of a NodeClaim, when its pods are evicted, to the end of its node."""
 
     launch: timedelta = timedelta(seconds=2)

@@ -1,6 +1,6 @@
 """The embedded cluster's provisioner: NodeClaims for pods that found no node, as Karpenter makes them. Driven by World.
 
-Pools are tried by weight, then by name descending, and pods from the largest down; a pod joins a node that is on its way
+Pools are tried by weight, then by name descending, and pods from the largest down. A pod joins a node that is on its way
 while some instance type still holds all of them. Rules between pods are left to the scheduler: where they keep a pod from
 its new node, the next round makes another one.
 """

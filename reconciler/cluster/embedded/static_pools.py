@@ -1,7 +1,7 @@
 """The embedded cluster's static NodePools: as many nodes as `spec.replicas` says, whatever pods there are. Driven by World.
 
-As Karpenter does it under its StaticCapacity gate: what is missing is made at once; of what is too many, claims without an
-instance go first, then empty nodes, and nodes with do-not-disrupt pods last. `limits.nodes` bounds it.
+As Karpenter does it under its StaticCapacity gate, what is missing is made at once. Where there are too many, claims
+without an instance go first, then empty nodes, and nodes with do-not-disrupt pods last. `limits.nodes` bounds it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
 
-Counting is exact under four conditions. A class selects by driver and plain attributes; its devices are taken whole; each is one node's
-own; and no two classes that are asked for share only some of their devices. Everything else is not judged, and said so. A new
-node will have as many devices as every node of its instance type in its NodePool has. Where those differ, or none is up, that is
-not known, and no node is made for claims.
+Counting is exact under four conditions. A class selects by driver and plain attributes. Its devices are taken whole, and
+each is one node's own. No two classes that are asked for share only some of their devices. Everything else is not judged,
+and said so. A new node will have as many devices as every node of its instance type in its NodePool has. Where those
+differ, or none is up, that is not known, and no node is made for claims.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain.
 
-What the rest of the package decides by rules of thumb is laid open here for a few chunks, with the same rules.
+The rest of the package chooses by rules of thumb. Here every choice is listed, for a few chunks and under the same rules.
 """
 
 from __future__ import annotations

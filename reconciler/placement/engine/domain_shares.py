@@ -42,7 +42,7 @@ class Shares:
 
     def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
         """Where one more chunk may go, if a node comes up wherever one can be made. closed: combinations where none can be, each
-        with 0; in_any_order: whether others that come after it may be what makes it balanced, so that spread is not looked at."""
+        with 0. in_any_order: whether others that come after it may be what makes it balanced, so that spread is not looked at."""
         bounds = [
             PLENTY
             if in_any_order and isinstance(rule, SpreadRule)

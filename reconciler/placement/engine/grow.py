@@ -71,8 +71,8 @@ def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbe
 def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTemplate:
     """The template of a node once it has grown.
 
-    Types that would break the pool's limits are taken out if the node would be bought as one, or if the pool has minValues, which are
-    to be met within the limits.
+    Types that would break the pool's limits are taken out if the node would be bought as one. They are too if the pool has
+    minValues, which are to be met within the limits.
     """
     template, planned = growth.template, state.planned
     if template.pool not in state.limited:

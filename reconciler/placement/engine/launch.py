@@ -68,8 +68,8 @@ class Narrowed:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The requirements that all nodes of a node template share. asked: of labels, by their pool and their chunks; labels: see `_labels`; said:
-    labels that the NodeClaim has, so that they need not be asked for."""
+    """What the NodeClaims of a node template say alike. asked: requirements of their pool and their chunks. labels: see `_labels`.
+    said: labels that the NodeClaim has, so that they need not be asked for."""
 
     asked: Requirements
     labels: dict[str, str]
@@ -213,7 +213,8 @@ def _types_to_list(
 
 
 def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
-    """own: labels that the catalogue does not judge. One concrete value for every label that the pool asks for and the catalogue does not decide."""
+    """One concrete value for every label that the pool asks for and the catalogue does not decide. own: values of the labels that
+    the catalogue does not judge."""
     fixed = dict(offers.pool.template.labels)
     wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
     labels = {}

@@ -284,7 +284,7 @@ class Packer:
         return placed
 
     def _nobody_yet(self, constraints: ConstraintSet) -> bool:
-        """Of those that pods ask for themselves."""
+        """Whether none of the pods are there that these have required affinity to, apart from pods like themselves."""
         affinity = (*constraints.affinity, *constraints.host_affinity)
         return self._state.topology.nobody_yet(affinity)
 

@@ -1,7 +1,7 @@
 """Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.engine.precompile`.
 
-Called when the image is built. What it does is a placement just large enough for the loops, so that they are compiled for
-the very kinds of arrays that every other placement hands to them.
+Called when the image is built. It makes a placement just large enough for the loops, so that they are compiled for the same
+types of arrays as every other placement hands to them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from reconciler.placement.problem import Problem
 
 
 def compile_ahead() -> list[Placement]:
-    """Places many different groups, some of which make nodes larger that are planned for others: in a pool without minValues,
-    and in one with some, where other loops are used."""
+    """Places many different groups, some of which make nodes larger that are planned for others. It does so in a pool without
+    minValues, and in one with some, where other loops are used."""
     types = [
         InstanceType(
             name=f"size-{cpu}",

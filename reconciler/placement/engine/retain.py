@@ -55,7 +55,7 @@ def stays_for(stays: Stays, batch: Batch) -> int:
 
 
 def stay_key(batch: Batch) -> tuple[str, int]:
-    """By which what it held is known."""
+    """The key of what bins hold of it, in `Stays`."""
     member = batch.members[0]
     return str(member.demand), member.group
 

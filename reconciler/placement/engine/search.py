@@ -139,7 +139,7 @@ class Search:
         return not short & there
 
     def _following(self, left: Counter[int]) -> list[Step]:
-        """One more chunk of each kind, to each destination, the cheapest first."""
+        """One more chunk of each class, to each destination, the cheapest first."""
         found: list[tuple[int, Step]] = []
         classes = set()
         for number, count in sorted(left.items()):

@@ -72,7 +72,7 @@ class _Order:
         return self._follows((0,) * len(self._arrivals))
 
     def _follows(self, here: tuple[int, ...]) -> bool:
-        """Whether the rest can come where so many of each kind are there."""
+        """Whether the rest can come where so many of each are there."""
         if here == self._wanted:
             return True
         self._seen.add(here)

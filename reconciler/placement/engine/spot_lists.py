@@ -1,10 +1,12 @@
-"""What each spot node to be made may list, so that no offering can come to hold more of a demand than placement.spotShare allows,
-whichever way its launcher chooses.
+"""What each spot node to be made may list under placement.spotShare.
+
+Whichever way its launcher chooses, no offering can come to hold more of a demand than the share allows.
 
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
 team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
 first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
-others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node that costs less on demand than on the offering that is left for it, or that none has room for, lists on-demand only.
+others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node
+lists on-demand only where that costs less than the offering that is left for it, or where no offering has room.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class _Alternatives:
 
 @dataclass(slots=True)
 class _Team:
-    """Nodes of one kind with the same list. members: their numbers; load: of all of them."""
+    """Nodes that can be bought as the same, with one list. members: their numbers; load: of all of them."""
 
     alternatives: _Alternatives
     primary: int

@@ -125,7 +125,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         unavailable=tuple(unavailable),
         others_may_buy=tuple(others_may_buy),
         left_out=_left_out(uncounted),
-        allocatable=tuple(kind.allocatable for kind in types),
+        allocatable=tuple(instance_type.allocatable for instance_type in types),
     )
 
 

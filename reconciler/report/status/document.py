@@ -24,8 +24,8 @@ STATUS_SCHEMA = "headroom.dev/status/v1"
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What is known of the last pass. started: when the daemon did; passes: how many it has made; plan, change_set, tree: None
-    where it did not get so far; timings: seconds by stage."""
+    """What is known of the last pass. started: when the daemon did. passes: how many it has made. plan, change_set, tree: None
+    where it did not get so far. timings: seconds by stage."""
 
     cluster: str
     started: datetime
