@@ -1,11 +1,13 @@
 """Topology domains that chunks may leave: where prices differ by zone, the fast placement's choice is not the last word.
 
-Chunks that count under a spread constraint without having it themselves may be bound before or after those that have it. So
-they may be anywhere, except for as many as the constraint needs in domains that are too empty without them.
+Chunks that count under spread constraints without having one themselves may be bound after all that have one. So they may be
+anywhere, except for as many as those needed, when they came, in domains that were too empty without them. Those that have one stay:
+where some of each kind count for the other, one domain has no order in which all of them could come.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -33,13 +35,9 @@ class OpenDomains:
                 decided = {state.planned.decided(index, key) for index in range(state.planned.count)}
                 self.values[key] = tuple(sorted(value for value in decided if value is not None))
         self._closed = {rule.counter for rule in spread if rule.min_domains > 1}
-        self._missing: dict[int, dict[Domain, int]] = {}
-        """By counter and domain, how many chunks must stay there for the constraint to hold, beside those that have it."""
-        for rule in spread:
-            if rule.key in self.values:
-                before = self._missing.setdefault(rule.counter, {})
-                for domain, missing in self._missing_under(rule).items():
-                    before[domain] = max(missing, before.get(domain, 0))
+        self._missing: dict[tuple[int, Domain], int] = {}
+        """By counter and domain, how many chunks must stay there for those to come that are under constraints."""
+        self._let_come()
 
     def keys(self, entry: JournalEntry, domains: Mapping[str, str]) -> tuple[str, ...]:
         """Labels of which these chunks may have other values than where they are. Ask once for each entry.
@@ -54,41 +52,48 @@ class OpenDomains:
         return tuple((key, value) for key, value in decided if value is not None)
 
     def _is_open(self, entry: JournalEntry, key: str, domain: str) -> bool:
-        topology, batch = self._state.topology, entry.batch
-        for rule in self._state.constraints(batch).rules:
-            if rule.key == key and (
-                not isinstance(rule, SpreadRule) or rule.counts_itself or rule.counter in self._closed
-            ):
-                return False
-        counters = [
-            number for number in topology.counts_of(batch.needs) if topology.counters[number].counted.key == key
+        batch, counters = entry.batch, self._state.topology.counters
+        if self._is_under(batch, key):
+            return False
+        counted = [
+            number for number in self._state.topology.counts_of(batch.needs) if counters[number].counted.key == key
         ]
-        if any(topology.counters[number].counted.inclusion is None or number in self._closed for number in counters):
+        if any(counters[number].counted.inclusion is None or number in self._closed for number in counted):
             return False  # some affinity or anti-affinity counts them
-        needed = [number for number in counters if self._missing.get(number, {}).get(domain, 0) > 0]
+        needed = [number for number in counted if self._missing.get((number, domain), 0) > 0]
         for number in needed:
-            self._missing[number][domain] -= entry.count
+            self._missing[number, domain] -= entry.count
         return not needed
 
-    def _missing_under(self, rule: SpreadRule) -> dict[Domain, int]:
-        """By domain that there is: what those that have the constraint lack of being within maxSkew by themselves."""
-        state = self._state
-        counter = state.topology.counters[rule.counter]
-        seen = state.topology.existing_domains(rule) | state.planned_domains(rule.key, counter.counted.inclusion)
-        counts: dict[Domain, int] = {domain: counter.count(domain) for domain in seen}
-        for entry in state.entries():
-            if entry.bin >= state.base and not self._has_like(entry.batch, rule):
-                for number, domain in entry.counted_in.labels:
-                    if number == rule.counter:
-                        counts[domain] -= entry.count
-        least = rule.least_beside(max(counts.values(), default=0))
-        return {domain: least - count for domain, count in counts.items() if count < least}
+    def _is_under(self, batch: Batch, key: str) -> bool:
+        return any(rule.key == key for rule in self._state.constraints(batch).rules)
 
-    def _has_like(self, batch: Batch, rule: SpreadRule) -> bool:
-        """Whether its shape brings a constraint that counts the same, for whatever nodes."""
-        counters = self._state.topology.counters
-        counted = counters[rule.counter].counted.anywhere
-        return any(counters[own.counter].counted.anywhere == counted for own in self._state.constraints(batch).spread)
+    def _let_come(self) -> None:
+        """Those that stay, once more in their order, without the others: what they lack in other domains is missing there."""
+        state, entries = self._state, self._state.entries()
+        counts: Counter[tuple[int, Domain]] = Counter()
+        for number, counter in enumerate(state.topology.counters):
+            if counter.counted.key in self.values:
+                counts |= Counter({(number, domain): count for domain, count in counter.counts.items()})
+        for entry in entries:
+            for counted_in in entry.counted_in.labels:
+                counts[counted_in] -= entry.count
+        for entry in entries:
+            for rule in state.constraints(entry.batch).spread:
+                domain = state.decided(entry.bin, rule.key) if rule.key in self.values else None
+                if domain is not None:
+                    more = entry.count if rule.counts_itself else 0
+                    self._note_missing(rule, counts, rule.least_beside(counts[rule.counter, domain] + more))
+            for number, domain in entry.counted_in.labels:
+                key = state.topology.counters[number].counted.key
+                if entry.bin < state.base or self._is_under(entry.batch, key):
+                    counts[number, domain] += entry.count
+
+    def _note_missing(self, rule: SpreadRule, counts: Mapping[tuple[int, Domain], int], least: int) -> None:
+        inclusion = self._state.topology.counters[rule.counter].counted.inclusion
+        seen = self._state.topology.existing_domains(rule) | self._state.planned_domains(rule.key, inclusion)
+        for place in ((rule.counter, domain) for domain in seen):
+            self._missing[place] = max(self._missing.get(place, 0), least - counts[place])
 
 
 def _differ_in_price(offers: PoolOffers, key: str) -> bool:

@@ -15,6 +15,7 @@ from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.attachments import with_attachments
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.initial_state import initial_state
+from reconciler.placement.engine.spread_order import in_order_of_spread
 from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
@@ -55,5 +56,5 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
-    missing = place_best(state, batches)
+    missing = place_best(state, in_order_of_spread(state, batches))
     return Solution(state, batches, unplaced_chunks(state, problem, batches, missing), options)

@@ -1,0 +1,78 @@
+"""Pods under spread constraints that count others, where prices differ by zone: who comes when, and where all of them can be bound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import ZONE_LABEL
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView
+from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.placement.problem import PlacementOptions, Problem
+from tests.builders import demand, instance_type, node_pool, shape
+
+DEAR = instance_type("box", cpu="4", memory="16Gi", price=1.0, zones=("cheap", "dear"))
+BOX = replace(DEAR, offerings=tuple(replace(item, price=1.0 + (item.zone == "dear") / 2) for item in DEAR.offerings))
+"""Half as dear again in one of two zones."""
+
+
+def counting(counted: str, *, own: str, cpu: str) -> PodShape:
+    """Of an app of its own, it must not come to a zone where many more pods of another one are than elsewhere."""
+    constraint = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector((("app", counted),)))
+    return replace(shape(cpu, "1Gi", labels={"app": own}), topology_spread=(constraint,))
+
+
+def pods(name: str, pod_shape: PodShape, count: int) -> list[Demand]:
+    return [
+        replace(demand(pod_shape=pod_shape, count=1), ref=ObjectRef("", "Pod", "shop", f"{name}-{number}"))
+        for number in range(count)
+    ]
+
+
+EVEN = pods("even", counting("even", own="even", cpu="1"), 2)
+"""One in each zone, whoever else there is."""
+
+
+def placed(*demands: list[Demand], optimal: bool = False) -> Placement:
+    every = (*EVEN, *(item for some in demands for item in some))
+    options = PlacementOptions(include_pending=True, optimal=optimal)
+    with pytest.MonkeyPatch.context() as few:
+        few.setattr("reconciler.placement.engine.best.MOST_ORDERED", 0)
+        few.setattr("reconciler.placement.engine.best.MOST_CHUNKS", 0)
+        return place_in_mode(
+            Problem(ClusterView(), node_pools=(node_pool(),), instance_types=(BOX,), demands=every, options=options)
+        )
+
+
+def by_zone(placement: Placement) -> dict[str, Counter[str]]:
+    """How many pods of which name."""
+    found: dict[str, Counter[str]] = {}
+    for node in placement.planned:
+        for item in node.holdings:
+            found.setdefault(node.zones[0], Counter())[item.demand.name.partition("-")[0]] += item.count
+    return found
+
+
+def test_those_come_first_who_could_not_be_in_the_cheap_zone_after_others() -> None:
+    """Pods of api come first by their size. After them those that count api would have to be in the dear zone."""
+    web = pods("web", counting("api", own="web", cpu="500m"), 6)
+    api = pods("api", counting("other", own="api", cpu="1"), 6)
+
+    assert by_zone(placed(web, api)) == {"cheap": Counter(web=6, api=6, even=1), "dear": Counter(even=1)}
+
+
+@pytest.mark.parametrize("optimal", [False, True])
+def test_of_those_that_count_each_other_some_go_to_the_dear_zone(optimal: bool) -> None:  # noqa: FBT001 - a parameter
+    """Six of each in one zone: whoever comes last finds more of the others there than maxSkew lets it."""
+    web = pods("web", counting("api", own="web", cpu="1"), 6)
+    api = pods("api", counting("web", own="api", cpu="1"), 6)
+
+    for held in by_zone(placed(web, api, optimal=optimal)).values():
+        assert min(held["web"], held["api"]) <= 1
