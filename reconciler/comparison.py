@@ -19,7 +19,7 @@ from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.plan.limits import PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
 from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates

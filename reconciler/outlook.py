@@ -17,8 +17,8 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
-from reconciler.plan.budget_timeline import budget_timeline
-from reconciler.plan.disruption_budgets import pool_states, with_new_nodes
+from reconciler.plan.node_pools.budget_timeline import budget_timeline
+from reconciler.plan.node_pools.disruption_budgets import pool_states, with_new_nodes
 from reconciler.timetable.capacity_schedule import timeline
 
 WEEK = timedelta(days=7)

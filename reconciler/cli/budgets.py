@@ -18,7 +18,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import NodePool
 from reconciler.plan.codes import POOL_NOT_THERE
-from reconciler.plan.disruption_budgets import PoolState
+from reconciler.plan.node_pools.disruption_budgets import PoolState
 
 _WEEK = timedelta(days=7)
 _LONGEST = timedelta(days=10 * 366)
@@ -131,7 +131,7 @@ def _printed(
 ) -> Iterator[str]:
     """The output, in parts where it is large."""
     from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
-    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
 
     pools, states = found.pools, found.states
     if output == "json":
@@ -141,7 +141,7 @@ def _printed(
         if not asked_for_span:
             yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
             return
-        from reconciler.plan.budget_timeline import pieces_over  # noqa: PLC0415 - numpy, where a span is asked for
+        from reconciler.plan.node_pools.budget_timeline import pieces_over  # noqa: PLC0415 - numpy, where a span is asked for
 
         pieces = pieces_over(budget_periods(pools, found.local_budgets, *span), states)
         yield from budget_spans_json(pieces, now=now, findings=found.findings)
@@ -150,7 +150,7 @@ def _printed(
         yield _picture(output, found, now, span, zone=zone)
         return
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.plan.budget_timeline import cells_over  # noqa: PLC0415 - likewise
+    from reconciler.plan.node_pools.budget_timeline import cells_over  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
 
@@ -175,8 +175,8 @@ def _printed(
 
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
     from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - likewise
-    from reconciler.plan.budget_timeline import spans_over  # noqa: PLC0415 - likewise
-    from reconciler.plan.disruption_budgets import budget_outcomes  # noqa: PLC0415 - likewise
+    from reconciler.plan.node_pools.budget_timeline import spans_over  # noqa: PLC0415 - likewise
+    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes  # noqa: PLC0415 - likewise
     from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
     from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
 
@@ -242,8 +242,8 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
 def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
     """The repository's NodePools over the cluster's, with the existing nodes or the given numbers."""
     from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
-    from reconciler.plan.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
-    from reconciler.plan.objects import pool_not_there  # noqa: PLC0415 - likewise
+    from reconciler.plan.node_pools.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
+    from reconciler.plan.objects.objects import pool_not_there  # noqa: PLC0415 - likewise
     from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 

@@ -1,7 +1,7 @@
 """ProvisioningRequests as demands: what each still asks for, by its record and its conditions.
 
 A request is asked for as a whole until it is provisioned. Afterwards it is a booking: what its pods have not used yet, for a while.
-What depends on room is decided in `plan/requests.py`.
+What depends on room is decided in `plan/requests/requests.py`.
 """
 
 from __future__ import annotations

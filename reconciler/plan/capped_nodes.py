@@ -9,8 +9,8 @@ from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement, PlannedNode
 from reconciler.plan.bins import Bin
 from reconciler.plan.cost import Prices
-from reconciler.plan.limits import Capped, Cut, PlanCaps, Standing, within_caps
-from reconciler.plan.requests import made_in_attempts
+from reconciler.plan.launching.caps import Capped, Cut, PlanCaps, Standing, within_caps
+from reconciler.plan.requests.requests import made_in_attempts
 
 
 def capped_nodes(

@@ -12,7 +12,7 @@ from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation, S
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
 from reconciler.model.requirements import Operator
 from reconciler.plan.bins import Bin
-from reconciler.plan.static_nodes import leaving
+from reconciler.plan.node_pools.static_nodes import leaving
 
 SPOT = "spot"
 _MOST_NAMES = 5

@@ -30,37 +30,37 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView
-from reconciler.plan.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
-from reconciler.plan.balloons import priority_class_changes, with_balloons
 from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons
+from reconciler.plan.buffers.keeping_edges import keeping_edges
+from reconciler.plan.buffers.one_shots import one_shot_memory
+from reconciler.plan.buffers.served_elsewhere import served_elsewhere
+from reconciler.plan.buffers.shortages import with_shortages
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
-from reconciler.plan.domains import domain_counts, topology_keys
-from reconciler.plan.drift import Drift
-from reconciler.plan.hold import Holds, holds
-from reconciler.plan.hostnames import hostname_findings
-from reconciler.plan.keeping_edges import keeping_edges
-from reconciler.plan.limits import Capped, Cut, PlanCaps, cap_notes
-from reconciler.plan.makers import made_by_others
-from reconciler.plan.names import creations
-from reconciler.plan.nominated import nominated_notes
-from reconciler.plan.objects import ObjectPlan, object_changes
-from reconciler.plan.one_shots import one_shot_memory
+from reconciler.plan.holding.domains import domain_counts, topology_keys
+from reconciler.plan.holding.hold import Holds, holds
+from reconciler.plan.holding.nominated import nominated_notes
+from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
+from reconciler.plan.launching.caps import Capped, Cut, PlanCaps, cap_notes
+from reconciler.plan.launching.hostnames import hostname_findings
+from reconciler.plan.launching.makers import made_by_others
+from reconciler.plan.launching.names import creations
+from reconciler.plan.launching.stock_outs import retry_words, stock_outs
+from reconciler.plan.launching.unrendered import TEMPLATE_FAILED, without_unrendered
+from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
+from reconciler.plan.node_pools.static_nodes import static_pool_changes
+from reconciler.plan.node_pools.static_pools import static_pool_findings
+from reconciler.plan.objects.drift import Drift
+from reconciler.plan.objects.objects import ObjectPlan, object_changes
+from reconciler.plan.objects.prune import Pruning, prune
+from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from reconciler.plan.outcomes import Tallies, pending_outcome
-from reconciler.plan.prune import Pruning, prune
-from reconciler.plan.prune_hour import PRUNES_KEY
-from reconciler.plan.request_collection import collect, remembered, still_to_run
-from reconciler.plan.requests import RequestPlan, attempts_tried, labelled, request_plan
-from reconciler.plan.rollback import rolled_back
-from reconciler.plan.served_elsewhere import served_elsewhere
-from reconciler.plan.shortages import with_shortages
-from reconciler.plan.static_nodes import static_pool_changes
-from reconciler.plan.static_pools import static_pool_findings
-from reconciler.plan.stock_outs import retry_words, stock_outs
-from reconciler.plan.unrendered import TEMPLATE_FAILED, without_unrendered
-from reconciler.plan.untaint import untainted
+from reconciler.plan.requests.collection import collect, remembered, still_to_run
+from reconciler.plan.requests.requests import RequestPlan, attempts_tried, labelled, request_plan
+from reconciler.plan.requests.rollback import rolled_back
+from reconciler.plan.requests.untaint import untainted
 from reconciler.timetable.capacity_schedule import state_at
 
 

@@ -10,7 +10,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import ChangeSet
 from reconciler.model.request_records import REQUESTS_KEY
-from reconciler.plan.back_offs import without_launches
+from reconciler.plan.launching.back_offs import without_launches
 from reconciler.ports import Cluster
 from reconciler.stages.state import PassState
 from reconciler.summary.events import events

@@ -15,7 +15,7 @@ from reconciler.placement.problem import Problem
 from reconciler.plan.bins import all_bins
 from reconciler.plan.capped_nodes import capped_nodes, refused_cuts, still_refused
 from reconciler.plan.cost import Prices
-from reconciler.plan.limits import Cut
+from reconciler.plan.launching.caps import Cut
 from reconciler.plan.rejection import rejections
 from reconciler.spending.month import Basis
 from reconciler.stages.pods_first import PodMemories, no_room_findings, with_promised

@@ -20,13 +20,13 @@ from reconciler.model.edges import Edge
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.back_offs import launch_record
 from reconciler.plan.bins import all_bins
-from reconciler.plan.bookings import booked_places
-from reconciler.plan.not_ready import briefly_not_ready
-from reconciler.plan.replacement import unavailable_bins
-from reconciler.plan.requests import attempts_since
-from reconciler.plan.suspended import suspended_bins
+from reconciler.plan.holding.not_ready import briefly_not_ready
+from reconciler.plan.holding.replacement import unavailable_bins
+from reconciler.plan.holding.suspended import suspended_bins
+from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.requests.bookings import booked_places
+from reconciler.plan.requests.requests import attempts_since
 from reconciler.stages.state import PassState, Prepared
 
 

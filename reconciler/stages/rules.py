@@ -10,8 +10,8 @@ from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.drift import Drift
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.launching.caps import PlanCaps
+from reconciler.plan.objects.drift import Drift
 
 
 @dataclass(frozen=True, slots=True)

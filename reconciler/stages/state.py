@@ -18,8 +18,8 @@ from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.back_offs import LaunchRecord
-from reconciler.plan.limits import Cut
+from reconciler.plan.launching.back_offs import LaunchRecord
+from reconciler.plan.launching.caps import Cut
 from reconciler.render.templates import DocumentTemplates
 from reconciler.spending.month import Basis
 

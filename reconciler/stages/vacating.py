@@ -14,9 +14,9 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
+from reconciler.plan.holding.spare_room import could_fit_elsewhere
+from reconciler.plan.holding.vacating import Vacancy, vacancies
 from reconciler.plan.rejection import rejections
-from reconciler.plan.spare_room import could_fit_elsewhere
-from reconciler.plan.vacating import Vacancy, vacancies
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 

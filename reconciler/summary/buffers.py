@@ -21,7 +21,7 @@ from reconciler.model.fulfilment_times import ASKED_AFTER, CORRECTED_AFTER
 from reconciler.model.marks import is_own
 from reconciler.model.pod_specs import pod_spec_of
 from reconciler.model.view import LiveObject
-from reconciler.plan.served_elsewhere import also_served
+from reconciler.plan.buffers.served_elsewhere import also_served
 
 _PROVISIONING = "Provisioning"
 _CONDITIONS = "status.conditions"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reconciler.model.schedules import Behavior, Schedule
 from reconciler.timetable.pattern import LONGEST_GAP, Matches, can_match, matches
-from reconciler.timetable.zone import DAY, Seconds
+from reconciler.timetable.time_zone import DAY, Seconds
 
 Activity = NDArray[np.bool_]
 """A row for each behavior, a column for each instant."""

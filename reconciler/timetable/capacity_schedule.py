@@ -18,7 +18,7 @@ from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.timetable.activity import activities, first_of_each, instant_of, seconds_of, seconds_up, winners_of
 from reconciler.timetable.collisions import collisions_in
 from reconciler.timetable.pattern import LONGEST_GAP, can_match
-from reconciler.timetable.zone import DAY, Seconds
+from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
 _REACHES = (8, 72, 800, LONGEST_GAP)

@@ -11,7 +11,7 @@ from datetime import datetime
 from reconciler.model.schedules import Behavior, TimePattern
 from reconciler.timetable.activity import instant_of, is_active, seconds_of
 from reconciler.timetable.pattern import matches
-from reconciler.timetable.zone import year_of, zone_offsets
+from reconciler.timetable.time_zone import year_of, zone_offsets
 
 _HOUR = 3600
 

@@ -10,7 +10,7 @@ import numpy as np
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
 from reconciler.timetable.activity import Activity, activities, instant_of, ranking, seconds_of, winners_of
-from reconciler.timetable.zone import DAY, Seconds
+from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_BACK = 400
 """Days."""

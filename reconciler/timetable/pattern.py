@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.schedules import TimePattern
-from reconciler.timetable.zone import DAY, Seconds, year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds, year_of, zone_offsets
 
 LONGEST_GAP = 15_000
 """Days. The longest time between two matches is that of 29 February on one weekday: up to 40 years."""

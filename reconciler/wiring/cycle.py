@@ -11,8 +11,8 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.drift import Drift
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.launching.caps import PlanCaps
+from reconciler.plan.objects.drift import Drift
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings import Settings
 from reconciler.stages.rules import Rules

@@ -26,7 +26,10 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
-        (["reconciler/plan/hold.py", "reconciler/plan/diff.py"], ["tests/architecture", "tests/unit/plan"]),
+        (
+            ["reconciler/plan/holding/hold.py", "reconciler/plan/objects/diff.py"],
+            ["tests/architecture", "tests/unit/plan"],
+        ),
         (
             ["reconciler/daemon.py"],
             ["tests/architecture", "tests/unit/test_daemon.py", "tests/unit/test_daemon_stops.py"],
@@ -45,7 +48,7 @@ def test_a_change_is_followed_to_its_tests(checkout: Path, changed: list[str], t
 
 def test_lint_looks_at_the_code_that_changed_and_mypy_at_all(checkout: Path) -> None:
     assert list(commands(["README.md"], checkout)) == []
-    ruff, *others = commands(["README.md", "reconciler/plan/hold.py"], checkout)
-    assert ruff == ["ruff", "check", "reconciler/plan/hold.py"]
+    ruff, *others = commands(["README.md", "reconciler/plan/holding/hold.py"], checkout)
+    assert ruff == ["ruff", "check", "reconciler/plan/holding/hold.py"]
     assert [command[0] for command in others] == ["ruff", "lint-imports", "mypy", "pytest"]
     assert ["mypy"] in others

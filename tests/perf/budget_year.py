@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.model.local_budgets import BudgetPeriod
 from reconciler.model.nodes import DisruptionBudget, NodeClaimTemplate, NodePool
-from reconciler.plan.budget_timeline import budget_cells, pieces_over
-from reconciler.plan.disruption_budgets import PoolState
+from reconciler.plan.node_pools.budget_timeline import budget_cells, pieces_over
+from reconciler.plan.node_pools.disruption_budgets import PoolState
 from reconciler.report.budgets.document import budget_spans_json
 
 POOLS, BUDGETS, HOURS = 200, 50, 365 * 24

@@ -19,8 +19,8 @@ from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.plan.back_offs import launch_record
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
 from tests.unit.plan.worlds import APPLYSET, NOW, carried_out

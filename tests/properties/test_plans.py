@@ -15,8 +15,8 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.back_offs import launch_record
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, carried_out, claim, planned, pool_node, settled

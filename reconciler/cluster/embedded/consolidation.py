@@ -16,8 +16,8 @@ from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import all_bins
-from reconciler.plan.budget_timeline import budget_spans
-from reconciler.plan.disruption_budgets import DRIFTED, EMPTY, PoolState, allowed, pool_state
+from reconciler.plan.node_pools.budget_timeline import budget_spans
+from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, PoolState, allowed, pool_state
 from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)

@@ -14,8 +14,8 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory
-from reconciler.plan.back_offs import launch_record
-from reconciler.plan.limits import PlanCaps
+from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import (

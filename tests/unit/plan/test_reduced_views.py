@@ -11,7 +11,7 @@ from reconciler.manifests.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects import prepared
+from reconciler.plan.objects.objects import prepared
 from reconciler.plan.plan import PlanInputs, make_plan
 
 TEMPLATE = (

@@ -20,7 +20,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.plan.static_nodes import cheapest_admitted
+from reconciler.plan.node_pools.static_nodes import cheapest_admitted
 from reconciler.spending import month
 from reconciler.spending.month import Basis, spending
 from tests.builders import buffer_ref, instance_type, node_pool

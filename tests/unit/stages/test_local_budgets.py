@@ -12,7 +12,7 @@ import pytest
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.manifests.declared import live_declared
-from reconciler.plan.disruption_budgets import PoolState, allowed
+from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle

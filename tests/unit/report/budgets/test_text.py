@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.nodes import DisruptionBudget, NodePool
-from reconciler.plan.budget_timeline import budget_cells
-from reconciler.plan.disruption_budgets import PoolState, budget_outcomes
+from reconciler.plan.node_pools.budget_timeline import budget_cells
+from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
 from reconciler.report.budgets.grid import HourGrid
 from reconciler.report.budgets.text import budgets_text, hours_text
 from reconciler.report.plan.text import plan_text

@@ -1,0 +1,1 @@
+"""Which nodes are kept for their chunks, which chunks leave their nodes first, and which nodes are handed back."""

@@ -1,0 +1,152 @@
+"""Which nodes are protected because they hold chunks, and which are handed back.
+
+Only changes are listed: a node that holds chunks and is protected already needs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.model.changes import NodeClaimAction
+from reconciler.model.nodes import NodePool
+from reconciler.model.placement import Holding
+from reconciler.plan.bins import Bin, is_kept, is_marked
+from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    hold: tuple[NodeClaimAction, ...] = ()
+    release: tuple[NodeClaimAction, ...] = ()
+    delete: tuple[NodeClaimAction, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def with_deleted(self, deleted: Sequence[NodeClaimAction]) -> Holds:
+        """With these deleted beyond those, in place of what else would become of them."""
+        names = {action.node_claim for action in deleted}
+        release = tuple(
+            action for action in self.release if action.node_claim is None or action.node_claim not in names
+        )
+        delete = tuple(action for action in self.delete if action.node_claim not in names)
+        return replace(self, release=release, delete=(*delete, *deleted))
+
+
+PriceOf = Callable[[Bin], float | None]
+
+
+def holds(
+    bins: Sequence[Bin],
+    *,
+    now: datetime,
+    node_pools: Mapping[str, NodePool],
+    replaced: frozenset[str],
+    replacement_waits: bool,
+    price_of: PriceOf,
+    blocked: bool,
+) -> Holds:
+    """What to protect, release and delete. Nodes that Karpenter did not make and nodes on their way out are let be.
+
+    replaced: bins that chunks had to leave; with replacement_waits they stay protected, since what takes their chunks is
+    not there yet. Where nothing can take them they are released all the same: a pool at its limit could never replace a
+    node otherwise. blocked: nothing is released or deleted.
+    """
+    own = [item for item in bins if item.is_karpenters and not item.is_going]
+    held = tuple(_hold(item, price_of) for item in own if item.chunks and not _is_held_well(item))
+    free = [item for item in own if not item.chunks and not item.pods]
+    waiting = [item for item in free if replacement_waits and item.name in replaced and item.is_marked]
+    staying = {item.name for item in waiting}
+    leaving = [item for item in free if item.name not in staying]
+    notes = [f"{item.name} stays protected until the node that replaces it is there" for item in waiting]
+    if blocked:
+        due = sum(item.is_marked for item in leaving)
+        if due:
+            notes.append(f"the release of {due:,} {'node' if due == 1 else 'nodes'} waits")
+        return Holds(held, notes=tuple(notes))
+    deleted = _deletable(leaving, bins, node_pools, now)
+    gone = {item.name for item in deleted}
+    release = tuple(_release(item, price_of) for item in leaving if item.is_marked and item.name not in gone)
+    delete = tuple(_delete(item, price_of) for item in deleted)
+    return Holds(held, release, delete, tuple(notes))
+
+
+def _is_held_well(item: Bin) -> bool:
+    """It is protected, and where that is headroom's doing it also says what for, and Karpenter moves no pods in."""
+    is_own = all(is_marked(side) for side in item.sides)
+    is_as_closed = item.is_tainted == _is_to_be_closed(item) or item.is_on_its_way
+    return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
+
+
+def _is_to_be_closed(item: Bin) -> bool:
+    """On a reserved node the taint of held ones would only keep away the pods that it is for."""
+    return not (item.is_served_elsewhere or item.is_reserved)
+
+
+def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    """On both sides. Where only what it holds has changed, on the one side that is read for that."""
+    told = item.is_protected and item.node is not None
+    return NodeClaimAction(
+        node_claim=None if item.claim is None or told else item.claim.name,
+        node=None if item.node is None else item.node.name,
+        node_pool=item.node_pool,
+        reason=f"holds {chunk_words(item.chunks)}",
+        holdings=item.chunks,
+        price=price_of(item),
+        closed=_is_to_be_closed(item),
+    )
+
+
+def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    """Only the sides that carry headroom's mark: a do-not-disrupt without it is a person's."""
+    return NodeClaimAction(
+        node_claim=item.claim.name if item.claim is not None and is_marked(item.claim) else None,
+        node=item.node.name if item.node is not None and is_marked(item.node) else None,
+        node_pool=item.node_pool,
+        reason="holds no chunk any more",
+        price=price_of(item),
+    )
+
+
+def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+    assert item.claim is not None
+    return NodeClaimAction(
+        node_claim=item.claim.name,
+        node=None if item.node is None else item.node.name,
+        node_pool=item.node_pool,
+        reason="an empty placeholder, in a pool that never consolidates",
+        price=price_of(item),
+    )
+
+
+def _deletable(
+    leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
+) -> list[Bin]:
+    """Empty placeholders that nobody else would ever remove, as many as the pool's Empty budget allows."""
+    by_pool: dict[str, list[Bin]] = {}
+    for item in leaving:
+        pool = node_pools.get(item.node_pool)
+        unused = item.is_placeholder and not item.in_use and not item.watched
+        removable = item.claim is not None and unused and not _is_a_persons(item)
+        if pool is not None and pool.consolidate_after is None and removable:
+            by_pool.setdefault(pool.name, []).append(item)
+    chosen: list[Bin] = []
+    states = pool_states(bins) if by_pool else {}
+    for name, candidates in sorted(by_pool.items()):
+        budget = allowed(node_pools[name], EMPTY, states.get(name, PoolState()), now)
+        chosen += candidates if budget is None else candidates[:budget]
+    return chosen
+
+
+def _is_a_persons(item: Bin) -> bool:
+    return any(is_kept(side) and not is_marked(side) for side in item.sides)
+
+
+def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
+    """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    parts = [f"{count:,} of {demand}" for demand, count in sorted(counts.items())]
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more

@@ -1,0 +1,93 @@
+"""Placeholders that chunks may leave for room that became free elsewhere, so that a warm node is not paid for twice.
+
+Room counts once it has been free for the `consolidateAfter` of the placeholder's NodePool. No more placeholders are left at a
+time than its Empty budget lets Karpenter take. Whether the chunks fit elsewhere is for placement to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.model.nodes import NodePool
+from reconciler.plan.bins import Bin, by_node_pool
+from reconciler.plan.holding.settling import unchanged_since, wait_of
+from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
+
+
+@dataclass(frozen=True, slots=True)
+class Vacancy:
+    """candidates: names of a NodePool's placeholders that may be left, the dearest first. most: so many at once; None: any number.
+
+    closed: names of bins that take none of their chunks.
+    """
+
+    candidates: tuple[str, ...]
+    most: int | None
+    closed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Vacancies:
+    """next_look: when more room will have been free for long enough."""
+
+    by_pool: tuple[Vacancy, ...] = ()
+    next_look: datetime | None = None
+
+
+def vacancies(
+    bins: Sequence[Bin],
+    node_pools: Iterable[NodePool],
+    now: datetime,
+    *,
+    unavailable: Collection[str],
+    price_of: Callable[[Bin], float | None],
+) -> Vacancies:
+    """now: by the cluster's clock. unavailable: bins whose chunks are on the move already."""
+    if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
+        return Vacancies()  # what is under way comes first; its end is a change that starts another pass
+    states = pool_states(bins)
+    by_pool = by_node_pool(bins)
+    elsewhere = [item for item in bins if item.chunks or item.in_use]
+    found: list[Vacancy] = []
+    looks: list[datetime] = []
+    for pool in sorted(node_pools, key=lambda item: item.name):
+        wait = wait_of(pool)
+        own = by_pool.get(pool.name, [])
+        held = [item for item in own if _may_be_left(item) and item.name not in unavailable]
+        if wait is None or not held:
+            continue
+        times = _times((*held, *elsewhere), wait)
+        looks += [time for time in times.values() if time > now]
+        rested = {name for name, time in times.items() if time <= now}
+        most = _most(pool, own, states, now)
+        candidates = sorted((item for item in held if item.name in rested), key=_dearest_first(price_of))
+        if candidates and most != 0:
+            closed = frozenset(item.name for item in bins if item not in elsewhere or item.name not in rested)
+            found.append(Vacancy(tuple(item.name for item in candidates), most, closed))
+    return Vacancies(tuple(found), min(looks, default=None))
+
+
+def _may_be_left(item: Bin) -> bool:
+    """Only nodes on which nothing runs: where pods run, the node is paid for anyway."""
+    ready = item.node is not None and item.node.ready
+    return bool(item.chunks) and item.is_marked and ready and not (item.in_use or item.is_going or item.is_on_its_way)
+
+
+def _most(pool: NodePool, own: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> int | None:
+    """Those left before, which Karpenter has not taken yet, use up the budget too."""
+    budget = allowed(pool, EMPTY, states.get(pool.name, PoolState()), now)
+    if budget is None:
+        return None
+    waiting = sum(not (item.chunks or item.in_use or item.is_going or item.is_protected) for item in own)
+    return max(0, budget - waiting)
+
+
+def _times(bins: Iterable[Bin], wait: timedelta) -> dict[str, datetime]:
+    """When each will have been as it is for long enough."""
+    return {item.name: unchanged_since(item) + wait for item in bins}
+
+
+def _dearest_first(price_of: Callable[[Bin], float | None]) -> Callable[[Bin], tuple[float, str]]:
+    return lambda item: (-(price_of(item) or 0.0), item.name)

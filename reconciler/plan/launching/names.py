@@ -1,0 +1,59 @@
+"""Names of new NodeClaims.
+
+A name follows from the pool, from what is asked for, and from how many equal NodeClaims come before it; names that are taken
+are skipped. A pass may be repeated, because the last one was cut short or its result is not visible yet. It then asks for
+the very same objects, and nothing is made twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.placement import PlannedNode
+from reconciler.plan.holding.hold import chunk_words
+
+LONGEST = 63
+"""Characters of a DNS-1123 label, which a NodeClaim's name becomes in several labels."""
+_INFIX = "-headroom-"
+_DIGITS = 10
+
+
+def creations(planned: Iterable[PlannedNode], taken: Iterable[str]) -> tuple[NodeClaimCreation, ...]:
+    """One for each planned node, in the same order. taken: names of every NodeClaim there is, also those on their way out."""
+    used = set(taken)
+    next_ordinals: dict[str, int] = {}
+    made: list[NodeClaimCreation] = []
+    for node in planned:
+        content = _content(node)
+        ordinal = next_ordinals.get(content, 0)
+        while (name := _name(node.node_pool, content, ordinal)) in used:
+            ordinal += 1
+        next_ordinals[content] = ordinal + 1
+        used.add(name)
+        made.append(NodeClaimCreation(name, node, f"for {chunk_words(node.holdings)}"))
+    return tuple(made)
+
+
+def _content(node: PlannedNode) -> str:
+    """What the NodeClaim's spec is made of. What it will hold is left out: it may change while the node is on its way."""
+    return json.dumps(
+        [
+            node.node_pool,
+            node.instance_types,
+            node.zones,
+            node.capacity_types,
+            node.requests.amounts,
+            [[item.key, item.operator, item.values, item.min_values] for item in node.requirements],
+            node.labels,
+        ],
+        separators=(",", ":"),
+    )
+
+
+def _name(pool: str, content: str, ordinal: int) -> str:
+    digest = hashlib.sha256(f"{ordinal}:{content}".encode()).hexdigest()[:_DIGITS]
+    front = pool[: LONGEST - len(_INFIX) - _DIGITS].rstrip("-.")
+    return f"{front}{_INFIX}{digest}"

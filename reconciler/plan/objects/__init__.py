@@ -1,0 +1,1 @@
+"""Manifests from Git against the cluster's objects: created, updated, drifted, pruned."""

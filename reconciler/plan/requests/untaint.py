@@ -1,0 +1,49 @@
+"""Reserved nodes whose request is over: the taint that kept other pods off goes.
+
+The view alone decides: a node that says that it is reserved, for a request that has ended or is not there any more. So a kill at any
+point is made good by the next pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler.model.changes import NodeClaimAction
+from reconciler.model.demand import Demand
+from reconciler.model.refs import ObjectRef
+from reconciler.model.reserved_nodes import reserved_taint, reserved_taints
+from reconciler.plan.bins import Bin
+from reconciler.plan.requests.decisions import Decision
+
+
+def untainted(
+    bins: Sequence[Bin], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
+) -> tuple[NodeClaimAction, ...]:
+    """Nodes that become everybody's. A NodeClaim cannot be changed: its node, once it is there, is freed in a later pass."""
+    reserved = [item for item in bins if not item.is_going and _values(item)]
+    if not reserved:
+        return ()
+    live = {
+        reserved_taint(demand.ref).value
+        for demand in demands
+        if demand.request is not None and (_has_not_ended(decisions.get(demand.ref)))
+    }
+    return tuple(
+        NodeClaimAction(
+            item.claim.name if item.claim is not None else None,
+            item.name,
+            item.node_pool,
+            f"the provisioning request that it was reserved for ({value}) is over",
+        )
+        for item in reserved
+        for value in _values(item)[:1]
+        if not live.intersection(_values(item))
+    )
+
+
+def _values(item: Bin) -> list[str]:
+    return [] if item.node is None else [taint.value for taint in reserved_taints(item.node.taints)]
+
+
+def _has_not_ended(decision: Decision | None) -> bool:
+    return decision is None or decision.record.ended is None

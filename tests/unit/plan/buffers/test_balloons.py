@@ -1,0 +1,137 @@
+"""Balloon pods: what is applied for a buffer, and when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from reconciler.manifests.pod_spec import pod_spec_from, shape_of
+from reconciler.model.autoscalers import ServingAutoscaler
+from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons
+from reconciler.model.changes import Action, Plan
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.pods import PodAffinityTerm, TopologySpread
+from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.workloads import PriorityClass
+from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
+from reconciler.plan.plan import PlanInputs, make_plan
+from tests.builders import buffer_ref, pod, shape
+
+IMAGE = "registry.example.com/pause:1"
+WEB = ObjectRef("apps", "Deployment", "shop", "balloon-capacitybuffer-web")
+CLASS = PriorityClass("headroom-balloon", -10)
+
+
+def wanted(count: int | None = 3, **others: Any) -> Demand:
+    return Demand(
+        buffer_ref(), desired=count, shape=shape("2", labels={"app": "web"}), **{"fulfilment": "balloon", **others}
+    )
+
+
+def plan(demand: Demand | None, view: ClusterView) -> Plan:
+    demands = () if demand is None else (demand,)
+    now = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    return make_plan(PlanInputs("main", now, view, demands=demands, applyset_id="set", balloon_image=IMAGE))
+
+
+def view(*deployments: Mapping[str, Any], **others: Any) -> ClusterView:
+    objects = dict.fromkeys((WEB,), LiveObject(WEB, deployments[0])) if deployments else {}
+    return ClusterView(objects=objects, inventory=Inventory(frozenset(objects)), priority_classes=(CLASS,), **others)
+
+
+def applied(count: int = 3) -> Mapping[str, Any]:
+    (change,) = plan(wanted(count), view()).objects
+    assert change.manifest is not None
+    return change.manifest
+
+
+def changed(demand: Demand | None, there: ClusterView) -> list[tuple[ObjectRef, Action]]:
+    return [(change.ref, change.action) for change in plan(demand, there).objects]
+
+
+def test_the_first_balloon_brings_its_priority_class() -> None:
+    first, second = plan(wanted(), ClusterView()).objects
+    assert (first.ref.kind, first.ref.name, first.action) == ("PriorityClass", "headroom-balloon", Action.CREATE)
+    manifest = dict(first.manifest or {})
+    assert (manifest["value"], manifest["preemptionPolicy"], manifest["globalDefault"]) == (-10, "Never", False)
+    assert second.ref == WEB
+    assert changed(wanted(), view()) == [(WEB, Action.CREATE)], "it is there already"
+
+
+def test_a_balloon_is_as_large_as_the_buffer_and_asks_for_what_its_chunks_ask() -> None:
+    manifest = applied()
+    assert manifest["spec"]["replicas"] == 3
+    assert manifest["metadata"]["labels"][PART_OF_LABEL] == "set"
+    spec = manifest["spec"]["template"]["spec"]
+    assert spec["priorityClassName"] == "headroom-balloon"
+    assert spec["containers"][0]["image"] == IMAGE
+    asked = shape_of(pod_spec_from(spec), namespace="shop", labels={}).requests
+    assert asked == shape("2").requests
+    labels = manifest["spec"]["template"]["metadata"]["labels"]
+    assert "app" not in labels, "a Service of the workload must not send anything to it"
+    assert manifest["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_one_that_is_as_it_should_be_is_left_alone_and_another_size_is_applied() -> None:
+    assert changed(wanted(), view(applied())) == []
+    (change,) = plan(wanted(5), view(applied())).objects
+    assert [(item.path, item.before, item.after) for item in change.changes] == [("spec.replicas", 3, 5)]
+
+
+def test_it_goes_in_the_plan_that_keeps_the_capacity_otherwise() -> None:
+    assert changed(wanted(fulfilment="placeholder"), view(applied())) == [(WEB, Action.DELETE)]
+    assert changed(None, view(applied())) == [(WEB, Action.DELETE)], "the buffer is gone"
+    assert changed(wanted(0), view(applied())) == [(WEB, Action.DELETE)]
+
+
+def test_it_stays_until_an_autoscaler_has_the_capacity() -> None:
+    reporting = ServingAutoscaler("Karpenter", "karpenter", reports=True)
+    there = view(applied())
+    assert changed(wanted(fulfilment="native"), there) == []
+    assert changed(wanted(fulfilment="native", autoscaler=replace(reporting, reports=False)), there) == []
+    assert changed(wanted(fulfilment="native", autoscaler=reporting), there) == [(WEB, Action.DELETE)]
+
+
+def test_nothing_goes_while_the_size_is_unknown_or_the_cluster_is_not_read_in_full() -> None:
+    assert changed(wanted(None), view(applied())) == []
+    assert changed(wanted(fulfilment="placeholder"), view(applied(), complete=False)) == []
+
+
+def test_what_others_deployed_is_never_taken_for_a_balloon() -> None:
+    foreign = {"metadata": {"labels": {"app": "web"}}}
+    assert with_balloons(Declared(), (), view(foreign), IMAGE) == Declared()
+    without_label = {**applied(), "metadata": {"labels": {"headroom.dev/balloon": "x"}}}
+    assert changed(None, view(without_label)) == [], "of another headroom"
+
+
+def test_names_are_labels_too() -> None:
+    long = balloon_ref(buffer_ref("w" * 200)).name
+    assert len(long) == 63
+    assert long != balloon_ref(buffer_ref("w" * 201)).name
+    assert balloon_ref(replace(buffer_ref(), kind="Buffer")).name == "balloon-buffer-web"
+
+
+def test_only_balloon_pods_with_a_node_stand() -> None:
+    ballooned = replace(shape("2", labels={"headroom.dev/balloon": WEB.name}), priority_class_name=CLASS.name)
+    bound = pod("a", node="n", pod_shape=ballooned)
+    pods = (bound, pod("b", pod_shape=ballooned), replace(bound, deleting=True), pod("c", node="n"))
+    assert standing_balloons(pods) == {WEB: 1}
+    assert balloon_of(pods[3]) is None
+
+
+def test_rules_of_a_workload_about_its_own_pods_become_rules_about_the_balloons() -> None:
+    own, other = LabelSelector((("app", "web"),)), LabelSelector((("app", "db"),))
+    spreads = tuple(TopologySpread("zone", 1, "DoNotSchedule", selector) for selector in (own, other))
+    terms = tuple(PodAffinityTerm("host", selector) for selector in (own, other))
+    web = replace(shape(labels={"app": "web"}), topology_spread=spreads, pod_anti_affinity=terms, pod_affinity=terms)
+    balloon = balloon_shape(web, "b")
+    mine = LabelSelector((("headroom.dev/balloon", "b"),))
+    assert [item.selector for item in balloon.topology_spread] == [mine, other]
+    assert [term.selector for term in balloon.pod_affinity] == [mine, other]
+    assert [term.selector for term in balloon.pod_anti_affinity] == [own, other, mine], "and away from the real ones"

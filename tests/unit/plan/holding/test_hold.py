@@ -1,0 +1,219 @@
+"""Which nodes are protected and which are handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.model.nodes import DO_NOT_DISRUPT, INITIALIZED_LABEL, DisruptionBudget, NodePool
+from reconciler.model.placement import OccupiedBin
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import all_bins
+from reconciler.plan.holding.hold import Holds, holds
+from tests.builders import node, node_pool, pod
+from tests.unit.plan.worlds import (
+    A_PERSONS,
+    HELD,
+    HOLDS_ONE,
+    NOW,
+    chunks,
+    claim,
+    occupied,
+    pool_node,
+    together,
+    waiting_pod,
+    with_node,
+)
+
+NEVER = node_pool(consolidate_after=None, budgets=(DisruptionBudget("100%"),))
+
+
+def held(
+    view: ClusterView,
+    places: tuple[OccupiedBin, ...] = (),
+    *,
+    pool: NodePool | None = None,
+    replaced: frozenset[str] = frozenset(),
+    replacement_waits: bool = False,
+    blocked: bool = False,
+) -> Holds:
+    pool = pool or node_pool()
+    return holds(
+        all_bins(view, places),
+        now=NOW,
+        node_pools={pool.name: pool},
+        replaced=replaced,
+        replacement_waits=replacement_waits,
+        price_of=lambda _: None,
+        blocked=blocked,
+    )
+
+
+def test_a_node_that_holds_chunks_is_protected_with_its_node_claim() -> None:
+    (action,) = held(with_node("node-1"), occupied(node_1=[chunks(3)])).hold
+    assert (action.node, action.node_claim, action.node_pool) == ("node-1", "claim-of-node-1", "general")
+    assert action.reason == "holds 3 of CapacityBuffer/shop/web"
+    assert action.holdings == (chunks(3),)
+
+
+def test_what_is_protected_already_is_no_change() -> None:
+    assert held(with_node("node-1", HOLDS_ONE), occupied(node_1=[chunks()])) == Holds()
+
+
+@pytest.mark.parametrize(
+    ("on_node", "on_claim"),
+    [(HELD, {}), ({}, HELD), ({"headroom.dev/held": "true"}, HELD), (HELD, {"headroom.dev/held": "true"})],
+)
+def test_a_protection_that_was_cut_short_is_completed(on_node: Mapping[str, str], on_claim: Mapping[str, str]) -> None:
+    view = ClusterView(
+        nodes=(pool_node(annotations=on_node),),
+        node_claims=(claim(annotations=on_claim),),
+    )
+    (action,) = held(view, occupied(node_1=[chunks()])).hold
+    assert (action.node, action.node_claim) == ("node-1", "general-x")
+
+
+@pytest.mark.parametrize("annotations", [HELD, HOLDS_ONE])
+def test_what_a_protected_node_holds_is_written_where_the_next_pass_reads_it(annotations: dict[str, str]) -> None:
+    (action,) = held(with_node("node-1", annotations), occupied(node_1=[chunks(2)])).hold
+    assert (action.node, action.node_claim, action.holdings) == ("node-1", None, (chunks(2),))
+    view = ClusterView(node_claims=(claim(node_name=None, annotations=annotations),))
+    (action,) = held(view, (OccupiedBin(None, "general-x", (chunks(2),)),)).hold
+    assert (action.node, action.node_claim) == (None, "general-x")
+
+
+def test_pods_are_kept_from_moving_in_once_the_node_is_there() -> None:
+    """Karpenter would empty other nodes into the chunks' room, again and again."""
+    view = with_node("node-1", HOLDS_ONE)
+    open_to_all = replace(view, nodes=tuple(replace(item, taints=()) for item in view.nodes))
+    (action,) = held(open_to_all, occupied(node_1=[chunks()])).hold
+    assert (action.node, action.node_claim) == ("node-1", None)
+    arriving = replace(
+        open_to_all,
+        nodes=tuple(
+            replace(item, labels=tuple(pair for pair in item.labels if pair[0] != INITIALIZED_LABEL))
+            for item in open_to_all.nodes
+        ),
+    )
+    assert held(arriving, occupied(node_1=[chunks()])) == Holds()
+
+
+def test_a_node_claim_on_its_way_is_a_bin_like_any() -> None:
+    view = ClusterView(node_claims=(claim(node_name=None),))
+    (action,) = held(view, (OccupiedBin(None, "general-x", (chunks(),)),)).hold
+    assert (action.node, action.node_claim) == (None, "general-x")
+
+
+def test_a_second_node_claim_of_a_node_is_not_deleted_as_if_it_were_an_empty_machine() -> None:
+    """Both have the same providerID, and to delete either would take away the machine that holds chunks."""
+    twin = replace(claim("twin", node_name=None), provider_id="test://node-1")
+    view = with_node("node-1", HOLDS_ONE)
+    view = replace(view, node_claims=(*(replace(item, provider_id="test://node-1") for item in view.node_claims), twin))
+    assert held(view, occupied(node_1=[chunks()]), pool=NEVER) == Holds()
+
+
+def test_a_person_protected_it_so_there_is_nothing_to_do() -> None:
+    view = with_node("node-1", A_PERSONS)
+    assert held(view, occupied(node_1=[chunks()])) == Holds()
+    assert held(view) == Holds()
+
+
+def test_nodes_that_karpenter_did_not_make_need_no_protection() -> None:
+    view = ClusterView(nodes=(node("node-1", pool=None),))
+    assert held(view, occupied(node_1=[chunks()])) == Holds()
+
+
+def test_a_node_that_holds_nothing_any_more_is_released_on_both_sides() -> None:
+    (action,) = held(with_node("node-1", HELD)).release
+    assert (action.node, action.node_claim) == ("node-1", "claim-of-node-1")
+
+
+@pytest.mark.parametrize(
+    ("on_node", "on_claim", "released"),
+    [(A_PERSONS, HELD, (None, "general-x")), (HELD, A_PERSONS, ("node-1", None))],
+)
+def test_only_the_sides_with_headrooms_mark_are_released(
+    on_node: Mapping[str, str],
+    on_claim: Mapping[str, str],
+    released: tuple[str | None, str | None],
+) -> None:
+    view = ClusterView(nodes=(pool_node(annotations=on_node),), node_claims=(claim(annotations=on_claim),))
+    (action,) = held(view).release
+    assert (action.node, action.node_claim) == released
+
+
+def test_a_node_that_pending_pods_are_about_to_use_is_neither_held_nor_released() -> None:
+    assert held(with_node("node-1", HELD), occupied(node_1=[waiting_pod()])) == Holds()
+    assert held(with_node("node-1"), occupied(node_1=[waiting_pod()])) == Holds()
+
+
+@pytest.mark.parametrize("going", ["deleting", "disrupted"])
+def test_a_node_on_its_way_out_is_let_go(going: str) -> None:
+    view = with_node("node-1", HELD, deleting=going == "deleting")
+    if going == "disrupted":
+        tainted = pool_node(annotations=HELD, taints=[Taint("karpenter.sh/disrupted", "", "NoSchedule")])
+        view = replace(view, nodes=(tainted,))
+    assert held(view) == Holds()
+    assert held(view, occupied(node_1=[chunks()])) == Holds()
+
+
+def test_nothing_is_released_while_the_plan_is_blocked() -> None:
+    answer = held(together(with_node("node-1", HELD), with_node("node-2")), occupied(node_2=[chunks()]), blocked=True)
+    assert [action.node for action in answer.hold] == ["node-2"]
+    assert (answer.release, answer.delete) == ((), ())
+    assert answer.notes == ("the release of 1 node waits",)
+
+
+def test_a_replaced_node_stays_protected_until_its_successor_is_there() -> None:
+    waiting = held(with_node("node-1", HELD), replaced=frozenset({"node-1"}), replacement_waits=True)
+    assert waiting.release == ()
+    assert "node-1 stays protected" in waiting.notes[0]
+    assert held(with_node("node-1", HELD), replaced=frozenset({"node-1"})).release[0].node == "node-1"
+
+
+def test_in_a_pool_that_never_consolidates_empty_placeholders_are_deleted() -> None:
+    answer = held(with_node("node-1", HELD), pool=NEVER)
+    assert [action.node_claim for action in answer.delete] == ["claim-of-node-1"]
+    assert answer.release == ()
+
+
+def test_what_was_released_before_is_deleted_too() -> None:
+    assert len(held(with_node("node-1"), pool=NEVER).delete) == 1
+
+
+@pytest.mark.parametrize("why", ["in use", "a person's", "no placeholder", "holds chunks"])
+def test_only_empty_placeholders_are_deleted(why: str) -> None:
+    annotations = {DO_NOT_DISRUPT: "true"} if why == "a person's" else {}
+    view = with_node("node-1", annotations, placeholder=why != "no placeholder")
+    if why == "in use":
+        view = replace(view, pods=(pod(node="node-1"),))
+    if why == "no placeholder":
+        view = replace(view, nodes=(node("node-1"),))
+    places = occupied(node_1=[chunks()]) if why == "holds chunks" else ()
+    assert held(view, places, pool=NEVER).delete == ()
+
+
+def test_daemons_do_not_keep_a_placeholder() -> None:
+    view = replace(with_node("node-1"), pods=(pod(node="node-1", owner_kind="DaemonSet"),))
+    assert len(held(view, pool=NEVER).delete) == 1
+
+
+def test_deletions_stay_within_the_empty_budget_and_the_rest_is_released() -> None:
+    view = together(*(with_node(f"node-{index}", HELD) for index in range(5)))
+    answer = held(view, pool=replace(NEVER, budgets=(DisruptionBudget("40%", ("Empty",)),)))
+    assert [action.node for action in answer.delete] == ["node-0", "node-1"]
+    assert [action.node for action in answer.release] == ["node-2", "node-3", "node-4"]
+
+
+def test_a_window_that_blocks_empty_nodes_blocks_deletions_while_it_is_open() -> None:
+    # NOW is noon on a Saturday.
+    weekends = DisruptionBudget("0", ("Empty",), "0 0 * * sat", timedelta(days=2))
+    weekdays = DisruptionBudget("0", ("Empty",), "0 0 * * mon", timedelta(days=5))
+    view = with_node("node-1", HELD)
+    shut = held(view, pool=replace(NEVER, budgets=(weekends,)))
+    assert (shut.delete, len(shut.release)) == ((), 1)
+    assert len(held(view, pool=replace(NEVER, budgets=(weekdays,))).delete) == 1

@@ -1,0 +1,101 @@
+"""Nodes that chunks must leave before Karpenter takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.requirements import Taint
+from reconciler.model.view import ClusterView
+from reconciler.plan.holding.replacement import EXPIRY_LEAD, unavailable_bins
+from tests.builders import node_pool
+from tests.unit.plan.worlds import HELD, NOW, pool_node, together, with_node
+
+DAY = timedelta(hours=24)
+
+
+@pytest.mark.parametrize(
+    ("age", "expire_after", "leaves"),
+    [
+        (DAY - EXPIRY_LEAD, DAY, True),
+        (DAY - EXPIRY_LEAD - timedelta(seconds=1), DAY, False),
+        (DAY * 30, None, False),
+        # A short life has a short lead: otherwise a new node would be on its way out at once.
+        (timedelta(minutes=5), timedelta(minutes=10), False),
+        (timedelta(minutes=8), timedelta(minutes=10), True),
+    ],
+)
+def test_a_node_is_left_before_it_expires(age: timedelta, expire_after: timedelta | None, leaves: bool) -> None:  # noqa: FBT001 - a case
+    view = with_node("node-1", created=NOW - age, expire_after=expire_after)
+    assert unavailable_bins(view, [node_pool()], NOW) == (frozenset({"node-1"}) if leaves else frozenset())
+
+
+def drifted(name: str, annotations: dict[str, str] | None = None, age: int = 1) -> ClusterView:
+    return with_node(name, annotations, conditions={"Drifted": "True"}, created=NOW - timedelta(hours=age))
+
+
+def budget(nodes: str) -> DisruptionBudget:
+    return DisruptionBudget(nodes, ("Drifted",))
+
+
+def test_drifted_held_nodes_are_left_oldest_first_within_the_budget() -> None:
+    view = together(
+        drifted("node-1", HELD, 1), drifted("node-2", HELD, 3), drifted("node-3", HELD, 2), with_node("node-4", HELD)
+    )
+    pool = node_pool(budgets=(budget("2"),))
+    assert unavailable_bins(view, [pool], NOW) == {"node-2", "node-3"}
+    assert unavailable_bins(view, [replace(pool, budgets=())], NOW) == {"node-1", "node-2", "node-3"}
+    assert unavailable_bins(view, [replace(pool, budgets=(budget("0"),))], NOW) == frozenset()
+
+
+def test_drifted_nodes_are_left_only_outside_of_a_window_that_blocks_drift() -> None:
+    # NOW is noon on a Saturday.
+    office = DisruptionBudget("0", ("Drifted",), "0 9 * * mon-fri", timedelta(hours=8))
+    pool = node_pool(budgets=(office, DisruptionBudget("100%")))
+    monday = NOW + timedelta(days=2)
+    assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
+    assert unavailable_bins(drifted("node-1", HELD), [pool], monday) == frozenset()
+    assert unavailable_bins(drifted("node-1", HELD), [pool], monday + timedelta(hours=5)) == {"node-1"}
+
+
+def test_those_released_and_not_yet_taken_use_up_the_budget() -> None:
+    pool = node_pool(budgets=(budget("1"),))
+    assert unavailable_bins(together(drifted("node-1", HELD), drifted("node-2")), [pool], NOW) == {"node-2"}
+    taken = drifted("node-2")
+    taint = Taint("karpenter.sh/disrupted", "", "NoSchedule")
+    taken = replace(taken, nodes=(pool_node("node-2", taints=[taint]),))
+    assert unavailable_bins(together(drifted("node-1", HELD), taken), [pool], NOW) == frozenset()
+    assert unavailable_bins(drifted("node-1", HELD), [pool], NOW) == {"node-1"}
+
+
+def test_drifted_nodes_that_karpenter_may_take_get_no_chunks_back() -> None:
+    released = drifted("node-1")
+    assert unavailable_bins(released, [node_pool(budgets=(budget("1"),))], NOW) == {"node-1"}
+    assert unavailable_bins(released, [node_pool(budgets=())], NOW) == {"node-1"}
+    assert unavailable_bins(released, [node_pool(budgets=(budget("0"),))], NOW) == frozenset()
+
+
+def old(name: str, hours: int) -> ClusterView:
+    return with_node(name, HELD, created=NOW - timedelta(hours=hours), expire_after=DAY)
+
+
+def test_of_many_that_expire_together_a_quarter_is_left_at_a_time_the_oldest_first() -> None:
+    view = together(*(old(f"node-{hours}", hours) for hours in range(24, 32)))
+    assert unavailable_bins(view, [node_pool()], NOW) == {"node-31", "node-30"}
+
+
+def test_one_that_is_still_on_its_way_is_never_left() -> None:
+    view = with_node("node-1", HELD, created=NOW - 2 * DAY, expire_after=DAY)
+    coming = replace(view, nodes=(), node_claims=tuple(replace(item, node_name=None) for item in view.node_claims))
+    assert unavailable_bins(view, [node_pool()], NOW) == {"node-1"}
+    assert unavailable_bins(coming, [node_pool()], NOW) == frozenset()
+
+
+def test_where_the_clock_is_in_doubt_a_node_is_as_young_as_it_may_be() -> None:
+    view = with_node("node-1", HELD, created=NOW - DAY, expire_after=DAY)
+    doubted = replace(view, clock_doubt=timedelta(hours=1))
+    assert unavailable_bins(doubted, [node_pool()], NOW) == frozenset()
+    assert unavailable_bins(doubted, [node_pool()], NOW + timedelta(hours=1)) == {"node-1"}

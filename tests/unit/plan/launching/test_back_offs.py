@@ -1,0 +1,160 @@
+"""Offerings that gave no node are stayed away from for a while, doubling."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.view import ClusterView, Inventory
+from reconciler.plan.launching.back_offs import FIRST_DELAY, LONGEST_DELAY, LaunchRecord, launch_record
+from reconciler.plan.launching.names import creations
+from tests.unit.plan.worlds import HELD, NOW, claim, made, planned
+
+CREATED = creations([planned()], ())
+NAME = CREATED[0].name
+ON_ITS_WAY = made(CREATED[0], NOW)
+HERE = {INSTANCE_TYPE_LABEL: "m-4x", ZONE_LABEL: "zone-a", CAPACITY_TYPE_LABEL: "on-demand"}
+
+
+def there(name: str = NAME) -> NodeClaim:
+    return claim(name, annotations=HELD, labels=HERE)
+
+
+def read(memory: dict[str, Any], *claims: NodeClaim, now: datetime = NOW) -> LaunchRecord:
+    kept: dict[str, Any] = json.loads(json.dumps(memory))
+    return launch_record(ClusterView(node_claims=claims, inventory=Inventory(memory=kept)), now)
+
+
+def asked_for() -> dict[str, Any]:
+    return LaunchRecord().memory(CREATED, (), NOW)
+
+
+def seen() -> dict[str, Any]:
+    return read(asked_for(), ON_ITS_WAY).memory((), (), NOW)
+
+
+def failed(times: int = 1) -> tuple[dict[str, Any], datetime]:
+    """The memory after so many failures in a row, each right after the back-off before it ended."""
+    memory, now = seen(), NOW
+    for turn in range(times):
+        record = read(memory, now=now)
+        assert tuple(record.vanished) == (NAME,)
+        if turn < times - 1:
+            now = record.back_offs[0].until
+            again = record.memory(CREATED, (), now)
+            memory = read(again, replace(ON_ITS_WAY, created=now), now=now).memory((), (), now)
+        else:
+            memory = record.memory((), (), now)
+    return memory, now
+
+
+def test_a_placeholder_that_was_there_and_vanished_has_failed() -> None:
+    record = read(seen())
+    assert tuple(record.vanished) == (NAME,)
+    (back_off,) = record.back_offs
+    assert back_off.failures == 1
+    assert back_off.until == NOW + FIRST_DELAY
+    assert back_off.offered.instance_types == ("m-4x",)
+
+
+def test_one_that_was_there_and_gone_between_two_passes_has_failed_at_once() -> None:
+    """Its launch is remembered only once the API server has taken it."""
+    assert tuple(read(asked_for(), now=NOW + timedelta(seconds=1)).vanished) == (NAME,)
+
+
+def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_once() -> None:
+    twice = creations([planned(), planned()], ())
+    memory = LaunchRecord().memory(twice, (), NOW)
+    record = read(memory)
+    assert len(record.vanished) == 2
+    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + FIRST_DELAY)]
+
+
+def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
+    twice = creations([planned(), planned()], ())
+    slower = made(twice[1], NOW)
+    first = read(LaunchRecord().memory(twice, (), NOW), slower)
+    assert tuple(first.vanished) == (twice[0].name,)
+    second = read(first.memory((), (), NOW), now=NOW + timedelta(seconds=5))
+    assert tuple(second.vanished) == (twice[1].name,)
+    assert second.back_offs == first.back_offs
+
+
+def test_one_that_is_being_deleted_before_its_node_is_there_has_failed() -> None:
+    for gone_wrong in (replace(ON_ITS_WAY, deleting=True), replace(ON_ITS_WAY, conditions=(("Launched", "False"),))):
+        record = read(seen(), gone_wrong)
+        assert tuple(record.vanished) == (NAME,)
+        # It counts once, however long it lingers.
+        for _ in range(2):
+            record = read(record.memory((), (), NOW), gone_wrong)
+            assert record.vanished == {}
+            assert [item.failures for item in record.back_offs] == [1]
+
+
+def test_one_that_registered_has_not_failed_whatever_becomes_of_it() -> None:
+    record = read(seen(), there())
+    assert (record.launches, record.back_offs) == ({}, ())
+    assert read(record.memory((), (), NOW)) == LaunchRecord()
+    assert read(seen(), replace(there(), deleting=True)).back_offs == ()
+
+
+def test_what_headroom_deleted_itself_has_not_failed() -> None:
+    memory = read(seen(), ON_ITS_WAY).memory((), [NAME], NOW)
+    assert read(memory) == LaunchRecord()
+
+
+def test_placeholders_on_their_way_are_remembered_even_if_the_memory_was_lost() -> None:
+    record = read({}, ON_ITS_WAY)
+    assert record.launches[NAME].offered.zones == ("zone-a", "zone-b")
+    assert tuple(read(record.memory((), (), NOW)).vanished) == (NAME,)
+
+
+def test_karpenters_own_node_claims_are_not_headrooms_to_watch() -> None:
+    assert read({}, claim("theirs", node_name=None, placeholder=False)) == LaunchRecord()
+
+
+def test_back_offs_double_up_to_the_longest() -> None:
+    delays = []
+    for times in range(1, 8):
+        memory, now = failed(times)
+        (entry,) = memory["backOffs"]
+        assert entry["failures"] == times
+        delays.append(datetime.fromisoformat(entry["until"]) - now)
+    assert delays[:5] == [FIRST_DELAY * 2**power for power in range(5)]
+    assert delays[5:] == [LONGEST_DELAY, LONGEST_DELAY]
+
+
+def test_a_back_off_is_forgotten_long_after_its_end() -> None:
+    memory, _ = failed()
+    end = NOW + FIRST_DELAY
+    assert read(memory, now=end + LONGEST_DELAY - timedelta(seconds=1)).back_offs
+    assert read(memory, now=end + LONGEST_DELAY).back_offs == ()
+
+
+def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
+    memory, now = failed()
+    again = read(memory, now=now).memory(CREATED, (), now)
+    assert read(again, there(), now=now).back_offs == ()
+
+
+def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
+    memory, _ = failed()
+    assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
+    assert read(memory).next_end(NOW) == NOW + FIRST_DELAY
+    assert read(memory).avoided(NOW + FIRST_DELAY) == frozenset()
+    assert read(memory).next_end(NOW + FIRST_DELAY) is None
+
+
+def test_the_memory_is_the_same_as_long_as_nothing_happens() -> None:
+    later = NOW + timedelta(minutes=1)
+    assert read(seen(), ON_ITS_WAY, now=later).memory((), (), later) == seen()
+    memory, _ = failed()
+    assert read(memory, now=later).memory((), (), later) == memory
+
+
+def test_what_another_version_remembered_is_forgotten() -> None:
+    assert read({"launches": {"a": {"since": "yesterday"}}, "backOffs": [1]}) == LaunchRecord()
+    assert read({"launches": "none"}) == LaunchRecord()

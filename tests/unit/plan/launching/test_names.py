@@ -1,0 +1,58 @@
+"""Names of NodeClaims follow from what is asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from reconciler.plan.launching.names import LONGEST, creations
+from tests.unit.plan.worlds import chunks, planned
+
+
+def names(*nodes: object, taken: tuple[str, ...] = ()) -> list[str]:
+    return [creation.name for creation in creations(nodes, taken)]  # type: ignore[arg-type]
+
+
+def test_the_same_wish_has_the_same_name() -> None:
+    assert names(planned()) == names(planned())
+    assert re.fullmatch(r"general-headroom-[0-9a-f]{10}", names(planned())[0])
+
+
+def test_equal_wishes_have_names_of_their_own() -> None:
+    assert len(set(names(planned(), planned(), planned()))) == 3
+
+
+def test_what_it_will_hold_is_not_part_of_the_name_and_what_it_is_made_of_is() -> None:
+    base = names(planned(chunks(1)))
+    assert names(planned(chunks(3, "db"))) == base
+    others = [
+        planned(instance_types=("m-8x",)),
+        planned(pool="batch"),
+        replace(planned(), zones=("zone-a",)),
+        replace(planned(), capacity_types=("spot",)),
+        replace(planned(), labels=(("team", "a"),)),
+        replace(planned(), requirements=()),
+        replace(planned(), requests=planned().requests * 2),
+    ]
+    assert len({names(other)[0] for other in others} | set(base)) == len(others) + 1
+
+
+def test_after_a_pass_that_was_cut_short_only_what_is_missing_is_asked_for() -> None:
+    first, second, third = names(planned(), planned(), planned())
+    # One was made and is now a bin, so that placement asks for two more.
+    assert names(planned(), planned(), taken=(first,)) == [second, third]
+    # It was made and is not seen yet: the very same objects are asked for again.
+    assert names(planned(), planned(), planned()) == [first, second, third]
+
+
+def test_names_fit_into_a_label() -> None:
+    long = "a" * 42 + ".b" * 60
+    (name,) = names(planned(pool=long))
+    assert len(name) <= LONGEST
+    assert re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name)
+    assert ".-" not in name
+
+
+def test_the_reason_says_what_it_is_for() -> None:
+    (creation,) = creations([planned(chunks(2), chunks(1, "db"))], ())
+    assert creation.reason == "for 1 of CapacityBuffer/shop/db, 2 of CapacityBuffer/shop/web"

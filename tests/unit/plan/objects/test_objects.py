@@ -1,0 +1,191 @@
+"""Which declared objects are created and updated, and which are left as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.changes import Action, FieldChange
+from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.objects.objects import ObjectPlan, object_changes, prepared
+from tests.unit.plan.worlds import APPLYSET, live
+
+POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
+BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+TEMPLATE = ObjectRef("", "PodTemplate", "shop", "small")
+HASH = "metadata.annotations['headroom.dev/applied-hash']"
+
+
+def document(
+    ref: ObjectRef = BUFFER,
+    spec: dict[str, Any] | None = None,
+    *,
+    file: str = "web.yaml",
+    partial: bool = False,
+    **annotations: str,
+) -> DeclaredManifest:
+    metadata: dict[str, Any] = {"name": ref.name}
+    if annotations:
+        metadata["annotations"] = {f"headroom.dev/{key}": value for key, value in annotations.items()}
+    body = {
+        "apiVersion": "v1",
+        "kind": ref.kind,
+        "metadata": metadata,
+        "spec": {"replicas": 3} if spec is None else spec,
+    }
+    return DeclaredManifest(ref, body, SourcePosition(file, 1), partial)
+
+
+def planned(*items: DeclaredManifest, objects: tuple[LiveObject, ...] = ()) -> ObjectPlan:
+    view = ClusterView(objects={item.ref: item for item in objects})
+    return object_changes(Declared(manifests=items), view, APPLYSET)
+
+
+def applied(item: DeclaredManifest) -> LiveObject:
+    """As the cluster has it after it was applied, with what the server adds."""
+    body = prepared(item, APPLYSET)
+    metadata = body["metadata"] | {"uid": "1", "resourceVersion": "2", "generation": 1}
+    spec = body["spec"] | {"provisioningStrategy": "buffer.x-k8s.io/active-capacity"}
+    return live(item.ref, body | {"metadata": metadata, "spec": spec, "status": {"replicas": 3}}, "spec.replicas")
+
+
+def test_what_is_not_there_is_created_with_its_marks() -> None:
+    (change,) = planned(document()).changes
+    assert change.action is Action.CREATE
+    assert change.changes == (FieldChange("spec.replicas", None, 3),)
+    assert change.manifest is not None
+    metadata = change.manifest["metadata"]
+    assert metadata["namespace"] == "shop"
+    assert metadata["labels"] == {PART_OF_LABEL: APPLYSET}
+    assert metadata["annotations"]["headroom.dev/source"] == "web.yaml"
+    assert metadata["annotations"]["headroom.dev/applied-hash"].startswith("sha256:")
+
+
+def test_what_is_there_as_declared_is_left_alone() -> None:
+    assert planned(document(), objects=(applied(document()),)) == ObjectPlan()
+
+
+def test_a_changed_field_is_an_update_that_names_it() -> None:
+    (change,) = planned(document(spec={"replicas": 5}), objects=(applied(document()),)).changes
+    assert change.action is Action.UPDATE
+    assert change.changes == (FieldChange("spec.replicas", 3, 5),)
+
+
+def test_a_field_that_somebody_else_changed_is_put_back() -> None:
+    there = applied(document())
+    drifted = replace(there, body={**there.body, "spec": {"replicas": 30}})
+    (change,) = planned(document(), objects=(drifted,)).changes
+    assert change.changes == (FieldChange("spec.replicas", 30, 3),)
+
+
+def test_a_field_taken_out_of_the_manifest_is_noticed() -> None:
+    before = applied(document(spec={"replicas": 3, "percentage": 10}))
+    owned = replace(before, managers={"headroom": frozenset({"spec.replicas", "spec.percentage"})})
+    (change,) = planned(document(), objects=(owned,)).changes
+    assert change.changes == (FieldChange("spec.percentage", 10, None),)
+
+
+def test_without_knowing_owners_the_hash_alone_tells_of_a_field_taken_out() -> None:
+    before = replace(applied(document(spec={"replicas": 3, "percentage": 10})), managers={})
+    (change,) = planned(document(), objects=(before,)).changes
+    assert [field.path for field in change.changes] == [HASH]
+
+
+def test_an_object_that_was_there_before_is_adopted() -> None:
+    there = live(BUFFER, {"metadata": {"name": "web"}, "spec": {"replicas": 3}})
+    (change,) = planned(document(), objects=(there,)).changes
+    assert change.action is Action.UPDATE
+    assert [field.path for field in change.changes] == [
+        "metadata.annotations['headroom.dev/source']",
+        "metadata.labels",
+        "metadata.namespace",
+    ]
+
+
+def test_status_nulls_and_server_fields_are_not_applied() -> None:
+    item = document(spec={"replicas": 3, "limits": None})
+    dirty = {**item.manifest, "status": {"replicas": 1}}
+    dirty["metadata"] = {**item.manifest["metadata"], "uid": "1", "managedFields": [], "resourceVersion": "7"}
+    body = prepared(replace(item, manifest=dirty), APPLYSET)
+    assert body["spec"] == {"replicas": 3}
+    assert "status" not in body
+    assert body["metadata"].keys() == {"name", "namespace", "labels", "annotations"}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_ignored_objects_are_left_to_others(there: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    objects = (applied(document(spec={"replicas": 9})),) if there else ()
+    assert planned(document(ssa="Ignore"), objects=objects).changes == ()
+
+
+def test_if_not_present_creates_and_never_updates() -> None:
+    item = document(ssa="IfNotPresent")
+    assert len(planned(item).changes) == 1
+    assert planned(item, objects=(applied(document(spec={"replicas": 9})),)).changes == ()
+
+
+def test_a_suspended_object_is_left_as_it_is_wherever_it_was_said() -> None:
+    in_git = planned(document(suspend="true"))
+    there = live(BUFFER, {"metadata": {"annotations": {"headroom.dev/suspend": "true"}}})
+    by_hand = planned(document(), objects=(there,))
+    for answer, becomes in ((in_git, "not created"), (by_hand, "left as it is")):
+        assert answer.changes == ()
+        assert answer.notes == (f"CapacityBuffer/shop/web is suspended: it is {becomes}",)
+
+
+def test_what_others_refer_to_is_applied_first() -> None:
+    answer = planned(document(BUFFER), document(POOL), document(TEMPLATE))
+    assert [change.ref.kind for change in answer.changes] == ["PodTemplate", "NodePool", "CapacityBuffer"]
+
+
+def test_a_partial_pool_touches_only_its_fields_and_joins_no_set() -> None:
+    there = live(POOL, {"metadata": {"name": "general"}, "spec": {"weight": 1, "template": {"spec": {}}}})
+    item = document(POOL, {"weight": 5}, partial=True)
+    (change,) = planned(item, objects=(there,)).changes
+    assert FieldChange("spec.weight", 1, 5) in change.changes
+    assert change.manifest is not None
+    assert change.manifest["spec"] == {"weight": 5}
+    assert "labels" not in change.manifest["metadata"]
+
+
+def test_a_partial_pool_needs_the_pool() -> None:
+    answer = planned(document(POOL, {"weight": 5}, partial=True, file="pools.yaml"))
+    (finding,) = answer.findings
+    assert finding.code == "pool-not-there"
+    assert finding.position == SourcePosition("pools.yaml", 1)
+    assert answer.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("declared", "there", "partial", "refused"),
+    [
+        ({"replicas": 2, "template": {}}, {"template": {}}, False, True),
+        ({"template": {}}, {"replicas": 2, "template": {}}, False, True),
+        ({"replicas": 3, "template": {}}, {"replicas": 2, "template": {}}, False, False),
+        ({"weight": 3}, {"replicas": 2, "template": {}}, True, False),
+        ({"replicas": 3}, {"template": {}}, True, True),
+    ],
+)
+def test_a_pool_cannot_turn_static_or_dynamic(
+    declared: dict[str, Any],
+    there: dict[str, Any],
+    partial: bool,  # noqa: FBT001 - a parameter of the test
+    refused: bool,  # noqa: FBT001 - likewise
+) -> None:
+    answer = planned(document(POOL, declared, partial=partial), objects=(live(POOL, {"spec": there}),))
+    assert [finding.code for finding in answer.findings] == (["static-pool-change"] if refused else [])
+    assert (answer.changes == ()) is refused
+
+
+def test_what_kubernetes_does_not_store_of_its_own_kinds_is_no_difference_and_of_others_it_is() -> None:
+    for ref, changed in ((TEMPLATE, False), (BUFFER, True)):
+        item = document(ref, {"replicas": 3, "limits": {}})
+        there = applied(item)
+        spec = {key: value for key, value in there.body["spec"].items() if key != "limits"}
+        stored = replace(there, body={**there.body, "spec": spec})
+        assert bool(planned(item, objects=(stored,)).changes) is changed
