@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from reconciler.manifests.declared import read, with_last_good
+from reconciler.manifests.declared import read
 from reconciler.manifests.known_files import KnownFiles
+from reconciler.manifests.last_good import with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.source import SourceTree
 from reconciler.stages.state import PassState

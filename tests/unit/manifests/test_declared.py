@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.manifests.declared import read, read_live
+from reconciler.manifests.last_good import with_last_good
 from reconciler.manifests.served import served_form
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
