@@ -19,7 +19,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED
+from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
 from reconciler.placement.engine.preferences import firmer_shapes
 from reconciler.placement.needs import Needs
 
@@ -66,6 +66,11 @@ class Batch:
             self.part = RUNNING
         elif self.keeps_minimum:
             self.part, self.counted = MINIMUM, LEAN
+
+    @property
+    def arrays(self) -> ChunkArrays:
+        """What a chunk asks for and where it counts, as the loops take it."""
+        return self.needs.request, self.part, self.counted
 
     @property
     def waits(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.constraints.limits import NODES, PoolLimits
+from reconciler.placement.engine.arrays import LimitArrays
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 
@@ -25,18 +26,22 @@ class RunningLimits:
             [min(capacity.get(name), PLENTY) for name in self._names] for item in offers for capacity in item.capacities
         ]
         self._capacities: Amounts = np.array(columns, dtype=np.int64).reshape(len(columns), len(self._names))
-        self._unlimited = (self._capacities, np.zeros((0, 0), dtype=np.int64))
+        self._unlimited: Amounts = np.zeros((0, 0), dtype=np.int64)
+        self._uncharged: Amounts = np.zeros((0, len(self._names)), dtype=np.int64)
         ends = np.cumsum([len(item.capacities) for item in offers]).tolist()
         self._of_pool = [
             self._capacities[end - len(item.capacities) : end] for end, item in zip(ends, offers, strict=True)
         ]
 
-    def now(self) -> tuple[Amounts, Amounts]:
-        """Capacities by type (numbered through all pools) and resource, and what is left of each by pool."""
+    def now(self, charged: Amounts | None = None) -> LimitArrays:
+        """Capacities by type (numbered through all pools) and resource, what is left of each by pool, and what nodes count for.
+
+        charged: see `charges`; None where each node counts for its type's capacity."""
+        charged = self._uncharged if charged is None else charged
         if not self._names:
-            return self._unlimited
+            return self._capacities, self._unlimited, charged
         left = [self._left(pool) for pool in self._pools]
-        return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names))
+        return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names)), charged
 
     def charges(self, charged: Iterable[Resources]) -> Amounts:
         """A row of limited resources for each."""

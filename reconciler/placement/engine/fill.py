@@ -170,9 +170,8 @@ def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) 
     """Planned nodes and how many chunks come to each."""
     planned, batch, caps = state.planned, task.batch, host_caps(state, task)
     found = state.kernel.choose(
-        *(planned.found, planned.marks, planned.loads, state.templates.room),
-        *(compatibility.joined(), compatibility.bought_as, batch.needs.request, batch.counted),
-        *(state.topology.hosts.table, state.base, caps.rules, caps.more, planned.count, count, task.single),
+        *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
+        *(compatibility.joined(), compatibility.bought_as, planned.count, count, task.single),
     )
     return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
 

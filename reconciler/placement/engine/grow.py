@@ -45,14 +45,12 @@ def cheapest_growth(
         return None
     joined = within_pools(state, state.compatibilities.get(task.batch.needs, relaxation, task.where).joined(), pools)
     caps = host_caps(state, task)
-    lines, limits = state.templates, state.running_limits
+    limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.marks[LEAST] = 0
     index, chunks = state.kernel.cheapest(
-        *(planned.marks, planned.loads, lines.spans, lines.line, lines.room, joined),
-        *(task.batch.needs.request, task.batch.counted),
-        *(state.topology.hosts.table, state.base, caps.rules, caps.more, *limits.now(), charged),
-        *(planned.count, count, limit),
+        *(planned.arrays, task.batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
+        *(limits.now(charged), joined, planned.count, count, limit),
     )
     if index < 0:
         return None
@@ -79,10 +77,11 @@ def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTe
         return template
     used = planned.used_with(batch, growth.index, growth.chunks)
     kept = (
-        planned.template[growth.index] == template.number and (template.room[planned.place[growth.index]] >= used).all()
+        planned.template[growth.index] == template.number
+        and (template.room[planned.position[growth.index]] >= used).all()
     )
-    place = int(planned.place[growth.index]) if kept else int(template.cheapest(used[None, :])[0])
-    is_within = state.running_limits.larger_types(template.pool, state.charged(growth.index))[template.types[place]]
+    position = int(planned.position[growth.index]) if kept else int(template.cheapest(used[None, :])[0])
+    is_within = state.running_limits.larger_types(template.pool, state.charged(growth.index))[template.types[position]]
     return template if is_within and not template.offers.minimums else growable(state, growth.index, template)
 
 

@@ -25,14 +25,14 @@ NOWHERE = CountedIn((), ())
 @dataclass(slots=True)
 class JournalEntry:
     """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
-    was, place: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
+    was, position: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
 
     batch: Batch
     bin: int
     count: int
     counted_in: CountedIn
     was: int = -1
-    place: int = 0
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,12 @@ _PARTS = (
             "fits_in",
             "holds",
             "is_within",
-            "set_place",
-            "put_one",
-            "put",
-            "put_found",
-            "take_back",
+            "may_become",
+            "set_type",
+            "add",
+            "add_all",
+            "add_found",
+            "remove",
             "choose",
         ),
     ),
@@ -44,8 +45,8 @@ _PARTS = (
 class Kernel:
     """See loops."""
 
-    put: Callable[..., None]
-    take_back: Callable[..., None]
+    add_all: Callable[..., None]
+    remove: Callable[..., None]
     choose: Callable[..., int]
     cheapest: Callable[..., tuple[int, int]]
     serve: Callable[..., tuple[int, int, int]]

@@ -85,7 +85,7 @@ class Offerer:
         self._state = state
         planned = state.planned
         self._template: list[int] = planned.template[: planned.count].tolist()
-        self._place: list[int] = planned.place[: planned.count].tolist()
+        self._position: list[int] = planned.position[: planned.count].tolist()
         self._type: list[int] = planned.type[: planned.count].tolist()
         self._used: list[list[int]] = planned.used[: planned.count].tolist()
         self._words: dict[int, _Words] = {}
@@ -124,7 +124,7 @@ class Offerer:
         allowed = state.running_limits.larger_types(pool, charged) if is_limited else None
         key = (
             template.number,
-            self._place[index],
+            self._position[index],
             self._types_holding(pool)[index],
             None if narrowed is None else (narrowed.primary, narrowed.rows.tobytes()),
             None if allowed is None else allowed.tobytes(),

@@ -1,15 +1,6 @@
 """The loops over planned nodes that most time goes to, written so that they can be compiled. Nothing in them allocates.
 
-Arguments, by name:
-
-- marks, loads: planned nodes, in columns: what each is, and by part and resource what is on it
-- spans, line, room: node templates: where each begins and ends in the line of their types; room by type
-- joined: by number of a node template, the number of the one that a node is of after the chunks came; -1 where they may not come
-- bought_as: by row, whether a node that is one may take the chunks and stay it
-- request, part, counted: what a chunk asks for, the part as which it counts, and the part that counts against the room for it
-- hosts, base, rules, more: on the hostname: counts, the column of the first planned node, rules; caps by node, empty for none
-- capacities, spare: by type and limited resource; what is left of each by pool
-- found: to write to, in columns
+They take arrays, several in one tuple: `arrays.py` says what each is. A plain tuple costs next to nothing on the way into a compiled loop.
 """
 
 from __future__ import annotations
@@ -28,8 +19,8 @@ from reconciler.placement.engine.arrays import (
     MINIMUM,
     NODES,
     NOW_TEMPLATE,
-    PLACE,
     PLENTY,
+    POSITION,
     PRICE,
     ROW,
     RULE_CODE,
@@ -43,9 +34,13 @@ from reconciler.placement.engine.arrays import (
     TYPE_ROWS,
     TYPES,
     USED,
-    WAS_PLACE,
+    WAS_POSITION,
     WAS_TEMPLATE,
+    ChunkArrays,
     Flags,
+    HostArrays,
+    LimitArrays,
+    NodeArrays,
     Numbers,
 )
 
@@ -104,27 +99,25 @@ def is_within(  # noqa: PLR0917 - as above
     return True
 
 
-def set_place(  # noqa: PLR0917 - as above
-    marks: Numbers, node: int, number: int, at: int, start: int, line: Numbers
-) -> None:
+def may_become(limits: LimitArrays, pool: int, then: int, node: int, now: int) -> bool:
+    """Whether the limits of its pool let a node of type `now` become one of type `then`."""
+    capacities, spare, charged = limits
+    if len(charged) > 0:
+        return is_within(capacities, spare, pool, then, charged, node)
+    return is_within(capacities, spare, pool, then, capacities, now)
+
+
+def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
     """From now on a node is of template `number`, of the type at this place in the line."""
-    marks[TEMPLATE, node], marks[PLACE, node], marks[TYPE, node] = number, at - start, line[TYPES, at]
+    _, marks, _, spans, line, _ = nodes
+    marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
     marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
 
 
-def put_one(  # noqa: PLR0917 - as above
-    node: int,
-    count: int,
-    number: int,
-    request: Numbers,
-    part: int,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
-) -> None:
+def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int) -> None:
     """Chunks come to one node, which is of template `number` from now on."""
+    _, marks, loads, spans, line, room = nodes
+    request, part, _ = chunk
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
         empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
@@ -132,94 +125,61 @@ def put_one(  # noqa: PLR0917 - as above
         loads[USED, node, column] = empty + max(running, minimum)
     used, start = loads[USED], spans[START, number]
     at = start
-    if marks[TEMPLATE, node] == number and holds(room, line[TYPES, start + marks[PLACE, node]], used, node):
-        at = start + marks[PLACE, node]
+    if marks[TEMPLATE, node] == number and holds(room, line[TYPES, start + marks[POSITION, node]], used, node):
+        at = start + marks[POSITION, node]
     else:
         while not holds(room, line[TYPES, at], used, node):
             at += 1
-    set_place(marks, node, number, at, start, line)
+    set_type(nodes, node, number, at)
 
 
-def put(  # noqa: PLR0917 - as above
-    nodes: Numbers,
-    counts: Numbers,
-    was: Numbers,
-    number: int,
-    request: Numbers,
-    part: int,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
+def add_all(  # noqa: PLR0917 - as above
+    nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int
 ) -> None:
-    """Chunks come to these nodes, which are of template `number` from now on. was: template and type that they were of before."""
-    for position in range(len(nodes)):
-        node = nodes[position]
-        was[0, position], was[1, position] = marks[TEMPLATE, node], marks[PLACE, node]
-        put_one(node, counts[position], number, request, part, marks, loads, spans, line, room)
+    """Chunks come to the chosen nodes, which are of template `number` from now on. was: template and position that they had before."""
+    marks = nodes[1]
+    for index in range(len(chosen)):
+        node = chosen[index]
+        was[0, index], was[1, index] = marks[TEMPLATE, node], marks[POSITION, node]
+        add(nodes, chunk, node, counts[index], number)
 
 
-def put_found(  # noqa: PLR0917 - as above
-    found: Numbers,
-    position: int,
-    node: int,
-    count: int,
-    number: int,
-    request: Numbers,
-    part: int,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
+def add_found(  # noqa: PLR0917 - as above
+    nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int
 ) -> None:
-    """As `put_one`, and writes down what was done."""
-    found[NODES, position], found[COUNTS, position], found[NOW_TEMPLATE, position] = node, count, number
-    found[WAS_TEMPLATE, position], found[WAS_PLACE, position] = marks[TEMPLATE, node], marks[PLACE, node]
-    put_one(node, count, number, request, part, marks, loads, spans, line, room)
+    """As `add`, and writes down what was done."""
+    found, marks = nodes[0], nodes[1]
+    found[NODES, index], found[COUNTS, index], found[NOW_TEMPLATE, index] = node, count, number
+    found[WAS_TEMPLATE, index], found[WAS_POSITION, index] = marks[TEMPLATE, node], marks[POSITION, node]
+    add(nodes, chunk, node, count, number)
 
 
-def take_back(  # noqa: PLR0917 - as above
-    node: int,
-    count: int,
-    number: int,
-    place: int,
-    request: Numbers,
-    part: int,
-    marks: Numbers,
-    loads: Numbers,
-    spans: Numbers,
-    line: Numbers,
-    room: Numbers,
+def remove(  # noqa: PLR0917 - as above
+    nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int
 ) -> None:
     """Takes chunks away from a node, which is of the node template and the type again that it was of before."""
-    put_one(node, -count, number, request, part, marks, loads, spans, line, room)
-    set_place(marks, node, number, spans[START, number] + place, spans[START, number], line)
+    add(nodes, chunk, node, -count, number)
+    set_type(nodes, node, number, nodes[3][START, number] + position)
 
 
 def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
-    found: Numbers,
-    marks: Numbers,
-    loads: Numbers,
-    room: Numbers,
+    nodes: NodeArrays,
+    chunk: ChunkArrays,
+    caps: HostArrays,
     joined: Numbers,
     bought_as: Flags,
-    request: Numbers,
-    counted: int,
-    hosts: Numbers,
-    base: int,
-    rules: Numbers,
-    more: Numbers,
     planned: int,
     count: int,
     single: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> int:
     """Chooses, of the `planned` nodes, those that take chunks as they are; returns how many.
 
-    First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the first.
-    single: one node at most.
+    First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the
+    first. single: one node at most.
     """
+    found, marks, loads, _, _, room = nodes
+    request, _, counted = chunk
+    hosts, base, rules, more = caps
     fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
     taken, best, least, number_able = loads[counted], -1, PLENTY, 0
     capped = rules.shape[1] > 0 or len(more) > 0
@@ -244,14 +204,14 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         found[NODES, 0], found[COUNTS, 0] = best, count
         return 1
     number = 0
-    while count > 0:
+    while count > 0 and not (single and number):
         best, least, largest, most = -1, PLENTY, -1, 0
-        for position in range(number_able):
-            amount = fits[position]
+        for index in range(number_able):
+            amount = fits[index]
             if count <= amount < least:
-                best, least = position, amount
+                best, least = index, amount
             if amount > most:
-                largest, most = position, amount
+                largest, most = index, amount
         if best >= 0:
             largest, most = best, count
         if largest < 0:
@@ -260,6 +220,4 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         fits[largest] = 0
         number += 1
         count -= most
-        if single:
-            break
     return number

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_PLACE, WAS_TEMPLATE, Numbers
+from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.engine.grow import charge_growth, within_pools
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.state import State
@@ -27,7 +27,7 @@ def serve(
 
     Returns how many chunks found a place, and what is next for the others (see arrays): NEXT_NOTE only where the pools have limits.
     """
-    planned, batch, lines, placed = state.planned, task.batch, state.templates, 0
+    planned, batch, placed = state.planned, task.batch, 0
     joined = options.compatibility.joined()
     growing = within_pools(state, joined, pools)
     limited = not state.limited.isdisjoint(pools)
@@ -36,19 +36,21 @@ def serve(
         state.reserve_planned(1)
         caps = host_caps(state, task)
         filled, found, following = state.kernel.serve(
-            *(planned.found, planned.marks, planned.loads, lines.spans, lines.line, lines.room),
-            *(joined if filling else _NOT_FILLED, growing, options.compatibility.bought_as),
-            *(batch.needs.request, batch.part, batch.counted),
-            *(state.topology.hosts.table, state.base, caps.rules, caps.more, *state.running_limits.now()),
-            *(planned.count, count - placed, prices, options.new),
+            planned.arrays,
+            batch.arrays,
+            (state.topology.hosts.table, state.base, caps.rules, caps.more),
+            state.running_limits.now(),
+            (joined if filling else _NOT_FILLED, growing, options.compatibility.bought_as, prices, options.new),
+            planned.count,
+            count - placed,
         )
         if found:
             placed += state.note_found(batch, found)
         if limited and found > filled:
-            node, template, place = planned.found[[NODES, WAS_TEMPLATE, WAS_PLACE], found - 1].tolist()
+            node, template, position = planned.found[[NODES, WAS_TEMPLATE, WAS_POSITION], found - 1].tolist()
             if template >= 0:  # a new one is of a pool without limits
-                before = lines.list[template]
-                charge_growth(state, node, before.offers.capacities[int(before.types[place])])
+                before = state.templates.list[template]
+                charge_growth(state, node, before.offers.capacities[int(before.types[position])])
         if following != NEXT_NOTE or limited or placed == count:
             return placed, following
         filling = False

@@ -160,7 +160,7 @@ class State:
             if constraint.concerns(entry.batch):
                 constraint.unreserve(entry.batch, entry.bin, entry.count)
         if entry.bin >= self.base:
-            self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.place)
+            self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.position)
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
         """Everything that was placed, or since then, in order."""
@@ -175,7 +175,7 @@ class State:
     def charged(self, index: int) -> Resources:
         """What a planned node counts against its pool's limits: its type, or the least that it must list for minValues."""
         planned = self.planned
-        return planned.of(index).charge(planned.used[index], int(planned.place[index]))
+        return planned.of(index).charge(planned.used[index], int(planned.position[index]))
 
     def may_make_nodes(self) -> bool:
         """Whether the limits of any pool leave room for one more node."""
@@ -217,8 +217,8 @@ class State:
     def put_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
         """On planned nodes, no node twice; `template` is what they all are to be from now on."""
         before = self.planned.put(batch, template, indices, counts)
-        for index, count, was, place in zip(indices, counts, *before, strict=True):
-            self._note_planned(batch, index, count, template.number, was, place)
+        for index, count, was, position in zip(indices, counts, *before, strict=True):
+            self._note_planned(batch, index, count, template.number, was, position)
 
     def reserve_planned(self, fresh: int) -> None:
         """Makes room for so many more planned nodes, wherever one is a row or a column."""
@@ -228,18 +228,18 @@ class State:
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
         placed = 0
-        for index, count, number, was, place in self.planned.found[NODES:, :found].T.tolist():
-            self._note_planned(batch, index, count, number, was, place)
+        for index, count, number, was, position in self.planned.found[NODES:, :found].T.tolist():
+            self._note_planned(batch, index, count, number, was, position)
             placed += count
         return placed
 
     def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
-        self, batch: Batch, index: int, count: int, number: int, was: int, place: int
+        self, batch: Batch, index: int, count: int, number: int, was: int, position: int
     ) -> None:
         self.planned.took(number, was)
         if was < 0:
             self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-        self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, place))
+        self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, position))
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Computed once for a node template and an equivalence class, where all nodes of the template agree."""

@@ -11,7 +11,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
-from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, Numbers
+from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
 from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
@@ -40,7 +40,7 @@ class PlannedBin:
 class PlannedNodes:
     """All planned nodes of a placement, a row for each. Rows from `count` on are unused, and their template is -1.
 
-    template: the number of each node's template. place: the index in that template's types of what the node would be bought as
+    template: the number of each node's template. position: the index in that template's types of what the node would be bought as
     now, which is the cheapest that holds its chunks. type, row, price: of that one, in billionths of a USD an hour; types and
     rows are numbered through all pools. All of these have shape (rows,).
 
@@ -64,8 +64,14 @@ class PlannedNodes:
         self.marks[TEMPLATE] = -1
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
         self.found: Numbers = np.zeros((7, rows), dtype=np.int64)
-        self.template, self.place, self.type, self.row, self.price = self.marks[:LEAST]
+        self.template, self.position, self.type, self.row, self.price = self.marks[:LEAST]
         self.used, self.lean = self.loads[USED], self.loads[LEAN]
+
+    @property
+    def arrays(self) -> NodeArrays:
+        """As the loops take them; new ones whenever rows or templates are added."""
+        templates = self.templates
+        return self.found, self.marks, self.loads, templates.spans, templates.line, templates.room
 
     def __len__(self) -> int:
         return self.count
@@ -75,17 +81,13 @@ class PlannedNodes:
     ) -> tuple[list[int], list[int]]:
         """Adds chunks to nodes, no node twice, and gives those nodes this template. Call `took` for each of them afterwards.
 
-        Returns by node the template that it had before, below 0 for a new node, and its place then.
+        Returns by node the template that it had before, below 0 for a new node, and its position then.
         """
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        lines = self.templates
-        self.kernel.put(
-            *(nodes, amounts, was, template.number, batch.needs.request, batch.part),
-            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
-        )
-        templates, places = was.tolist()
-        return templates, places
+        self.kernel.add_all(self.arrays, batch.arrays, nodes, amounts, was, template.number)
+        templates, positions = was.tolist()
+        return templates, positions
 
     def took(self, number: int, was: int) -> None:
         """Notes that chunks came to a node, which is of this template now. A new one is the first after those that are there."""
@@ -94,8 +96,8 @@ class PlannedNodes:
         if was != number:
             self._census(number, was)
 
-    def undo(self, batch: Batch, index: int, count: int, was: int, place: int) -> None:
-        """Takes away the chunks that came to a node last. was, place: what `put` returned for it."""
+    def undo(self, batch: Batch, index: int, count: int, was: int, position: int) -> None:
+        """Takes away the chunks that came to a node last. was, position: what `put` returned for it."""
         number = int(self.template[index])
         if was != number:
             self._census(was, number)
@@ -104,11 +106,7 @@ class PlannedNodes:
             self.loads[:, index] = 0
             self.template[index] = -1
             return
-        lines = self.templates
-        self.kernel.take_back(
-            *(index, count, was, place, batch.needs.request, batch.part),
-            *(self.marks, self.loads, lines.spans, lines.line, lines.room),
-        )
+        self.kernel.remove(self.arrays, batch.arrays, index, count, was, position)
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What a node would hold, by resource column, if this many chunks came to it."""
@@ -148,7 +146,7 @@ class PlannedNodes:
 
     def primary(self, index: int) -> int:
         """The row of its pool's catalogue that it would be bought as now: the cheapest that holds its chunks."""
-        return int(self.of(index).type_rows[self.place[index]])
+        return int(self.of(index).type_rows[self.position[index]])
 
     def cells(self, index: int, key: str) -> frozenset[str | None]:
         """Values that the node may get of a label that the catalogue decides; None among them if it may lack the label."""

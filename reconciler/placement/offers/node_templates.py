@@ -113,10 +113,10 @@ class NodeTemplate:
             self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if able else None
         return self._least[key]
 
-    def charge(self, used: Amounts, place: int) -> Resources:
-        """What a node that holds this much and would be bought as `types[place]` counts against its pool's limits."""
+    def charge(self, used: Amounts, position: int) -> Resources:
+        """What a node that holds this much and would be bought as `types[position]` counts against its pool's limits."""
         least = self.least(used) if self.offers.minimums else None
-        return self.offers.capacities[int(self.types[place])] if least is None else least.largest
+        return self.offers.capacities[int(self.types[position])] if least is None else least.largest
 
     def is_sure_of(self, inclusion: Inclusion) -> bool:
         """Whether a spread constraint counts nodes of this template, whatever they are bought as."""
