@@ -24,7 +24,7 @@ _CLOSE_ENOUGH = 0.001
 def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> float | None:
     """USD an hour that no valid placement goes below. None when the solver found no optimum."""
     packing = relaxation.packing
-    master = MasterProblem(packing.counts, relaxation.most_nodes)
+    master = MasterProblem(relaxation.demand, relaxation.most_nodes)
     master.add(relaxation.nodes)
     master.add_room(relaxation.free, packing.requests, relaxation.fits)
     columns = ColumnGeneration(master, packing, budget)

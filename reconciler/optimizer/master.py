@@ -13,6 +13,9 @@ from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.amounts import Amounts
 
+EMPTY = np.zeros(0, dtype=np.int32), np.zeros(0)
+"""A row or a column without entries."""
+
 
 @dataclass(frozen=True, slots=True)
 class MasterSolution:
@@ -29,19 +32,44 @@ class MasterSolution:
         return np.array([self.node_prices.get(pool, 0.0) for pool in pools.tolist()], dtype=np.float64)
 
 
-class MasterProblem:
-    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price. counts: chunks by item type; most_nodes:
-    by number of a NodePool that limits nodes."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What all nodes together must come to. least: by row; of_items: item types × rows, what one chunk adds; slack: by row, what an
+    amount adds that may be anything."""
 
-    def __init__(self, counts: Amounts, most_nodes: Mapping[int, int] | None = None) -> None:
+    least: Floats
+    of_items: Floats
+    slack: Floats
+
+    @classmethod
+    def of_counts(cls, counts: Amounts) -> Rows:
+        """So many chunks of each item type."""
+        return cls(counts.astype(np.float64), np.eye(len(counts)), np.zeros(len(counts)))
+
+    def write(self, program: Any) -> None:
+        """As the first rows of a program."""
+        for least in self.least.tolist():
+            program.addRow(least, UNBOUNDED, 0, *EMPTY)
+        used = np.flatnonzero(self.slack).astype(np.int32)
+        if len(used):
+            program.addCol(0.0, 0.0, UNBOUNDED, len(used), used, self.slack[used])
+
+
+class MasterProblem:
+    """How many nodes of each pattern, fractions allowed, hold all chunks at the least price. most_nodes: by number of a NodePool
+    that limits nodes."""
+
+    def __init__(self, demand: Rows, most_nodes: Mapping[int, int] | None = None) -> None:
         most_nodes = most_nodes or {}
         self._highs, self._solver = load_solver()
         self.patterns: list[Pattern] = []
         self._known: set[Pattern] = set()
-        self._items = len(counts)
-        self._rows_of_pools = {pool: len(counts) + place for place, pool in enumerate(most_nodes)}
-        for least in (*counts.tolist(), *(-most for most in most_nodes.values())):
-            self._solver.addRow(float(least), UNBOUNDED, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
+        self._demand = demand
+        self._rows_of_pools = {pool: len(demand.least) + place for place, pool in enumerate(most_nodes)}
+        demand.write(self._solver)
+        self._first = self._solver.getNumCol()
+        for most in most_nodes.values():
+            self._solver.addRow(-float(most), UNBOUNDED, 0, *EMPTY)
 
     def add(self, patterns: Sequence[Pattern]) -> int:
         """Returns how many of the patterns were new."""
@@ -51,11 +79,12 @@ class MasterProblem:
                 continue
             self._known.add(pattern)
             self.patterns.append(pattern)
-            entries = [*pattern.items]
+            numbers, counts = np.array(pattern.items, dtype=np.int64).T
+            sums = counts @ self._demand.of_items[numbers]
+            rows = np.flatnonzero(sums).astype(np.int32)
+            amounts = sums[rows]
             if pattern.pool in self._rows_of_pools:
-                entries.append((self._rows_of_pools[pattern.pool], -1))
-            rows = np.array([number for number, _ in entries], dtype=np.int32)
-            amounts = np.array([count for _, count in entries], dtype=np.float64)
+                rows, amounts = np.append(rows, np.int32(self._rows_of_pools[pattern.pool])), np.append(amounts, -1.0)
             self._solver.addCol(pattern.price, 0.0, UNBOUNDED, len(rows), rows, amounts)
             added += 1
         return added
@@ -73,23 +102,24 @@ class MasterProblem:
         duals = np.maximum(np.array(solution.row_dual, dtype=np.float64), 0.0)
         return MasterSolution(
             float(self._solver.getInfo().objective_function_value),
-            np.array(solution.col_value, dtype=np.float64),
-            duals[: self._items],
+            np.array(solution.col_value, dtype=np.float64)[self._first :],
+            self._demand.of_items @ duals[: len(self._demand.least)],
             {pool: float(duals[row]) for pool, row in self._rows_of_pools.items()},
         )
 
     def add_room(self, room: Amounts, requests: Amounts, fits: Amounts) -> None:
         """Room that costs nothing. fits: by item type, how many of these alone."""
-        add_room(self._solver, room, requests, fits)
+        add_room(self._solver, self._demand, room, requests, fits)
 
 
-def add_room(program: Any, room: Amounts, requests: Amounts, fits: Amounts) -> None:
-    """The same in any program whose first rows are the chunks of each item type."""
+def add_room(program: Any, demand: Rows, room: Amounts, requests: Amounts, fits: Amounts) -> None:
+    """The same in any program whose first rows are these."""
     first = program.getNumRow()
     for _ in room:
-        program.addRow(-1.0, UNBOUNDED, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
+        program.addRow(-1.0, UNBOUNDED, 0, *EMPTY)
     shares = requests / np.maximum(room, 1)
     for item in np.flatnonzero(fits).tolist():
-        used = np.flatnonzero(shares[item])
-        rows = np.array([item, *(first + used)], dtype=np.int32)
-        program.addCol(0.0, 0.0, float(fits[item]), len(rows), rows, np.array([1.0, *-shares[item][used]]))
+        used, asked = np.flatnonzero(shares[item]), np.flatnonzero(demand.of_items[item])
+        rows = np.concatenate([asked, first + used]).astype(np.int32)
+        amounts = np.concatenate([demand.of_items[item][asked], -shares[item][used]])
+        program.addCol(0.0, 0.0, float(fits[item]), len(rows), rows, amounts)

@@ -31,7 +31,7 @@ class OpenDomains:
         spread = {rule: None for batch in batches.values() for rule in state.constraints(batch).spread}
         self.values: dict[str, tuple[str, ...]] = {}
         for key in sorted({rule.key for rule in spread} - {HOSTNAME_LABEL}):
-            if all(_differ_in_price(offers, key) for offers in state.offers):
+            if all(differ_in_price(offers, key) for offers in state.offers):
                 decided = {state.planned.decided(index, key) for index in range(state.planned.count)}
                 self.values[key] = tuple(sorted(value for value in decided if value is not None))
         self._closed = {rule.counter for rule in spread if rule.min_domains > 1}
@@ -96,7 +96,7 @@ class OpenDomains:
             self._missing[place] = max(self._missing.get(place, 0), least - counts[place])
 
 
-def _differ_in_price(offers: PoolOffers, key: str) -> bool:
+def differ_in_price(offers: PoolOffers, key: str) -> bool:
     """Whether a label that every row decides is all that two prices of a type may differ by. Where all cost the same, to move
     chunks between domains saves little and there are several times as many columns."""
     table = offers.offerings.table

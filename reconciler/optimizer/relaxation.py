@@ -1,7 +1,7 @@
 """The packing as its lower bound sees it: whatever the rules leave open is open here.
 
 The placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is
-taken over, nor most of what rules say of zones. Nor is spread over hosts: nodes that fill up evenly each take any number. What
+taken over, nor what rules say of zones, but for spread where prices differ by zone (`spread_rows.py`). Nor is spread over hosts: nodes that fill up evenly each take any number. What
 is left out can only make the bound lower, so it stays a bound.
 """
 
@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reconciler.optimizer.bin_types import Pattern, Purchase, bin_types_for
+from reconciler.optimizer.master import Rows
 from reconciler.optimizer.node_rules import conflicts_between, demands_over_share, shares_of_nodes
 from reconciler.optimizer.packing import Packing
+from reconciler.optimizer.spread_rows import SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.arrays import MINIMUM, RUNNING
@@ -30,7 +32,9 @@ class Relaxation:
     """Where there are chunks of KeepMinimum every resource comes twice: for all but them, and for all but pods."""
 
     packing: Packing
-    """Of item types that nothing here tells apart."""
+    """Of item types that nothing here tells apart. Where spread rows tell domains apart, these chunks have one for each domain."""
+    demand: Rows
+    """What is to be placed, and what spread asks of domains."""
     nodes: tuple[Pattern, ...]
     """As the placement has them."""
     free: Amounts
@@ -48,39 +52,78 @@ def relaxation_of(state: State) -> Relaxation:
     for entry in entries:
         placed[entry.batch] += entry.count
     batches = list(placed)
+    spread = spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, entries)
-    packing = _packing_of(state, placed)
+    parts = _Parts(state, batches, spread)
+    packing = _packing_of(state, placed, parts)
+    fits = np.where(parts.anywhere, fits[parts.owners], 0)
     if any(batch.part == MINIMUM for batch in batches):
-        packing = _by_part(packing, np.array([batch.part for batch in batches], dtype=np.int64))
+        packing = _by_part(packing, np.array([batches[owner].part for owner in parts.owners], dtype=np.int64))
     else:
         free = free[: len(state.columns.names)]
-    numbers = _numbers_of_alike(packing, fits)
+    numbers, groups = _numbers_of_alike(packing, fits, parts)
     firsts = np.unique(numbers, return_index=True)[1]
+    merged = _merged(packing, numbers, firsts)
+    counts = np.bincount(groups, weights=list(placed.values()))
+    places = [
+        np.concatenate([np.arange(len(counts)) == groups[parts.owners[item]], parts.rows[item]]) for item in firsts
+    ]
     return Relaxation(
-        packing=_merged(packing, numbers, firsts),
-        nodes=_nodes(state, entries, dict(zip(batches, numbers.tolist(), strict=True))),
+        packing=merged,
+        demand=Rows(
+            least=np.concatenate([counts, spread.least]),
+            of_items=np.array(places, dtype=np.float64).reshape(len(firsts), len(counts) + len(spread.least)),
+            slack=np.concatenate([np.zeros(len(counts)), spread.fewest]),
+        ),
+        nodes=_nodes(state, entries, {key: int(numbers[item]) for key, item in parts.items.items()}, spread),
         free=free,
         fits=fits[firsts],
         most_nodes={pool: most for pool in range(len(state.offers)) if (most := _most_nodes(state, pool)) is not None},
     )
 
 
-def _packing_of(state: State, placed: Mapping[Batch, int]) -> Packing:
+class _Parts:
+    """One item type for each batch, or one for each domain and one for anywhere else. owners: by item type, the number of its batch;
+    anywhere: whether it may be on existing nodes; rows: what a chunk adds to spread rows; items: by batch and domain."""
+
+    def __init__(self, state: State, batches: Sequence[Batch], spread: SpreadRows) -> None:
+        weights = [spread.weights(state, batch) for batch in batches]
+        places = [range(-1, len(spread.domains) if any(weight) else 0) for weight in weights]
+        told = [(number, place) for number, some in enumerate(places) for place in some]
+        masks = [spread.masks(offers) for offers in state.offers] if spread.rules else []
+        self.owners = np.array([number for number, _ in told], dtype=np.int64)
+        self.anywhere = np.array([place < 0 for _, place in told], dtype=np.bool_)
+        self.rows = [spread.row(weights[number], place) for number, place in told]
+        self.items = {(batches[number], place): item for item, (number, place) in enumerate(told)}
+        self.alike = [(place, weights[number]) for number, place in told]
+        self._masks = [
+            [of_pool[place] for of_pool in masks] if len(places[number]) > 1 else [] for number, place in told
+        ]
+
+    def purchases(self, rows: Sequence[Mapping[int, Mask]]) -> list[Purchase]:
+        """rows: by batch and NodePool."""
+        return [
+            Purchase({pool: mask & masks[pool] for pool, mask in rows[owner].items()} if masks else rows[owner])
+            for owner, masks in zip(self.owners.tolist(), self._masks, strict=True)
+        ]
+
+
+def _packing_of(state: State, placed: Mapping[Batch, int], parts: _Parts) -> Packing:
     """Of each batch by itself."""
-    batches = list(placed)
+    batches, owners = list(placed), parts.owners
     rows: dict[int, Mapping[int, Mask]] = {}
     for batch in batches:
         if batch.needs.equivalence_class not in rows:
             rows[batch.needs.equivalence_class] = _rows(state, batch)
-    purchases = [Purchase(rows[batch.needs.equivalence_class] if _opens_nodes(batch) else {}) for batch in batches]
+    of_batches = [rows[batch.needs.equivalence_class] if _opens_nodes(batch) else {} for batch in batches]
     requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
     counted, limits = shares_of_nodes(batches, demands_over_share(state, placed))
     return Packing(
-        counts=np.array(list(placed.values()), dtype=np.int64),
-        bin_types=bin_types_for(state, purchases),
-        requests=requests.reshape(len(batches), len(state.columns.names)),
-        conflicts=conflicts_between(state, batches),
-        counted=counted,
+        counts=np.array(list(placed.values()), dtype=np.int64)[owners],
+        bin_types=bin_types_for(state, parts.purchases(of_batches)),
+        requests=requests.reshape(len(batches), len(state.columns.names))[owners],
+        conflicts=conflicts_between(state, batches)[np.ix_(owners, owners)],
+        counted=counted[owners],
         limits=limits,
     )
 
@@ -110,15 +153,20 @@ def _by_part(packing: Packing, parts: Amounts) -> Packing:
     )
 
 
-def _numbers_of_alike(packing: Packing, fits: Amounts) -> Amounts:
-    """By item type the same number for those that nothing tells apart."""
-    parts = (packing.requests, packing.bin_types.admits.T, packing.conflicts, packing.counted, fits)
-    numbers: dict[tuple[bytes, ...], int] = {}
+def _numbers_of_alike(packing: Packing, fits: Amounts, parts: _Parts) -> tuple[Amounts, Amounts]:
+    """By item type, and by batch, the same number for those that nothing tells apart."""
+    alike = (packing.requests, packing.bin_types.admits.T, packing.conflicts, packing.counted, fits)
+    of_batches: dict[int, list[object]] = {}
+    for item, owner in enumerate(parts.owners.tolist()):
+        of_batches.setdefault(owner, []).append((parts.alike[item], *(part[item].tobytes() for part in alike)))
+    known: dict[tuple[object, ...], int] = {}
+    groups = [known.setdefault(tuple(of_batch), len(known)) for of_batch in of_batches.values()]
+    numbers: dict[tuple[int, int], int] = {}
     found = [
-        numbers.setdefault(tuple(part[item].tobytes() for part in parts), len(numbers))
-        for item in range(len(packing.counts))
+        numbers.setdefault((groups[owner], parts.alike[item][0]), len(numbers))
+        for item, owner in enumerate(parts.owners.tolist())
     ]
-    return np.array(found, dtype=np.int64)
+    return np.array(found, dtype=np.int64), np.array(groups, dtype=np.int64)
 
 
 def _merged(packing: Packing, numbers: Amounts, firsts: Amounts) -> Packing:
@@ -133,11 +181,17 @@ def _merged(packing: Packing, numbers: Amounts, firsts: Amounts) -> Packing:
     )
 
 
-def _nodes(state: State, entries: Sequence[JournalEntry], number_of: Mapping[Batch, int]) -> tuple[Pattern, ...]:
+def _nodes(
+    state: State, entries: Sequence[JournalEntry], number_of: Mapping[tuple[Batch, int], int], spread: SpreadRows
+) -> tuple[Pattern, ...]:
     held: dict[int, Counter[int]] = {}
+    places = {domain: place for place, domain in enumerate(spread.domains)}
     for entry in entries:
         if entry.bin >= state.base:
-            held.setdefault(entry.bin - state.base, Counter())[number_of[entry.batch]] += entry.count
+            domain = state.decided(entry.bin, spread.key) if spread.rules else None
+            place = -1 if domain is None else places.get(domain, -1)
+            number = number_of.get((entry.batch, place), number_of[entry.batch, -1])
+            held.setdefault(entry.bin - state.base, Counter())[number] += entry.count
     planned = state.planned
     return tuple(
         Pattern(tuple(sorted(items.items())), (), int(planned.price[index]) / 1e9, planned.of(index).pool)

@@ -13,7 +13,7 @@ from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.bound import lower_bound
 from reconciler.optimizer.columns import ColumnGeneration
 from reconciler.optimizer.item_types import PackingProblem, packing_problem
-from reconciler.optimizer.master import MasterProblem
+from reconciler.optimizer.master import MasterProblem, Rows
 from reconciler.optimizer.reassignment import Reassignment
 from reconciler.optimizer.relaxation import relaxation_of
 from reconciler.optimizer.rounding import FURTHER_THRESHOLDS, THRESHOLDS, rounded
@@ -66,7 +66,7 @@ def _packed(state: State, budget: WorkBudget) -> str:
 def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
     packing = problem.packing
-    master = MasterProblem(packing.counts)
+    master = MasterProblem(Rows.of_counts(packing.counts))
     master.add(problem.nodes)
     columns = ColumnGeneration(master, packing, budget)
     few = len(problem.item_types) <= _FEW_ITEM_TYPES

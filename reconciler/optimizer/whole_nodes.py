@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reconciler.optimizer.master import add_room
+from reconciler.optimizer.master import EMPTY, add_room
 from reconciler.optimizer.relaxation import Relaxation
 from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
@@ -19,7 +19,6 @@ from reconciler.placement.amounts import Amounts
 _MOST_VARIABLES = 1500
 _MOST_BRANCHES = 400
 """After the first hundreds of branches the bound hardly moves."""
-_EMPTY = np.zeros(0, dtype=np.int32), np.zeros(0)
 
 
 def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
@@ -27,29 +26,29 @@ def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
 
     By item type, resources count in sum, and so does how many of its chunks a node takes by themselves.
     """
-    packing = relaxation.packing
-    bin_types, items = packing.most_alone.shape
-    if bin_types * (items + 1) > _MOST_VARIABLES:
+    packing, demand = relaxation.packing, relaxation.demand
+    bin_types = len(packing.bin_types)
+    if bin_types + np.count_nonzero(packing.most_alone) > _MOST_VARIABLES:
         return 0.0
     highs, program = load_solver()
     for name, value in (("presolve", "on"), ("mip_max_nodes", _MOST_BRANCHES)):
         program.setOptionValue(name, value)
     for price in packing.bin_types.prices.tolist():
-        program.addCol(price / 1e9, 0.0, UNBOUNDED, 0, *_EMPTY)
+        program.addCol(price / 1e9, 0.0, UNBOUNDED, 0, *EMPTY)
     program.changeColsIntegrality(
         bin_types, np.arange(bin_types, dtype=np.int32), np.full(bin_types, highs.HighsVarType.kInteger, dtype=np.uint8)
     )
-    for count in packing.counts.tolist():
-        program.addRow(float(count), UNBOUNDED, 0, *_EMPTY)
-    for bin_type in range(bin_types):
-        first = program.getNumCol()
-        for item, most in enumerate(packing.most_alone[bin_type].tolist()):
-            program.addCol(0.0, 0.0, UNBOUNDED if most else 0.0, 1, np.array([item], dtype=np.int32), np.ones(1))
-            _add_limit(program, bin_type, np.array([first + item]), np.array([1 / max(most, 1)]))
+    demand.write(program)
+    for bin_type, every in enumerate(packing.most_alone):
+        items, first = np.flatnonzero(every), program.getNumCol()
+        for item, most in zip(items.tolist(), every[items].tolist(), strict=True):
+            rows = np.flatnonzero(demand.of_items[item]).astype(np.int32)
+            program.addCol(0.0, 0.0, UNBOUNDED, len(rows), rows, demand.of_items[item][rows])
+            _add_limit(program, bin_type, np.array([program.getNumCol() - 1]), np.array([1 / most]))
         for shares in packing.shares(bin_type):
-            held = np.flatnonzero(shares)
-            _add_limit(program, bin_type, first + held, shares[held])
-    add_room(program, relaxation.free, packing.requests, relaxation.fits)
+            held = np.flatnonzero(shares[items])
+            _add_limit(program, bin_type, first + held, shares[items][held])
+    add_room(program, demand, relaxation.free, packing.requests, relaxation.fits)
     for pool, most in relaxation.most_nodes.items():
         nodes = np.flatnonzero(packing.bin_types.pools == pool).astype(np.int32)
         program.addRow(-UNBOUNDED, float(most), len(nodes), nodes, np.ones(len(nodes)))

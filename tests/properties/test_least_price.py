@@ -13,13 +13,13 @@ from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
@@ -30,7 +30,7 @@ from reconciler.optimizer.work_budget import WorkBudget
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, node_pool, shape
+from tests.builders import demand, node, node_pool, pod, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.properties.brute_force import cheapest_way
 from tests.properties.crowded_worlds import crowded_worlds
@@ -39,7 +39,7 @@ from tests.properties.linear_bound import node_kinds
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.properties.test_brute_force import spots_of
 from tests.properties.wide_worlds import wide_worlds
-from tests.unit.placement.worlds import World
+from tests.unit.placement.worlds import ZONES, World, catalogue, priced_by_zone, worlds
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 DOLLARS = 100
@@ -120,6 +120,52 @@ def test_no_plan_that_the_checker_passes_costs_less_than_is_said_to_be_possible(
     for placement in (fast, optimal):
         assert world.broken_rules(placement) == ()
         assert (said(optimal) or 0.0) <= sum(item.price for item in placement.planned) + 1e-6
+
+
+@st.composite
+def spread_worlds(draw: st.DrawFn) -> World:
+    """Pods over zones that differ much in price, most of them under a constraint that counts them or others; some nodes are there."""
+    bound = [
+        pod(f"there-{number}", node=f"node-{number}", pod_shape=_over_zones(draw, "100m"))
+        for number in range(draw(st.integers(0, 3)))
+    ]
+    nodes = tuple(node(item.node_name or "", cpu="1", zone=draw(st.sampled_from(ZONES))) for item in bound)
+    demands = tuple(
+        demand(f"demand-{number}", count=draw(st.integers(1, 9)), pod_shape=_over_zones(draw, cpu))
+        for number, cpu in enumerate(draw(st.lists(st.sampled_from(["300m", "1", "1900m"]), min_size=1, max_size=4)))
+    )
+    factors = draw(st.sampled_from([(1.0, 0.7, 1.3), (1.0, 2.0, 4.0), (3.0, 1.0, 1.0)]))
+    view = ClusterView(nodes=nodes, pods=tuple(bound))
+    return priced_by_zone(World(view, (node_pool(),), catalogue(ZONES), demands), factors)
+
+
+def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
+    own, counted, skew = (draw(st.sampled_from(values)) for values in (("web", "api"), ("web", "api"), (1, 1, 2)))
+    constraint = TopologySpread(ZONE_LABEL, skew, "DoNotSchedule", LabelSelector((("app", counted),)))
+    plain = shape(cpu, "256Mi", labels={"app": own})
+    return replace(plain, topology_spread=(constraint,)) if draw(st.integers(0, 3)) else plain
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=st.one_of(spread_worlds(), worlds().map(lambda world: priced_by_zone(world, (1.0, 0.7, 1.3)))))
+def test_where_prices_differ_by_zone_no_placement_is_under_the_bound(world: World) -> None:
+    """The bound knows of spread over zones then."""
+    fast, optimal = world.under(include_pending=True).placed(), world.under(include_pending=True, optimal=True).placed()
+    assume(fast.planned)
+    problem = Problem(
+        world.view,
+        node_pools=world.node_pools,
+        instance_types=world.instance_types,
+        demands=world.demands,
+        overlays=world.overlays,
+        options=PlacementOptions(include_pending=True),
+    )
+    bound = lower_bound(relaxation_of(solve(problem, Memory()).state), WorkBudget(lambda: math.inf)) or 0.0
+
+    for placement in (fast, optimal):
+        price = sum(item.price for item in placement.planned)
+        assert bound <= price * (1 + 1e-6) + 1e-9
+        assert (said(optimal) or 0.0) <= price + 1e-6
 
 
 def test_the_bound_of_mixed_pods_is_above_that_of_a_linear_program() -> None:

@@ -23,7 +23,7 @@ from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
-from tests.unit.placement.worlds import ZONES, World, catalogue, worlds
+from tests.unit.placement.worlds import ZONES, World, catalogue, priced_by_zone, worlds
 
 
 def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
@@ -72,26 +72,13 @@ KEPT_MINIMUM_TOO = World(
 """Of two new nodes each may hold one chunk of an app, whether or not what runs may be one of them."""
 
 
-def _priced_by_zone(world: World, factors: tuple[float, ...]) -> World:
-    """Where prices differ, chunks may leave the zones that the fast placement chose for them."""
-    factor_of = dict(zip(ZONES, factors, strict=True))
-    kinds = tuple(
-        replace(
-            kind,
-            offerings=tuple(replace(item, price=item.price * factor_of.get(item.zone, 1.0)) for item in kind.offerings),
-        )
-        for kind in world.instance_types
-    )
-    return replace(world, instance_types=kinds)
-
-
 @settings(max_examples=60, deadline=None)
 @given(world=worlds(), most=st.sampled_from([None, 2]), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
 @example(world=KEPT_MINIMUM_TOO, most=None, factors=(1.0, 1.0, 1.0))
 def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
     world: World, most: int | None, factors: tuple[float, ...]
 ) -> None:
-    world = _priced_by_zone(world, factors)
+    world = priced_by_zone(world, factors)
     costs = iter(range(10, 0, -1))
 
     def found(packed: Placement, _fast: Placement, problem: Problem) -> str:

@@ -298,3 +298,16 @@ def _claim(name: str, planned: PlannedNode, node_pools: Sequence[NodePool]) -> N
         requests=planned.requests,
         taints=pool.template.taints,
     )
+
+
+def priced_by_zone(world: World, factors: tuple[float, ...]) -> World:
+    """factors: times the price in each of the zones."""
+    factor_of = dict(zip(ZONES, factors, strict=True))
+    kinds = tuple(
+        replace(
+            kind,
+            offerings=tuple(replace(item, price=item.price * factor_of.get(item.zone, 1.0)) for item in kind.offerings),
+        )
+        for kind in world.instance_types
+    )
+    return replace(world, instance_types=kinds)

@@ -1,4 +1,4 @@
-"""Pods under spread constraints that count others, where prices differ by zone: who comes when, and where all of them can be bound."""
+"""Pods under spread constraints, where prices differ by zone: who comes when, where all can be bound, and what they cost at least."""
 
 from __future__ import annotations
 
@@ -76,3 +76,12 @@ def test_of_those_that_count_each_other_some_go_to_the_dear_zone(optimal: bool) 
 
     for held in by_zone(placed(web, api, optimal=optimal)).values():
         assert min(held["web"], held["api"]) <= 1
+
+
+def test_the_least_possible_price_knows_that_pods_are_spread_over_zones() -> None:
+    """Three to a node. Were they all in the cheap zone, four nodes would cost $4.00."""
+    web = pods("web", counting("web", own="web", cpu="1200m"), 10)
+
+    (said,) = (item for item in placed(web, optimal=True).assumptions if item.startswith("placement.mode optimal"))
+
+    assert said.endswith("at most 0.0% over the least possible (not under $5.00/h)")
