@@ -83,8 +83,11 @@ def relaxation_of(state: State) -> Relaxation:
 
 
 class _Parts:
-    """One item type for each batch, or one for each domain and one for anywhere else. owners: by item type, the number of its batch;
-    anywhere: whether it may be on existing nodes; rows: what a chunk adds to spread rows; items: by batch and domain."""
+    """One item type for each batch, or one for each domain and one for anywhere else. By item type:
+
+    owners: the number of its batch; anywhere: whether it may be on existing nodes; rows: what a chunk adds to spread rows; alike:
+    domain and weights, by which it is told apart. items: by batch and domain.
+    """
 
     def __init__(self, state: State, batches: Sequence[Batch], spread: SpreadRows) -> None:
         weights = [spread.weights(state, batch) for batch in batches]

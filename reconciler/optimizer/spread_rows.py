@@ -25,8 +25,10 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 @dataclass(frozen=True, slots=True)
 class SpreadRows:
-    """rules: constraints of chunks that count under them themselves; domains: those that all of them see; counted: by domain, what
-    counts in it besides the chunks that the bound is about, over all rules."""
+    """rules: constraints of chunks that count under them themselves; domains: those that all of them see.
+
+    counted: by domain, what counts in it over all rules, without the chunks that the bound is about.
+    """
 
     key: str = ""
     rules: tuple[SpreadRule, ...] = ()

@@ -39,7 +39,7 @@ from tests.properties.linear_bound import node_kinds
 from tests.properties.small_scenarios import Scenario, scenario
 from tests.properties.test_brute_force import spots_of
 from tests.properties.wide_worlds import wide_worlds
-from tests.unit.placement.worlds import ZONES, World, catalogue, priced_by_zone, worlds
+from tests.unit.placement.worlds import APPS, ZONES, World, catalogue, priced_by_zone, worlds
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 DOLLARS = 100
@@ -140,7 +140,7 @@ def spread_worlds(draw: st.DrawFn) -> World:
 
 
 def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
-    own, counted, skew = (draw(st.sampled_from(values)) for values in (("web", "api"), ("web", "api"), (1, 1, 2)))
+    own, counted, skew = draw(st.sampled_from(APPS)), draw(st.sampled_from(APPS)), draw(st.sampled_from((1, 1, 2)))
     constraint = TopologySpread(ZONE_LABEL, skew, "DoNotSchedule", LabelSelector((("app", counted),)))
     plain = shape(cpu, "256Mi", labels={"app": own})
     return replace(plain, topology_spread=(constraint,)) if draw(st.integers(0, 3)) else plain
