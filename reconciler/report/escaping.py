@@ -6,6 +6,7 @@ File names, field names and values come from whoever can open a pull request. A 
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -20,9 +21,7 @@ _COLOUR = re.compile(r"(\x1b\[(?:0|1|2|3[0-7])m)")
 """The codes that the commands colour with."""
 _RUNNER_COMMAND = re.compile(r"^(\s*)::|##\[")
 """What the GitHub Actions runner takes for a command in a job's output."""
-_JSON_INVISIBLE = re.compile(
-    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
-)
+_NOT_PLAIN = re.compile(r"[^\n -~]")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 _BLOCK = re.compile(r"^(?:[-+](?=\s|$)|#{1,6}(?=\s|$)|>|\d{1,9}(?=[.)](?:\s|$))|([-=_~])(?=\s*\1\s*\1))")
 """What begins a list, a heading, a quotation, a rule or a fence at the beginning of a Markdown line."""
@@ -156,7 +155,12 @@ def xml_text(text: str) -> str:
 
 def json_text(document: str) -> str:
     """A JSON document with invisible characters as JSON escapes: the same document, and safe to print."""
-    return _JSON_INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+    return _NOT_PLAIN.sub(lambda found: _json_character(found[0]), document)
+
+
+@lru_cache(maxsize=1024)
+def _json_character(character: str) -> str:
+    return json.dumps(character)[1:-1] if unicodedata.category(character) in _INVISIBLE else character
 
 
 def calendar_text(value: str) -> str:

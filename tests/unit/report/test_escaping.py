@@ -135,6 +135,7 @@ def test_xml_can_be_parsed_and_says_the_text(text: str) -> None:
 
 
 @given(text=TEXTS)
+@example(text="a tag\U000e0020, a musical sign\U0001d173, an end of ayah\u06dd")
 def test_json_is_the_same_document_and_can_be_printed(text: str) -> None:
     printed = to_json({"name": text, "rows": [{"a": text}]})
     assert json.loads(printed) == {"name": text, "rows": [{"a": text}]}
