@@ -31,7 +31,7 @@ from reconciler.placement.engine.arrays import (
     Numbers,
     OptionArrays,
 )
-from reconciler.placement.engine.loops import add_found, cap_on, choose, fits_in, holds, may_become, remove
+from reconciler.placement.engine.loops import add_found, cap_on, choose, fits_in, holds, is_within, remove
 
 
 def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
@@ -49,6 +49,9 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     Nodes whose LEAST is too dear are passed over. For fewer chunks no growth costs less a chunk, so that it holds for the next call."""
     _, marks, loads, spans, line, room = nodes
     hosts, base, rules, more = caps
+    capacities, spare, charged = limits
+    by_type = len(charged) == 0
+    charges = capacities if by_type else charged
     template, position, instance_type, price = marks[TEMPLATE], marks[POSITION], marks[TYPE], marks[PRICE]
     bounds, used, taken, request = marks[LEAST], loads[USED], loads[chunk[2]], chunk[0]
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
@@ -62,11 +65,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             continue
         end, before = ends[after], price[node]
         if after == template[node]:
-            low = starts[after] + position[node]
-            while low > starts[after] and prices[low - 1] == before:
-                low -= 1
-            if types[low] == instance_type[node]:
-                low += 1  # as it is it takes no more
+            low = other_than(types, prices, starts[after], starts[after] + position[node], instance_type[node])
         else:
             low = no_cheaper(prices, starts[after], end, before)
         cap = min(count, cap_on(hosts, base + node, rules))
@@ -83,7 +82,8 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
             amount = fits_in(room, types[at], taken, node, request, cap)
             if amount <= 0 or not holds(room, types[at], used, node):
                 continue
-            if not may_become(limits, spans[POOL, after], types[at], node, instance_type[node]):
+            charge = instance_type[node] if by_type else node
+            if not is_within(capacities, spare, spans[POOL, after], types[at], charges, charge):
                 continue
             each = growth / amount
             if each < node_each or (each == node_each and amount > node_chunks):
@@ -93,6 +93,14 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
         if node_each < best_each:
             best, best_each, best_chunks = node, node_each, node_chunks
     return best, best_chunks
+
+
+def other_than(types: Numbers, prices: Numbers, start: int, at: int, instance_type: int) -> int:
+    """The first place from `start` on that costs as much as `at`, or the one after it where that is what the node is already."""
+    low = at
+    while low > start and prices[low - 1] == prices[at]:
+        low -= 1
+    return low + 1 if types[low] == instance_type else low
 
 
 def no_cheaper(prices: Numbers, low: int, high: int, price: int) -> int:
@@ -123,6 +131,7 @@ def serve(  # noqa: PLR0917 - as above
     Returns how many nodes were filled, how many took chunks in all, no node twice, and what is next (NEXT_NEW and its like).
     """
     found, marks, _, spans, _, _ = nodes
+    capacities, spare, _ = limits
     joined, growing, bought_as, prices, new = options
     number = 0
     if len(joined) > 0:
@@ -144,12 +153,12 @@ def serve(  # noqa: PLR0917 - as above
         before, position, instance_type = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
         after = growing[before]
         add_found(nodes, chunk, number, node, chunks, after)
-        if not may_become(limits, spans[POOL, after], marks[TYPE, node], node, instance_type):
+        if not is_within(capacities, spare, spans[POOL, after], marks[TYPE, node], capacities, instance_type):
             remove(nodes, chunk, node, chunks, before, position)
             return filled, number, NEXT_LIMITED
         number += 1
         count -= chunks
-        if len(caps[3]) > 0 or limits[0].shape[1] > 0:
+        if len(caps[3]) > 0 or capacities.shape[1] > 0:
             return filled, number, NEXT_NOTE
     if count > 0 and new[count] >= 0:
         add_found(nodes, chunk, number, planned, count, new[count])

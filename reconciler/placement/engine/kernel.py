@@ -26,7 +26,6 @@ _PARTS = (
             "fits_in",
             "holds",
             "is_within",
-            "may_become",
             "set_type",
             "add",
             "add_all",
@@ -35,7 +34,7 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth_loops, ("no_cheaper", "cheapest", "serve")),
+    (growth_loops, ("other_than", "no_cheaper", "cheapest", "serve")),
     (size_loops, ("held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""

@@ -39,7 +39,6 @@ from reconciler.placement.engine.arrays import (
     ChunkArrays,
     Flags,
     HostArrays,
-    LimitArrays,
     NodeArrays,
     Numbers,
 )
@@ -97,14 +96,6 @@ def is_within(  # noqa: PLR0917 - as above
         if more > 0 and more > spare[pool, column]:
             return False
     return True
-
-
-def may_become(limits: LimitArrays, pool: int, then: int, node: int, now: int) -> bool:
-    """Whether the limits of its pool let a node of type `now` become one of type `then`."""
-    capacities, spare, charged = limits
-    if len(charged) > 0:
-        return is_within(capacities, spare, pool, then, charged, node)
-    return is_within(capacities, spare, pool, then, capacities, now)
 
 
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
