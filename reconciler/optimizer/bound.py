@@ -11,12 +11,12 @@ from __future__ import annotations
 from reconciler.optimizer.columns import ColumnGeneration
 from reconciler.optimizer.master import MasterProblem
 from reconciler.optimizer.relaxation import Relaxation
+from reconciler.optimizer.spread_rows import FEW_NODES
 from reconciler.optimizer.whole_nodes import whole_nodes_bound
 from reconciler.optimizer.work_budget import WorkBudget
 
 _FIRST_ROUNDS = 100
 """Of greedy pricing, before any exact one."""
-_FEW_NODES = 20
 _CLOSE_ENOUGH = 0.001
 """Part of the price by which the bound and the master may differ, as they do anyway by what `Knapsacks` leaves open."""
 
@@ -33,6 +33,6 @@ def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> float | None:
         best = max(best or 0.0, bound)
         if best >= solution.price * (1 - _CLOSE_ENOUGH):
             break
-    if best is not None and len(relaxation.nodes) <= _FEW_NODES:
+    if best is not None and len(relaxation.nodes) <= FEW_NODES:
         best = max(best, whole_nodes_bound(relaxation, budget))
     return best

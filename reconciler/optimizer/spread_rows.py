@@ -1,4 +1,4 @@
-"""What spread constraints ask of topology domains that differ in price, as rows of the bound's linear programs.
+"""What spread constraints ask of topology domains, as rows of the bound's linear programs: where prices differ, or nodes are few.
 
 In no domain count more of those that are under a constraint than maxSkew above the fewest that count in any domain. Chunks are told apart
 by domain for that. All constraints count in sum: nodes of some hundred kinds of chunks would take too long to price.
@@ -21,6 +21,9 @@ from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
+
+FEW_NODES = 20
+"""Up to so many, parts of nodes count more than those of chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def spread_rows(state: State, placed: Mapping[Batch, int], entries: Sequence[Jou
     own = {rule: None for batch in placed for rule in state.constraints(batch).spread if _is_told(rule)}
     for key in sorted({rule.key for rule in own}):
         if any(batch.part == MINIMUM for batch in placed) or not all(
-            differ_in_price(item, key) for item in state.offers
+            _is_worth_it(state, item, key) for item in state.offers
         ):
             continue
         rules = tuple(rule for rule in own if rule.key == key)
@@ -84,6 +87,12 @@ def spread_rows(state: State, placed: Mapping[Batch, int], entries: Sequence[Jou
             )
         return SpreadRows(key, rules, tuple(domains), tuple(counted))
     return SpreadRows()
+
+
+def _is_worth_it(state: State, offers: PoolOffers, key: str) -> bool:
+    """Chunks are up to five item types each, which takes up to five times as long."""
+    few = state.planned.count <= FEW_NODES and key in offers.offerings.table.keys
+    return few or differ_in_price(offers, key)
 
 
 def _is_told(rule: SpreadRule) -> bool:

@@ -134,7 +134,7 @@ def spread_worlds(draw: st.DrawFn) -> World:
         demand(f"demand-{number}", count=draw(st.integers(1, 9)), pod_shape=_over_zones(draw, cpu))
         for number, cpu in enumerate(draw(st.lists(st.sampled_from(["300m", "1", "1900m"]), min_size=1, max_size=4)))
     )
-    factors = draw(st.sampled_from([(1.0, 0.7, 1.3), (1.0, 2.0, 4.0), (3.0, 1.0, 1.0)]))
+    factors = draw(st.sampled_from([(1.0, 0.7, 1.3), (1.0, 2.0, 4.0), (1.0, 1.0, 1.0)]))
     view = ClusterView(nodes=nodes, pods=tuple(bound))
     return priced_by_zone(World(view, (node_pool(),), catalogue(ZONES), demands), factors)
 
@@ -148,8 +148,8 @@ def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=st.one_of(spread_worlds(), worlds().map(lambda world: priced_by_zone(world, (1.0, 0.7, 1.3)))))
-def test_where_prices_differ_by_zone_no_placement_is_under_the_bound(world: World) -> None:
-    """The bound knows of spread over zones then."""
+def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
+    """The bound knows of spread over zones where prices differ by zone, or nodes are few."""
     fast, optimal = world.under(include_pending=True).placed(), world.under(include_pending=True, optimal=True).placed()
     assume(fast.planned)
     problem = Problem(

@@ -15,7 +15,7 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
-from reconciler.model.pods import TopologySpread
+from reconciler.model.pods import PodAffinityTerm, TopologySpread
 from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
@@ -222,11 +222,21 @@ def test_the_fast_mode_needs_no_solver() -> None:
         assert placed(*MIX, options=FAST).planned
 
 
-def test_a_large_gap_may_be_out_of_reach() -> None:
-    """The least possible price knows nothing of spread over zones, for which there are two nodes."""
+def test_the_least_possible_knows_of_spread_over_zones_where_nodes_are_few() -> None:
     web = LabelSelector((("app", "web"),))
     spread = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", web)
-    apart = replace(shape("1", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    even = replace(shape("1", "1Gi", labels={"app": "web"}), topology_spread=(spread,))
+    box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
+
+    placement = placed(demand(count=2, pod_shape=even), types=(box,), pools=(node_pool(),))
+
+    assert said(placement).endswith("at most 0.0% over the least possible (not under $2.00/h)")
+
+
+def test_a_large_gap_may_be_out_of_reach() -> None:
+    """The least possible price knows nothing of anti-affinity over zones, for which there are two nodes."""
+    web = LabelSelector((("app", "web"),))
+    apart = replace(shape("1", "1Gi", labels={"app": "web"}), pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, web),))
     box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
 
     placement = placed(demand(count=2, pod_shape=apart), types=(box,), pools=(node_pool(),))
