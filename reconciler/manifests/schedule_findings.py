@@ -88,7 +88,7 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 
 
 def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.clock_gaps import skipped_window  # noqa: PLC0415 - numpy, and only for schedules
+    from reconciler.timetable.lost_windows import skipped_window  # noqa: PLC0415 - numpy, and only for schedules
 
     skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
     if skipped is None:

@@ -15,7 +15,7 @@ from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.provisioning import provisioning
 from reconciler.plan.launching.caps import Cut
-from reconciler.plan.launching.stock_outs import NOT_AVAILABLE
+from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE
 
 MOST_OF_A_REASON = 5
 """Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""

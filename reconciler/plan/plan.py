@@ -47,7 +47,7 @@ from reconciler.plan.launching.caps import Capped, Cut, PlanCaps, cap_notes
 from reconciler.plan.launching.hostnames import hostname_findings
 from reconciler.plan.launching.makers import made_by_others
 from reconciler.plan.launching.names import creations
-from reconciler.plan.launching.stock_outs import retry_words, stock_outs
+from reconciler.plan.launching.stock_out_reasons import retry_words, stock_outs
 from reconciler.plan.launching.unrendered import TEMPLATE_FAILED, without_unrendered
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.node_pools.static_nodes import static_pool_changes

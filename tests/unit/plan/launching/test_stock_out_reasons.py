@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.placement import Unplaced, UnplacedReason
 from reconciler.plan.launching.back_offs import FIRST_DELAY, BackOff, Launch, LaunchRecord, Offered
-from reconciler.plan.launching.stock_outs import NOT_AVAILABLE, stock_outs
+from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE, stock_outs
 from tests.builders import buffer_ref, demand
 from tests.unit.plan.worlds import NOW
 
