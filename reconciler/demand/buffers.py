@@ -9,7 +9,7 @@ from itertools import groupby
 
 from reconciler.demand import codes
 from reconciler.demand.buffer_fields import field_of
-from reconciler.demand.chunk import virtual_pod
+from reconciler.demand.chunk import SHOWN_IN_FULL, chunks_in_words, virtual_pod
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.dialect_difference import difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
@@ -120,7 +120,6 @@ MOST_CHUNKS = 150_000
 """Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
 
 No more chunks of one buffer are placed, so that a mistyped number cannot hold up every pass."""
-_SHOWN_IN_FULL = 10**15
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -219,7 +218,7 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
     if answer.count is None:
         problem = item.sizes[dialect].problem
         return (Condition(READY, ConditionStatus.FALSE, RESOLUTION_FAILED, "" if problem is None else problem[1]),)
-    ready = Condition(READY, ConditionStatus.TRUE, RESOLVED, _told(answer.count))
+    ready = Condition(READY, ConditionStatus.TRUE, RESOLVED, _size_in_words(answer.count))
     if not answer.compared:
         return (ready,)
     if not answer.quotas:
@@ -241,7 +240,7 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
             found.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
         return found
     if answer.count is not None and answer.count > MOST_CHUNKS:
-        asked = f"{answer.count:,}" if answer.count < _SHOWN_IN_FULL else "more than a quadrillion"
+        asked = f"{answer.count:,}" if answer.count < SHOWN_IN_FULL else "more than a quadrillion"
         message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; only {MOST_CHUNKS:,} are placed"
         found.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
         return found
@@ -261,7 +260,7 @@ def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Fin
     parts = []
     if answer.count != answer.other:
         parts.append(
-            f"{dialect.spoken} reads this buffer as {_told(answer.count)}, {other.spoken} as {_told(answer.other)}"
+            f"{dialect.spoken} reads this buffer as {_size_in_words(answer.count)}, {other.spoken} as {_size_in_words(answer.other)}"
         )
     shapes = difference_of_shapes(item.shapes, dialect, pod=item.live_pod)
     if shapes:
@@ -290,10 +289,8 @@ _SIZE_HINTS: Mapping[Code, str] = {
 }
 
 
-def _told(count: int | None) -> str:
-    if count is None:
-        return "not ready"
-    return f"{count:,} {'chunk' if count == 1 else 'chunks'}" if count < _SHOWN_IN_FULL else "too many chunks"
+def _size_in_words(count: int | None) -> str:
+    return "not ready" if count is None else chunks_in_words(count)
 
 
 def _finding(buffer: Buffer, code: Code, message: str, hint: str) -> Finding:

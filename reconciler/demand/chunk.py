@@ -12,6 +12,8 @@ from reconciler.model.requirements import Operator, Requirement
 BUFFER_LABEL = "autoscaling.x-k8s.io/buffer"
 BUFFER_NAMESPACE_LABEL = "autoscaling.x-k8s.io/buffer-namespace"
 BUFFER_CAPACITY_TYPE = "buffer"
+SHOWN_IN_FULL = 10**15
+"""A mistyped number of chunks from which on its digits tell nobody anything."""
 
 
 def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
@@ -37,6 +39,11 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         generated_claims=(),
         priority_class_name="",
     )
+
+
+def chunks_in_words(count: int) -> str:
+    """`1 chunk`, `2,000 chunks`."""
+    return f"{count:,} {'chunk' if count == 1 else 'chunks'}" if count < SHOWN_IN_FULL else "too many chunks"
 
 
 def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.demand.chunk import on_nodes
+from reconciler.demand.chunk import chunks_in_words, on_nodes
 from reconciler.model.buffers import Buffer
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.marks import SUSPEND_ANNOTATION
-from reconciler.model.placement import read_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 
@@ -36,7 +35,7 @@ def kept_size(live: LiveObject | None) -> int:
 
 def suspended(demand: Demand, view: ClusterView) -> Demand:
     """Its chunks may stay on the nodes that hold some of them and nowhere else. What headroom does not hold is only counted."""
-    stays = "" if demand.desired is None else f"it stays at {_chunks(demand.desired)}, and "
+    stays = "" if demand.desired is None else f"it stays at {chunks_in_words(demand.desired)}, and "
     message = f"{SUSPEND_ANNOTATION}: {stays}no other node is taken or made for it"
     condition = Condition(SUSPENDED, ConditionStatus.TRUE, SUSPENDED, message)
     if demand.holds_nodes and demand.groups:
@@ -54,9 +53,4 @@ def suspended(demand: Demand, view: ClusterView) -> Demand:
 def _nodes_that_hold(ref: ObjectRef, view: ClusterView) -> tuple[str, ...]:
     """By name; of NodeClaims, where there is no node yet."""
     words = str(ref)
-    held = ((item.name, item.held_for) for item in view.machines)
-    return tuple(name for name, text in held if words in text and any(who == words for who, _ in read_holdings(text)))
-
-
-def _chunks(count: int) -> str:
-    return f"{count:,} {'chunk' if count == 1 else 'chunks'}"
+    return tuple(item.name for item in view.machines if words in item.held_for and words in item.holders)

@@ -16,6 +16,7 @@ from reconciler.model.nodes import (
     Node,
     NodeClaim,
 )
+from reconciler.model.placement import read_holdings
 
 _name = attrgetter("name")
 
@@ -61,6 +62,11 @@ class Machine:
         """
         found = (side.annotation(HOLDS_ANNOTATION) for side in self._sides) if self.is_held else ()
         return next((words for words in found if words), "")
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """The demands that it holds chunks of, each as it prints itself."""
+        return frozenset(demand for demand, _ in read_holdings(self.held_for))
 
     @property
     def _sides(self) -> tuple[Node | NodeClaim, ...]:

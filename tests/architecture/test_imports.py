@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -110,6 +111,24 @@ def imported_names(tree: ast.Module) -> set[str]:
     return {name.partition(".")[0] for name in plain} | {
         node.module.partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module
     }
+
+
+def without_an_owner(folder: Path) -> set[tuple[str, str]]:
+    """Modules, and what each imports that is neither ours nor Python's nor under a contract: a dependency of a dependency."""
+    known = {"reconciler", *PROTECTED, *sys.stdlib_module_names}
+    return {(path, name) for path, tree in modules(folder) for name in imported_names(tree) - known}
+
+
+def test_only_libraries_with_an_owner_are_imported() -> None:
+    assert without_an_owner(ROOT) == set()
+
+
+def test_a_library_that_came_with_another_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "reconciler").mkdir()
+    (tmp_path / "reconciler" / "planted.py").write_text(
+        "import git, json\n\ndef late():\n    import requests.sessions\n"
+    )
+    assert without_an_owner(tmp_path) == {("planted.py", "requests")}
 
 
 def test_every_owner_uses_what_it_owns() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from reconciler.model.placement import read_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 
@@ -22,7 +21,7 @@ def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> Suspe
     names = {str(ref) for ref in suspended}
     if not names:
         return SuspendedBins()
-    held = {item.name: {who for who, _ in read_holdings(words)} for item in view.machines if (words := item.held_for)}
+    held = {item.name: item.holders for item in view.machines if item.is_held}
     return SuspendedBins(
         frozenset(name for name, demands in held.items() if not names.isdisjoint(demands)),
         frozenset(name for name, demands in held.items() if demands and demands <= names),
