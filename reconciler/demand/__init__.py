@@ -1,1 +1,1 @@
-"""From what is declared to demands: how many chunks of which shape each manifest asks for right now. Pure; used by the cycle."""
+"""From what is declared to demands: how many chunks of which shape each manifest asks for right now. Pure."""

@@ -1,1 +1,1 @@
-"""From what is wanted and what is there to the ordered changes between them. Pure; used by the cycle."""
+"""From what is wanted and what is there to the ordered changes between them. Pure."""

@@ -1,4 +1,4 @@
-"""Pending pods in a plan, and pods of nodes that are being deleted: launches for them, prices, and pods without a place. Used by text, page and machine.
+"""Pending pods in a plan, and pods of nodes that are being deleted: launches for them, prices, and pods without a place.
 
 Only a plan made with `--include-pending` plans nodes for them; headroom itself never makes one, since Karpenter does.
 """
