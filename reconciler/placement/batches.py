@@ -132,20 +132,21 @@ def _pending_batches(
                 members = same[key] = together.setdefault((demand.priority, group.shape, opens), [])
             members.append(Member(demand.ref, index, group.count))
     # Of equals the one whose first member comes first by name comes first, as they stand here.
-    order = sorted(
-        together.items(),
-        key=lambda item: (
-            *(-item[0][0], _choice(item[0][1]) if item[0][2] else 0),
-            *(-item[0][1].requests.get(CPU), -item[0][1].requests.get(MEMORY)),
-        ),
-    )
+    order = sorted(together.items(), key=_turn)
+    ranks = {priority: rank_of_pods(priority) for priority in {priority for priority, _, _ in together}}
     return [
         Batch(
-            *(number, needs(shape), tuple(members), True, False, opens, rank_of_pods(priority), None),
+            *(number, needs(shape), tuple(members), True, False, opens, ranks[priority], None),
             _preferences(shape, needs) if opens else (),
         )
         for number, ((priority, shape, opens), members) in enumerate(order)
     ]
+
+
+def _turn(pending: tuple[tuple[int, PodShape, bool], list[Member]]) -> tuple[int, int, int, int]:
+    (priority, shape, opens), _ = pending
+    amounts = dict(shape.requests.amounts)
+    return (-priority, _choice(shape) if opens else 0, -amounts.get(CPU, 0), -amounts.get(MEMORY, 0))
 
 
 def _choice(shape: PodShape) -> int:
@@ -155,10 +156,14 @@ def _choice(shape: PodShape) -> int:
     """
     if shape.pod_affinity or shape.pod_anti_affinity:
         return 0
-    return min((int(spread.topology_key == HOSTNAME_LABEL) for spread in shape.topology_spread), default=2)
+    if not shape.topology_spread:
+        return 2
+    return int(all(spread.topology_key == HOSTNAME_LABEL for spread in shape.topology_spread))
 
 
 def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[Needs, ...]:
+    if not shape.preferred_pod_affinity and not shape.topology_spread:  # most shapes
+        return ()
     return tuple(map(needs, firmer_shapes(shape)))
 
 

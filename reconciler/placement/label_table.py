@@ -5,7 +5,7 @@ A row is a node or NodeClaim in one table, and an offering in another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -73,6 +73,11 @@ def distinct(codes: NDArray[np.intp]) -> list[int]:
     """The codes that occur, ascending. `numpy.unique` would load masked arrays, which takes as long as a small placement."""
     found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
     return found
+
+
+def settled(cells: Iterable[Cell]) -> frozenset[str | None]:
+    """Those of the cells that are one value, or None."""
+    return frozenset(cell for cell in cells if not isinstance(cell, tuple))
 
 
 def _possible(cell: Cell) -> tuple[str | None, ...]:

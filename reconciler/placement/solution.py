@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.refs import ObjectRef
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.reservations import in_its_pool
 from reconciler.placement.constraints.spot_share import totals_of
@@ -13,12 +15,16 @@ from reconciler.placement.engine.spot_launch import offered_within_share
 from reconciler.placement.engine.state import State
 from reconciler.placement.problem import PlacementOptions
 
+_Held: TypeAlias = tuple[str, str, str, str, ObjectRef, int, int]
+"""A holding after the parts of its demand's name, by which tuples compare faster than holdings do."""
+
 
 def placement_of(
     state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
 ) -> Placement:
     """The placement as the state has it, which stays as it is."""
-    holdings = _holdings(state, batches)
+    held = _held(state, batches)
+    holdings = {number: tuple([Holding(*item[-3:]) for item in items]) for number, items in held.items()}
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
     offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
@@ -31,24 +37,23 @@ def placement_of(
             node = origin.node.name if origin.node is not None else None
             claim = origin.claim.name if origin.claim is not None else None
             occupied.append(OccupiedBin(node, claim, holdings[number]))
-    planned.sort(
-        key=lambda node: (
-            *(node.node_pool, node.instance_types, node.zones, node.capacity_types),
-            [_order(holding) for holding in node.holdings],
-        )
-    )
+    keys = [
+        (node.node_pool, node.instance_types, node.zones, node.capacity_types, held[state.base + index])
+        for index, node in enumerate(planned)
+    ]
+    planned = [planned[index] for index in sorted(range(len(planned)), key=keys.__getitem__)]
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
     assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
     return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
 
 
-def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding, ...]]:
-    """What each bin holds: chunks of a batch go to its members in their order, bin by bin."""
+def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
+    """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
     amounts: dict[int, dict[int, int]] = {}
     for entry in state.entries():
         by_bin = amounts.setdefault(entry.batch.number, {})
         by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
-    found: dict[int, list[Holding]] = {}
+    found: dict[int, list[_Held]] = {}
     for number, by_bin in sorted(amounts.items()):
         members = iter(batches[number].members)
         waiting = 0
@@ -59,16 +64,9 @@ def _holdings(state: State, batches: Sequence[Batch]) -> dict[int, tuple[Holding
                 if not waiting:
                     demand, group, waiting = next(members)
                 taken = min(left, waiting)
-                held.append(Holding(demand, group, taken))
+                held.append((demand.group, demand.kind, demand.namespace, demand.name, demand, group, taken))
                 waiting -= taken
                 left -= taken
-    for holdings in found.values():
-        if len(holdings) > 1:
-            holdings.sort(key=_order)
-    return {number: tuple(holdings) for number, holdings in found.items()}
-
-
-def _order(holding: Holding) -> tuple[str, str, str, str, int, int]:
-    """As holdings compare, only quicker."""
-    demand = holding.demand
-    return (demand.group, demand.kind, demand.namespace, demand.name, holding.group, holding.count)
+    for items in found.values():
+        items.sort()
+    return found

@@ -7,18 +7,20 @@ placed in some order when, in each domain that is used, all but those are within
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.host_caps import least_on_hosts
-from reconciler.placement.engine.journal import JournalEntry, Saved
+from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.state import State
 
 _Family = tuple[int, int, tuple[object, ...]]
 """Most skew, least domains, and what counts, wherever."""
+_Kind = tuple[int, bool]
+"""Of chunks: their equivalence class, and whether only chunks count for them."""
 
 
 class Balance:
@@ -28,11 +30,11 @@ class Balance:
         self._state = state
         self._least: dict[tuple[int, int], int] = {}
         self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._coming: dict[int, list[tuple[JournalEntry, Domain]]] | None = None
-        """By counter what counts in it: for labels with its domain, for hostnames wherever it is."""
+        self._coming: dict[int, dict[_Kind, dict[Domain, int]]] | None = None
+        """By counter, how many chunks of each kind count in which domain."""
         self._families: dict[_Family, int] = {}
-        self._brought: dict[tuple[int, bool], set[int]] = {}
-        """Families of rules that shapes bring, by equivalence class and whether only chunks count."""
+        self._brought: dict[_Kind, set[int]] = {}
+        """Families of rules that shapes bring."""
 
     def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
         """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
@@ -72,19 +74,12 @@ class Balance:
         if rule not in self._loose:
             family = self._family(rule)
             counts: dict[Domain, int] = {}
-            for entry, domain in self._coming_to(rule.counter):
-                if family not in self._brought_by(entry.batch):
-                    counts[domain] = counts.get(domain, 0) + entry.count
+            for kind, coming in self._coming_to(rule.counter).items():
+                if family not in self._brought[kind]:
+                    for domain, count in coming.items():
+                        counts[domain] = counts.get(domain, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
-
-    def _brought_by(self, batch: Batch) -> set[int]:
-        key = (batch.needs.equivalence_class, batch.keeps_minimum)
-        known = self._brought.get(key)
-        if known is None:
-            rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
-            known = self._brought[key] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
-        return known
 
     def _family(self, rule: SpreadRule) -> int:
         """The same number for rules that differ at most in which nodes they look at, and in whether bound pods count."""
@@ -92,17 +87,30 @@ class Balance:
         family = (rule.max_skew, rule.min_domains, counted.anywhere)
         return self._families.setdefault(family, len(self._families))
 
-    def _coming_to(self, counter: int) -> Sequence[tuple[JournalEntry, Domain]]:
+    def _coming_to(self, counter: int) -> Mapping[_Kind, Mapping[Domain, int]]:
         if self._coming is None:
             self._coming = {}
             for entry in self._state.entries():
+                kind = self._kind(entry.batch)
                 for position, domain in entry.counted_in.labels:
-                    self._coming.setdefault(position, []).append((entry, domain))
+                    self._add(position, kind, domain, entry.count)
                 for position in entry.counted_in.hosts:
                     host = self._state.decided(entry.bin, HOSTNAME_LABEL)
                     assert host is not None
-                    self._coming.setdefault(position, []).append((entry, host))
-        return self._coming.get(counter, ())
+                    self._add(position, kind, host, entry.count)
+        return self._coming.get(counter, {})
+
+    def _kind(self, batch: Batch) -> _Kind:
+        kind = (batch.needs.equivalence_class, batch.keeps_minimum)
+        if kind not in self._brought:
+            rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
+            self._brought[kind] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
+        return kind
+
+    def _add(self, counter: int, kind: _Kind, domain: Domain, count: int) -> None:
+        assert self._coming is not None
+        coming = self._coming.setdefault(counter, {}).setdefault(kind, {})
+        coming[domain] = coming.get(domain, 0) + count
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:

@@ -8,7 +8,7 @@ from itertools import product
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import distinct
+from reconciler.placement.label_table import distinct, settled
 from reconciler.placement.offers.pool_offers import NoRows
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 
@@ -65,8 +65,7 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
 def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
     mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
     codes, cells = state.bins.table.column(key)
-    seen = {cells[code] for code in distinct(codes[mask])}
-    return {cell for cell in seen if not isinstance(cell, tuple)}
+    return set(settled(cells[code] for code in distinct(codes[mask])))
 
 
 def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[str | None]]:
@@ -80,8 +79,7 @@ def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[
             for key in keys:
                 if key in offers.offerings.table.keys:
                     codes, cells = offers.offerings.table.column(key)
-                    found = (cells[code] for code in distinct(codes[rows]))
-                    made[key] |= {cell for cell in found if not isinstance(cell, tuple)}
+                    made[key] |= settled(cells[code] for code in distinct(codes[rows]))
                 else:
                     values = own.get(key)
                     made[key] |= _own_values(values)

@@ -34,10 +34,11 @@ def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch
 
 def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
     spread = [batch for batch in batches if batch.opens_nodes and batch.needs.shape.topology_spread]
+    under_same = {batch.needs.equivalence_class: batch for batch in spread}
+    if not any(_rules(state, batch) and _prices_differ(state, batch) for batch in under_same.values()):
+        return batches
     under = {batch.number: rules for batch in spread if (rules := _rules(state, batch))}
     spread = [batch for batch in spread if batch.number in under]
-    if not any(_prices_differ(state, batch) for batch in spread):
-        return batches
     sizes = np.array([batch.needs.request * batch.count for batch in spread], dtype=np.float64)
     shares = (sizes / np.maximum(sizes.sum(axis=0), 1)).sum(axis=1).tolist()
     excess = dict.fromkeys((rule.counter for rules in under.values() for rule in rules), 0.0)

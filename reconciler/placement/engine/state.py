@@ -236,22 +236,22 @@ class State:
     def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
         self, batch: Batch, index: int, count: int, number: int, was: int, position: int
     ) -> None:
-        self.planned.took(number, was)
-        if was < 0:
-            self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-        self._note(JournalEntry(batch, self.base + index, count, self._counted_in(batch, number, index), was, position))
+        if was != number:
+            self.planned.took(number, was)
+            if was < 0:
+                self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
+        known = self._known_counts.get((number, batch.needs.equivalence_class))
+        counted_in = known or self._counted_in(batch, number, index)
+        self._note(JournalEntry(batch, self.base + index, count, counted_in, was, position))
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
-        """Computed once for a node template and an equivalence class, where all nodes of the template agree."""
-        key = (number, batch.needs.equivalence_class)
-        known = self._known_counts.get(key)
-        if known is None:
-            positions = self.topology.counts_of(batch.needs)
-            counters = [self.topology.counters[item].counted for item in positions]
-            known = self._counted_in_now(batch, index) if positions else NOWHERE
-            if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
-                self._known_counts[key] = known
-        return known
+        """Kept for the node template and the equivalence class, where all nodes of the template agree."""
+        positions = self.topology.counts_of(batch.needs)
+        counters = [self.topology.counters[item].counted for item in positions]
+        found = self._counted_in_now(batch, index) if positions else NOWHERE
+        if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
+            self._known_counts[number, batch.needs.equivalence_class] = found
+        return found
 
     def _counted_in_now(self, batch: Batch, index: int) -> CountedIn:
         labels: list[tuple[int, Domain]] = []

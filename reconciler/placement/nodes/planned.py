@@ -13,7 +13,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Inclusion
 from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
 from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.label_table import Mask, distinct
+from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements
 
@@ -79,7 +79,9 @@ class PlannedNodes:
     def put(
         self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
     ) -> tuple[list[int], list[int]]:
-        """Adds chunks to nodes, no node twice, and gives those nodes this template. Call `took` for each of them afterwards.
+        """Adds chunks to nodes, no node twice, and gives those nodes this template.
+
+        Call `took` afterwards for each whose template is another.
 
         Returns by node the template that it had before, below 0 for a new node, and its position then.
         """
@@ -90,11 +92,10 @@ class PlannedNodes:
         return templates, positions
 
     def took(self, number: int, was: int) -> None:
-        """Notes that chunks came to a node, which is of this template now. A new one is the first after those that are there."""
+        """Notes that chunks came to a node that is of another template now. A new one is the first after those that are there."""
         if was < 0:
             self.count += 1
-        if was != number:
-            self._census(number, was)
+        self._census(number, was)
 
     def undo(self, batch: Batch, index: int, count: int, was: int, position: int) -> None:
         """Takes away the chunks that came to a node last. was, position: what `put` returned for it."""
@@ -154,8 +155,8 @@ class PlannedNodes:
         found = template.cells(key)
         if found is None:
             codes, cells = template.offers.offerings.table.column(key)
-            found = frozenset(cells[code] for code in distinct(codes[self.rows(index)]))
-        return frozenset(cell for cell in found if not isinstance(cell, tuple))
+            found = settled(cells[code] for code in distinct(codes[self.rows(index)]))
+        return found
 
     def values(self, index: int, key: str) -> frozenset[str]:
         """Values of a label that the node may get."""

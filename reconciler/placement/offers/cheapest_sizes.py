@@ -102,8 +102,8 @@ class SizeOptions:
         known = len(self._mix_prices)
         if count >= known:
             length = max(count + 1, 2 * known, _FEW)
-            table = np.full((3, length), -1, dtype=np.int64)
-            table[2, :known] = self.new
+            table = np.empty((3, length), dtype=np.int64)
+            table[2, :known], table[2, known:] = self.new, -1
             self._mix_prices, nodes, self.new = table
             kernel.mix_costs(self.chunks, self.prices, self.useful, self._mix_prices, nodes)
         return self._mix_prices

@@ -19,7 +19,7 @@ from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.constraints.topology_counters import Inclusion
 from reconciler.placement.engine.arrays import Numbers
-from reconciler.placement.label_table import Cell, Mask, distinct
+from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
 from reconciler.placement.requirements import ABSENT, Requirements
@@ -51,7 +51,7 @@ class NodeTemplate:
     room: Amounts
     start: int
     own_taint: Taint | None = None
-    _cells: dict[str, frozenset[Cell] | None] = field(default_factory=dict)
+    _cells: dict[str, frozenset[str | None] | None] = field(default_factory=dict)
     _included: dict[int, tuple[Inclusion, bool | None]] = field(default_factory=dict)
     _least: dict[bytes, LeastList | None] = field(default_factory=dict)
 
@@ -63,7 +63,7 @@ class NodeTemplate:
     def _is_tolerated(self, tolerations: tuple[Toleration, ...] | None) -> bool:
         return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
 
-    def cells(self, key: str) -> frozenset[Cell] | None:
+    def cells(self, key: str) -> frozenset[str | None] | None:
         """The values of a label that the catalogue decides; None among them where a node may lack the label.
 
         None instead of a set where the values depend on the type.
@@ -75,8 +75,7 @@ class NodeTemplate:
             sold[self.offers.offerings.types_of[there], codes[there]] = True
             sold = sold[sold.any(axis=1)]
             same = bool((sold == sold[0]).all()) if len(sold) else True
-            found = frozenset(cells[code] for code in distinct(codes[there]))
-            self._cells[key] = found if same else None
+            self._cells[key] = settled(cells[code] for code in distinct(codes[there])) if same else None
         return self._cells[key]
 
     def is_included(self, inclusion: Inclusion) -> bool | None:
