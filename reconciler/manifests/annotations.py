@@ -97,7 +97,7 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
                 codes.UNKNOWN_ANNOTATION,
                 path,
                 f"{name} is not an annotation that headroom knows",
-                hint=nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN]) or "remove it",
+                hint=_similar_annotation(name) or "remove it",
             )
         elif not known.is_valid(value):
             hint = _duration_hint(value) if known.is_valid is _is_duration else ""
@@ -112,6 +112,12 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
     _check_fulfilment(inspection)
     check_following(inspection)
     check_local_budgets(inspection)
+
+
+def _similar_annotation(name: str) -> str:
+    """`did you mean "headroom.dev/suspend"?`, or "". That all of them share a prefix makes no two similar."""
+    own = name.removeprefix(ANNOTATION_PREFIX)
+    return nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN if nearest(own, [each])])
 
 
 def _report_kind(inspection: Inspection, name: str, words: str) -> None:

@@ -43,7 +43,7 @@ def read(
     broken = {document.ref for document in documents if document.broken and document.ref is not None}
     broken |= {ref for ref in refused if ref is not None}
     sound = [document for document in documents if document.ref is not None and document.ref not in broken]
-    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound)]
+    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound, broken)]
     if one_cluster:
         findings += several_clusters(documents)
     for document in documents:

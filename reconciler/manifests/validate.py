@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.manifests import codes
@@ -72,10 +72,13 @@ def scope_of(file: str, *, one_cluster: bool) -> str:
     return match[0] if match is not None else ""
 
 
-def references(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
-    """References to objects that the repository does not have, and parameters that a class does not allow."""
+def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] = ()) -> tuple[Finding, ...]:
+    """References to objects that the repository does not have, and parameters that a class does not allow.
+
+    broken: objects whose documents are there with errors, which these documents tell themselves.
+    """
     read = tuple(documents)
-    known = {document.ref for document in read}
+    known = {document.ref for document in read} | set(broken)
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
     shapes = {typed.ref: typed.shape for document in read if isinstance(typed := document.typed, Workload)}
     findings: list[Finding] = []

@@ -100,3 +100,9 @@ template:
         "annotation-without-effect",
         "template.metadata.annotations['headroom.dev/fulfilment']",
     )
+
+
+@pytest.mark.parametrize(("name", "hint"), [("suspnd", 'did you mean "headroom.dev/suspend"?'), ("foo", "remove it")])
+def test_the_prefix_alone_makes_no_annotation_similar(name: str, hint: str) -> None:
+    """`headroom.dev/foo` was taken for `headroom.dev/drift`."""
+    assert [finding.hint for finding in findings(document(BUFFER, f"{name}: 'true'"))] == [hint]

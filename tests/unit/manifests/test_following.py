@@ -111,3 +111,11 @@ def test_a_schedule_that_the_repository_does_not_have_must_be_in_the_cluster() -
     found = read({"a.yaml": BUFFER.replace("ANNOTATIONS", f"{FROM}: office").encode()}).findings
     messages = [item.message for item in found if "replicas-from" in item.path]
     assert messages == ["MetricsProducer/shop/office is not in this repository: it must be in the cluster already"]
+
+
+def test_a_template_with_errors_is_in_the_repository_all_the_same() -> None:
+    """It was said to be missing from the repository, beside its own error."""
+    template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web, namespace: shop}\ntemplate: {spec: {containers: []}}\n"
+    buffer = BUFFER.replace("ANNOTATIONS", "{}") + "  replicas: 1\n"
+    found = read({"buffer.yaml": buffer.encode(), "template.yaml": template.encode()}).findings
+    assert [(item.code, item.ref and item.ref.kind) for item in found] == [("invalid-value", "PodTemplate")]
