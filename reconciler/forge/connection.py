@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -72,9 +72,14 @@ class ForgeConnection:
         """The document at a path."""
         return self._decoded(self._request("GET", self._url(path, query)))
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """What the forge answers to a change; None where it answers nothing."""
-        return self._decoded(self._request(method, self._url(path), body))
+    def send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: Collection[int] = ()
+    ) -> Any:
+        """What the forge answers to a change; None where it answers nothing.
+
+        again: statuses by which it says that nothing was done and that another attempt may succeed.
+        """
+        return self._decoded(self._request(method, self._url(path), body, again))
 
     def pages(self, path: str, query: Mapping[str, str] | None = None, *, size: str = "per_page") -> Iterator[Any]:
         """The items of every page of a list. size: how the forge calls the number of items on a page."""
@@ -109,10 +114,12 @@ class ForgeConnection:
         except ValueError as error:
             raise Transient(f"{self._forge} answered with something else than JSON", causes=(error,)) from error
 
-    def _request(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> _Answer:
+    def _request(
+        self, method: str, url: str, body: Mapping[str, Any] | None = None, again: Collection[int] = ()
+    ) -> _Answer:
         left = LONGEST_WAIT
         for attempt in range(1, ATTEMPTS + 1):
-            failure, pause = self._attempt(method, url, body, attempt)
+            failure, pause = self._attempt(method, url, body, attempt, again)
             if isinstance(failure, _Answer):
                 return failure
             if pause is None or attempt == ATTEMPTS or pause > left:
@@ -122,7 +129,7 @@ class ForgeConnection:
         raise AssertionError  # the last attempt has raised or returned
 
     def _attempt(
-        self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int
+        self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int, again: Collection[int]
     ) -> tuple[_Answer | Failure, float | None]:
         """The answer, or why there is none with the seconds to wait before another attempt (None: it would not help)."""
         backoff = float(2 ** (attempt - 1))
@@ -140,8 +147,8 @@ class ForgeConnection:
             # Refused before anything was done: safe for every method.
             return self._failure(method, url, answer), max(limited, backoff)
         # A server that failed may have done what it was asked for.
-        again = answer.status in _AGAIN and (method in _SAFE_TWICE or answer.status == 503)  # noqa: PLR2004 - unavailable
-        return self._failure(method, url, answer), backoff if again else None
+        safe = answer.status in _AGAIN and (method in _SAFE_TWICE or answer.status == 503)  # noqa: PLR2004 - unavailable
+        return self._failure(method, url, answer), backoff if safe or answer.status in again else None
 
     def _once(self, method: str, url: str, body: Mapping[str, Any] | None) -> _Answer:
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}

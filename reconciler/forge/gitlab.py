@@ -96,7 +96,8 @@ class GitLab:
         if status.url:
             request["target_url"] = status.url
         try:
-            self._connection.send("POST", f"{self._root}/statuses/{commit}", request)
+            # 409: another status of the commit is being written, and this one was not.
+            self._connection.send("POST", f"{self._root}/statuses/{commit}", request, again=frozenset({409}))
         except Invalid as error:
             # It answers so to a status that would not differ from the one that is there.
             if "transition" not in error.message:

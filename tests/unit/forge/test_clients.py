@@ -180,6 +180,17 @@ def test_a_status_that_is_already_so_is_no_failure_on_gitlab(gitlab: Running) ->
     gitlab.forge.set_status(COMMIT, STATUS)
 
 
+def test_a_status_is_written_again_while_gitlab_writes_another_one_of_the_commit(gitlab: Running) -> None:
+    """GitLab answers 409 then, and has written nothing; the command failed of it."""
+    gitlab.server.faults = [Fault(409)]
+    gitlab.forge.set_status(COMMIT, STATUS)
+    assert isinstance(gitlab.state, GitLabState)
+    assert len(gitlab.state.statuses) == 1
+    gitlab.server.faults = [Fault(409)]
+    with pytest.raises(Invalid, match="409"):
+        gitlab.forge.add_comment(7, "Only statuses")
+
+
 @pytest.mark.parametrize(
     "fault",
     [
