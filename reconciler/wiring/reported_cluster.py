@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC
+from pathlib import Path
 
 from reconciler.ports import Cluster
 from reconciler.report.words import moment
@@ -24,7 +26,7 @@ def reported_cluster(cluster: Cluster, settings: Settings) -> ReportedCluster:
     if isinstance(cluster, PublishedCluster):
         of = f" of {cluster.folder}" if cluster.folder else ""
         snapshot = f"planned on the snapshot{of} as of {moment(cluster.taken, UTC)}"
-        return ReportedCluster(_last(cluster.folder) or cluster.branch, snapshot)
+        return ReportedCluster(_last(cluster.folder) or _repository(settings) or cluster.branch, snapshot)
     if cluster.name == "in-cluster":
         return ReportedCluster(_last(manifests_folder(settings)) or cluster.name)
     return ReportedCluster(cluster.name)
@@ -32,3 +34,10 @@ def reported_cluster(cluster: Cluster, settings: Settings) -> ReportedCluster:
 
 def _last(folder: str) -> str:
     return folder.rpartition("/")[2]
+
+
+def _repository(settings: Settings) -> str:
+    """The last part of the repository's URL or folder: `git@git.example:platform/capacity.git` is `capacity`."""
+    written = settings.repository or "."
+    place = str(Path(written).resolve()) if Path(written).is_dir() else written
+    return re.split("[/:]", place.rstrip("/"))[-1].removesuffix(".git")
