@@ -62,7 +62,8 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, **values: A
 
 def _tell(changes: ChangeSet) -> int:
     applied = sum(result.outcome is Outcome.APPLIED for result in changes.results)
-    click.echo(f"{applied:,} of {len(changes.results):,} writes applied.")
+    if changes.results:
+        click.echo(f"Applied {applied:,} writes of {len(changes.results):,}.")
     waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
     failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
     for result in waiting:

@@ -44,6 +44,12 @@ def _checked(address: str) -> str:
     return address if host or not colon else f"127.0.0.1:{port}"
 
 
+def _reason(error: Exception) -> str:
+    """`Connection refused`, without the number that the system gives it."""
+    reason = getattr(error, "reason", error)
+    return str(getattr(reason, "strerror", None) or reason)
+
+
 def _fetch(address: str) -> dict[str, Any]:
     import urllib.error  # noqa: PLC0415 - slow to import, and only for this command
     import urllib.request  # noqa: PLC0415 - likewise
@@ -53,7 +59,7 @@ def _fetch(address: str) -> dict[str, Any]:
             document: dict[str, Any] = json.load(response)
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise Transient(
-            f"no daemon answers at {address} ({getattr(error, 'reason', error)})",
+            f"no daemon answers at {address} ({_reason(error)})",
             hint="start one with `headroom run`, or name its address with --address",
         ) from error
     return document

@@ -6,6 +6,7 @@ Its configuration (kubeconfig, exec plugins, service account tokens) is used as 
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ NOT_FOUND = 404
 CONFLICT = 409
 GONE = 410
 TOO_MANY = 429
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _CONNECT_SECONDS = 5
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A peer that vanished is noticed after half a minute, not after the hours that are the kernel's default."""
@@ -346,5 +348,5 @@ def _lost(host: str, error: BaseException) -> str:
     reason: BaseException = error
     while (inner := getattr(reason, "reason", None) or reason.__cause__) and isinstance(inner, BaseException):
         reason = inner
-    text = str(reason).rpartition(">: ")[2].strip() or type(reason).__name__
+    text = _ERRNO.sub("", str(reason).rpartition(">: ")[2].strip()) or type(reason).__name__
     return f"{host} does not answer: {text}"

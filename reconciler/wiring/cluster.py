@@ -60,7 +60,8 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
         try:
             found = published_cluster(settings, inventory_parent(settings))
         except Stalled as failure:
-            raise NoClusterHere(error.message, hint=error.hint, causes=(failure,)) from error
+            message = f"{error.message}; whether a snapshot is published cannot be told"
+            raise NoClusterHere(message, hint=error.hint, causes=(failure,)) from error
         if found is None:
             raise
         return found

@@ -92,7 +92,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         server.start()
         cluster.start(on_change(cluster, daemon))
         _start(stack, reviews, snapshots)
-        look = f"http://{server.address}/status, /metrics, /readyz"
+        look = f"http://{server.address}/capacity, /status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
         log.info("ended", exit_code=code)

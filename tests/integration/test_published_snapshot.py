@@ -182,6 +182,7 @@ def test_what_was_fetched_last_counts_where_origin_cannot_be_asked(published: Pu
     done = diff(folder)
     assert done.returncode == 2
     assert "there is no cluster here" in done.stderr
+    assert "; whether a snapshot is published cannot be told\n  because" in done.stderr
     assert "does not appear to be a git repository" in done.stderr
 
 

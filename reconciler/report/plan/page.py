@@ -101,7 +101,7 @@ def _cost_sections(spending: Spending | None) -> list[dict[str, Any]]:
         ("by what a schedule says", window_rows(spending)),
     )
     return [
-        {**section(f"Cost over {SPAN}, {how}", rows), "columns": ["Name", "Cost", "Of which"], "third": "Of which"}
+        {**section(f"Cost over {SPAN}, {how}", rows), "columns": ["Name", "Cost", "More"], "third": "More"}
         for how, rows in parts
     ]
 

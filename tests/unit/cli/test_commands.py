@@ -112,6 +112,17 @@ def test_a_port_that_there_cannot_be_is_no_daemon_that_does_not_answer(address: 
     assert done.stderr.startswith(f"headroom: {address!r} has no port that a daemon could listen on\n")
 
 
+def test_a_daemon_that_does_not_answer_is_told_without_the_number_of_the_error() -> None:
+    done = headroom("status", "--address", "127.0.0.1:1")
+    assert done.stderr.startswith("headroom: no daemon answers at 127.0.0.1:1 (Connection refused)\n")
+
+
+def test_applying_nothing_tells_of_no_writes(tmp_path: Path) -> None:
+    done = headroom("apply", "--yes", "--cluster", "embedded", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.endswith("No change: the cluster is as declared.\n")
+
+
 def test_without_a_cluster_the_choices_are_named() -> None:
     done = headroom("plan", folder=ROOT / "docs")
     assert done.returncode == 2

@@ -77,4 +77,6 @@ def test_what_is_not_declared_hints_at_what_is() -> None:
 
 @pytest.mark.parametrize("name", ["MetricsProducer/shop/nothing", "NodePool/nothing"])
 def test_what_is_not_declared_is_refused(name: str) -> None:
-    assert isinstance(explain(name).exception, Invalid)
+    error = explain(name).exception
+    assert isinstance(error, Invalid)
+    assert "is no demand, schedule or NodePool here" in error.message
