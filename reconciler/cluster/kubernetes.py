@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from threading import Condition, Event, Thread
 
@@ -28,6 +28,7 @@ from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
 
 _HOPELESS_SECONDS = 5.0
+_MOST_NAMED = 3
 _JOIN_SECONDS = 5.0
 
 
@@ -104,7 +105,7 @@ class KubernetesCluster:
                 if self._unreachable and time.monotonic() - began > _HOPELESS_SECONDS:
                     raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
                 if left <= 0 or self._stopping.is_set():
-                    raise Waiting(f"{', '.join(waited)} not read yet")
+                    raise Waiting(f"{_some(waited)} not read yet")
                 self._moved.wait(min(left, 0.5))
             self._own.clear()
         self._scales.refresh()
@@ -217,6 +218,14 @@ class KubernetesCluster:
             for key, version in self._own.items()
             if (watch := self._watches[key]).is_following and watch.version < version
         )
+
+
+def _some(waited: Sequence[str]) -> str:
+    """All that say why they cannot be read, and a few of those that are only late."""
+    told = [what for what in waited if what.endswith(")")]
+    late = [what for what in waited if not what.endswith(")")]
+    more = len(late) - _MOST_NAMED
+    return ", ".join([*told, *late[:_MOST_NAMED]]) + (f" and {more} more" if more > 0 else "")
 
 
 def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cluster.connection import Access
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.kubernetes import KubernetesCluster, _some
 from reconciler.cluster.resources import KARPENTER, NODE_CLAIMS, NODES
 from reconciler.model.errors import Waiting
 from reconciler.model.refs import ObjectRef
@@ -63,3 +63,9 @@ def test_a_watch_that_cannot_go_on_is_not_waited_for() -> None:
     cluster = cluster_that_wrote(sync_timeout=0.05)
     cluster._watches[NODE_CLAIMS.key]._gap("nodeclaims cannot be read", settled=True)
     assert not cluster.view().complete
+
+
+def test_of_many_lists_that_are_late_a_few_are_named_and_all_that_say_why() -> None:
+    """A daemon without its API server named all thirty kinds in one line of its log."""
+    assert _some(["a", "b", "c", "d", "e (forbidden)", "f"]) == "e (forbidden), a, b, c and 2 more"
+    assert _some(["a", "b"]) == "a, b"
