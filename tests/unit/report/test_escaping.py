@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -16,10 +17,12 @@ from markdown_it.token import Token
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.report import escaping
+from reconciler.report.budgets.page import budget_page
 from reconciler.report.findings.annotations import github_annotations
 from reconciler.report.findings.sarif import sarif_document
 from reconciler.report.findings.text import findings_text
 from reconciler.report.json_text import to_json
+from reconciler.wiring.pages import rendered_page
 
 SPECIAL = "`*_~[]()<>!#|\\&:@/.-+=\n\r\t 0123ab\x1b\x00\x9b\u200b\u202e\u2066\u2028\ud800https://www."
 TEXTS = st.text(alphabet=SPECIAL, max_size=30) | st.text(max_size=30)
@@ -158,3 +161,9 @@ def test_a_finding_is_one_workflow_command_and_two_lines_of_text(name: str, word
 @given(text=TEXTS)
 def test_a_calendar_value_ends_nothing(text: str) -> None:
     assert re.fullmatch(r"(?:[^;,\\\x00-\x1f]|\\[;,\\n])*", escaping.calendar_text(text))
+
+
+def test_the_title_of_a_page_breaks_at_its_slashes_and_stays_text() -> None:
+    """On a telephone `snapshots/production` was broken within a word."""
+    page = budget_page([], [], heading="snapshot:a/<b>", now=datetime(2026, 11, 23, tzinfo=UTC), zone=UTC)
+    assert "<h1>snapshot:a/<wbr>&lt;b&gt;</h1>" in rendered_page("budgets.html.j2", page)
