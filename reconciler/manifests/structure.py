@@ -41,6 +41,7 @@ _VIOLATIONS: dict[tuple[str, int | None], str] = {
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
+_NO_INT64 = 2**63
 MOST_VIOLATIONS = 100
 """Of one document; to find a hint for each of a hundred thousand would take minutes."""
 _DURATION = re.compile(r"(?:[0-9]+[smh])+")
@@ -109,15 +110,17 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.INVALID_VALUE,
                 path,
                 f"{place} {_violation(kind, found)}",
-                hint=_limit_hint(kind.name, part)
+                hint=_limit_hint(kind, part)
                 or _duration_hint(part, found)
                 or (f"write it like {example}" if example else ""),
             )
 
 
-def _limit_hint(keyword: str, part: Mapping[str, Any]) -> str:
-    """The schema's own hint for a list that is too long."""
-    return str(part.get("whenTooLong", "")) if keyword == "maxItems" else ""
+def _limit_hint(kind: Any, part: Mapping[str, Any]) -> str:
+    """The schema's own hint for a list that is too long, and the limit of a number that is too large."""
+    if kind.name == "maximum":
+        return f"write {kind.limit} or less"
+    return str(part.get("whenTooLong", "")) if kind.name == "maxItems" else ""
 
 
 def _duration_hint(part: Mapping[str, Any], found: Any) -> str:
@@ -167,6 +170,8 @@ def _described(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if type(value) is int and abs(value) >= _NO_INT64:
+        return f"{value:g}"  # read as a float, as kubectl does: its last digits are not those that were written
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
@@ -176,6 +181,8 @@ def _type_hint(wanted: list[str], found: Any) -> str:
         match found:
             case bool():
                 return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
+            case int() if abs(found) >= _NO_INT64:
+                return "write it in quotes"
             case int() | float():
                 return f'write it in quotes: "{_shown(found)}"'
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
