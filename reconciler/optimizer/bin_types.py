@@ -18,19 +18,15 @@ from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
-Domains: TypeAlias = tuple[tuple[str, str], ...]
-"""Labels and their values, by label."""
 Items: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers of item types and how many chunks of each, by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What one node holds: a column of the master problem. domains: where it stands, by the labels that item types leave open;
-    price: USD an hour; pool: number of its NodePool."""
+    """What one node holds: a column of the master problem. price: USD an hour; pool: number of its NodePool."""
 
     items: Items
-    domains: Domains
     price: float
     pool: int
 
@@ -38,20 +34,18 @@ class Pattern:
 @dataclass(frozen=True, slots=True)
 class BinTypes:
     """One entry each. capacity: bin types × resources, after daemons. prices: billionths of a USD an hour. admits: bin types ×
-    item types, which of these may be on such a node. pools: numbers of NodePools. domains: where it stands, by the labels that
-    item types leave open."""
+    item types, which of these may be on such a node. pools: numbers of NodePools."""
 
     capacity: Amounts
     prices: Amounts
     admits: Mask
     pools: Amounts
-    domains: tuple[Domains, ...]
 
     def __len__(self) -> int:
         return len(self.prices)
 
     def pattern(self, number: int, items: Items) -> Pattern:
-        return Pattern(items, self.domains[number], int(self.prices[number]) / 1e9, int(self.pools[number]))
+        return Pattern(items, int(self.prices[number]) / 1e9, int(self.pools[number]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,44 +57,28 @@ class Purchase:
     labels: Requirements = ANYWHERE
 
 
-def bin_types_for(state: State, purchases: Sequence[Purchase], keys: Sequence[str] = ()) -> BinTypes:
+def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
     """All that item types can be together on, without those that are no better than another one in any respect.
 
-    purchases: by item type; keys: labels that item types leave open, of which a bin type has one value.
+    purchases: by item type.
     """
     chosen: list[tuple[int, int]] = []
     admits: list[Mask] = []
-    domains: list[Domains] = []
     for pool, offers in enumerate(state.offers):
-        places = _domains_of_rows(offers, keys)
         for numbers in _compartments(offers, purchases, pool):
             masks = np.array([purchases[number].rows[pool] for number in numbers]) & offers.priced
-            for row in _cheapest_rows(offers, masks, places):
+            for row in _cheapest_rows(offers, masks):
                 admitted = np.zeros(len(purchases), dtype=np.bool_)
                 admitted[numbers] = masks[:, row]
                 chosen.append((pool, row))
                 admits.append(admitted)
-                domains.append(places[row])
     rooms = [state.offers[pool].room[state.offers[pool].offerings.types_of[row]] for pool, row in chosen]
     prices = np.array([state.offers[pool].prices[row] for pool, row in chosen], dtype=np.int64)
     capacity = np.array(rooms, dtype=np.int64).reshape(len(chosen), len(state.columns.names))
     admitting = np.array(admits, dtype=np.bool_).reshape(len(chosen), len(purchases))
     numbers_of_pools = np.array([pool for pool, _ in chosen], dtype=np.int64)
     kept = _undominated(capacity, prices, admitting, numbers_of_pools)
-    return BinTypes(
-        *(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept]),
-        domains=tuple(domains[number] for number in kept),
-    )
-
-
-def _domains_of_rows(offers: PoolOffers, keys: Sequence[str]) -> list[Domains]:
-    """By row of the catalogue. Item types that leave a label open need rows with one value of it."""
-    found: list[Domains] = [()] * len(offers.rows)
-    for key in keys:
-        codes, cells = offers.offerings.table.column(key)
-        named = [((key, cell),) if isinstance(cell, str) else () for cell in cells]
-        found = [(*place, *named[code]) for place, code in zip(found, codes.tolist(), strict=True)]
-    return found
+    return BinTypes(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept])
 
 
 def _compartments(offers: PoolOffers, purchases: Sequence[Purchase], pool: int) -> Iterable[list[int]]:
@@ -114,12 +92,12 @@ def _compartments(offers: PoolOffers, purchases: Sequence[Purchase], pool: int) 
         yield [*anywhere, *members]
 
 
-def _cheapest_rows(offers: PoolOffers, masks: Mask, places: Sequence[Domains]) -> list[int]:
-    """masks: item types × rows. Of rows of one type and place that the same item types may be on, the cheapest; the first of
+def _cheapest_rows(offers: PoolOffers, masks: Mask) -> list[int]:
+    """masks: item types × rows. Of rows of one type that the same item types may be on, the cheapest; the first of
     equal ones."""
-    found: dict[tuple[int, bytes, Domains], int] = {}
+    found: dict[tuple[int, bytes], int] = {}
     for row in np.flatnonzero(masks.any(axis=0)).tolist():
-        key = (int(offers.offerings.types_of[row]), masks[:, row].tobytes(), places[row])
+        key = (int(offers.offerings.types_of[row]), masks[:, row].tobytes())
         if key not in found or offers.prices[row] < offers.prices[found[key]]:
             found[key] = row
     return sorted(found.values())

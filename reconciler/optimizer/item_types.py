@@ -14,14 +14,13 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
-from reconciler.optimizer.bin_types import Domains, Items, Pattern, Purchase, bin_types_for
+from reconciler.optimizer.bin_types import Items, Pattern, Purchase, bin_types_for
 from reconciler.optimizer.node_rules import (
     conflicts_between,
     demands_over_share,
     shares_of_nodes,
     spread_over_nodes,
 )
-from reconciler.optimizer.open_domains import OpenDomains
 from reconciler.optimizer.packing import Packing
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
@@ -30,7 +29,6 @@ from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.constraints.topology_rules import Rule
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
-from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
 
@@ -39,17 +37,13 @@ from reconciler.placement.requirements import ANYWHERE, Requirements, Values, on
 class ItemType:
     """Chunks that ask for the same in the same places.
 
-    pool: number of their NodePool's offers. step: the relaxation step by which they came to their nodes. domains: those that
-    they keep. open_keys: labels of which any value will do that the compatibility allows. request: by resource. rules: of
+    pool: number of their NodePool's offers. request: by resource. rules: of
     their spread constraints and anti-affinity on the hostname those that can matter. chunks: how many of which batch, in
     the order in which they were placed.
     """
 
     pool: int
     batch: Batch
-    step: RelaxationStep
-    domains: Domains
-    open_keys: tuple[str, ...]
     compatibility: Compatibility
     rules: tuple[Rule, ...]
     chunks: list[tuple[Batch, int]] = field(default_factory=list)
@@ -98,14 +92,14 @@ def packing_problem(state: State) -> PackingProblem:
             kept.append(index)
         else:
             pool = state.planned.of(index).pool
-            nodes.append(Pattern(held, collected.open.of_node(index), int(state.planned.price[index]) / 1e9, pool))
+            nodes.append(Pattern(held, int(state.planned.price[index]) / 1e9, pool))
     found = collected.item_types
     batches = [item.batch for item in found]
     shares, spread = shares_of_nodes(batches, collected.over_share), spread_over_nodes(state, batches)
     purchases = [Purchase({item.pool: item.compatibility.rows(item.pool)}, item.compatibility.wanted) for item in found]
     packing = Packing(
         counts=np.array([item.count for item in found], dtype=np.int64),
-        bin_types=bin_types_for(state, purchases, sorted({key for item in found for key in item.open_keys})),
+        bin_types=bin_types_for(state, purchases),
         requests=np.array([item.request for item in found], dtype=np.int64).reshape(
             len(found), len(state.columns.names)
         ),
@@ -124,7 +118,6 @@ class _Collected:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._places: dict[tuple[tuple[str, Values], ...], Requirements] = {(): ANYWHERE}
         self.over_share = over_share
-        self.open = OpenDomains(state)
         self.item_types: list[ItemType] = []
 
     def items_of(self, index: int, entries: Sequence[JournalEntry]) -> Items | None:
@@ -154,23 +147,18 @@ class _Collected:
         domains = tuple((key, value) for key, value in sorted(decided.items()) if value is not None)
         if len(domains) < len(decided):
             return None
-        here = self._place(domains, ())
+        here = self._place(domains)
         number = int(state.planned.template[index])
         for step in batch.needs.relaxations:
-            if int(state.compatibilities.get(batch.needs, step, here).joined()[number]) < 0:
-                continue
-            open_keys = self.open.keys(entry, dict(domains))
-            kept = tuple(item for item in domains if item[0] not in open_keys)
-            compatibility = state.compatibilities.get(batch.needs, step, self._place(kept, open_keys))
-            on_host = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL and _matters(rule))
-            return ItemType(pool, batch, step, kept, open_keys, compatibility, on_host)
+            compatibility = state.compatibilities.get(batch.needs, step, here)
+            if int(compatibility.joined()[number]) >= 0:
+                on_host = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL and _matters(rule))
+                return ItemType(pool, batch, compatibility, on_host)
         return None
 
-    def _place(self, domains: Domains, open_keys: Sequence[str]) -> Requirements:
+    def _place(self, domains: Sequence[tuple[str, str]]) -> Requirements:
         """The same object for the same place, since compatibilities are kept by identity."""
-        values = [(key, one_of(value)) for key, value in domains]
-        values += [(key, one_of(*self.open.values[key])) for key in open_keys]
-        place = tuple(sorted(values, key=lambda item: item[0]))
+        place = tuple((key, one_of(value)) for key, value in domains)
         if place not in self._places:
             self._places[place] = Requirements(place)
         return self._places[place]
@@ -185,7 +173,7 @@ class _Collected:
         )
         key = (
             *(item.pool, item.compatibility.number, item.request.tobytes(), item.rules, counted_on_hosts),
-            *(batch.keeps_minimum, batch.needs.shape.host_ports, item.open_keys),
+            *(batch.keeps_minimum, batch.needs.shape.host_ports),
             batch.demand if batch.demand in self.over_share else None,
         )
         if key not in self._numbers:

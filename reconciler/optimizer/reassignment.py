@@ -8,14 +8,12 @@ import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.optimizer.bin_types import Pattern
-from reconciler.optimizer.item_types import ItemType, PackingProblem, entries_by_node
+from reconciler.optimizer.item_types import PackingProblem, entries_by_node
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.state import State
-from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import Requirements, one_of
 
 Chunks = list[tuple[Batch, int]]
 
@@ -26,7 +24,6 @@ class Reassignment:
     def __init__(self, state: State, problem: PackingProblem) -> None:
         self._state = state
         self._problem = problem
-        self._places: dict[tuple[tuple[str, str], ...], Requirements] = {}
         self._existing = [entry for entry in state.entries() if entry.bin < state.base]
         self._before: list[tuple[NodeTemplate, Chunks]] = [
             (state.planned.of(index), [(entry.batch, entry.count) for entry in entries])
@@ -85,7 +82,7 @@ class Reassignment:
         found: NodeTemplate | None = None
         for number, _ in pattern.items:
             item = self._problem.item_types[number]
-            compatibility = self._compatibility(item, pattern)
+            compatibility = item.compatibility
             if found is None:
                 rows, offers = compatibility.rows(item.pool), state.offers[item.pool]
                 if not rows.any():
@@ -98,16 +95,6 @@ class Reassignment:
                 return None
             found = state.templates.list[joined]
         return found
-
-    def _compatibility(self, item: ItemType, pattern: Pattern) -> Compatibility:
-        """In the domains in which the node of the pattern stands."""
-        if not item.open_keys:
-            return item.compatibility
-        chosen = dict(pattern.domains)
-        domains = tuple(sorted({**dict(item.domains), **{key: chosen[key] for key in item.open_keys}}.items()))
-        if domains not in self._places:
-            self._places[domains] = Requirements(tuple((key, one_of(value)) for key, value in domains))
-        return self._state.compatibilities.get(item.batch.needs, item.step, self._places[domains])
 
     def _put(self, template: NodeTemplate, chunks: Chunks) -> None:
         state = self._state

@@ -197,7 +197,7 @@ def _nodes(
             held.setdefault(entry.bin - state.base, Counter())[number] += entry.count
     planned = state.planned
     return tuple(
-        Pattern(tuple(sorted(items.items())), (), int(planned.price[index]) / 1e9, planned.of(index).pool)
+        Pattern(tuple(sorted(items.items())), int(planned.price[index]) / 1e9, planned.of(index).pool)
         for index, items in held.items()
     )
 

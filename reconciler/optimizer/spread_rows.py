@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.optimizer.open_domains import differ_in_price
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_counters import Domain
@@ -19,7 +18,7 @@ from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.arrays import MINIMUM
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
+from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 FEW_NODES = 20
@@ -92,7 +91,7 @@ def spread_rows(state: State, placed: Mapping[Batch, int], entries: Sequence[Jou
 def _is_worth_it(state: State, offers: PoolOffers, key: str) -> bool:
     """Chunks are up to five item types each, which takes up to five times as long."""
     few = state.planned.count <= FEW_NODES and key in offers.offerings.table.keys
-    return few or differ_in_price(offers, key)
+    return few or _differ_in_price(offers, key)
 
 
 def _is_told(rule: SpreadRule) -> bool:
@@ -102,3 +101,19 @@ def _is_told(rule: SpreadRule) -> bool:
 def _domains(state: State, rule: SpreadRule) -> set[Domain]:
     inclusion = state.topology.counters[rule.counter].counted.inclusion
     return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
+
+
+def _differ_in_price(offers: PoolOffers, key: str) -> bool:
+    """Whether a label that every row decides is all that two prices of a type may differ by."""
+    table = offers.offerings.table
+    if key not in table.keys:
+        return False
+    codes, cells = table.column(key)
+    rows = np.flatnonzero(offers.rows & offers.priced)
+    if not all(isinstance(cells[code], str) for code in distinct(codes[rows])):
+        return False
+    cheapest: dict[tuple[int, int], int] = {}
+    for row in rows.tolist():
+        place = (int(offers.offerings.types_of[row]), int(codes[row]))
+        cheapest[place] = min(cheapest.get(place, int(offers.prices[row])), int(offers.prices[row]))
+    return len({(number, price) for (number, _), price in cheapest.items()}) > len({number for number, _ in cheapest})

@@ -46,6 +46,10 @@ class OptimalLimit:
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
 OPTIMAL_DEARER = 1.02
 """What the optimising mode pays at most, times the lower bound; on buffers too."""
+ZONE_PRICES = {1000: (1.075, 1.04, 60), 5000: (1.075, 1.04, 120)}
+"""Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that.
+
+The bound does not know that pods come one after the other. Of those that count each other half have to be in a dearer zone."""
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""
 LIMITED_SLOWER = 4
@@ -64,7 +68,7 @@ def held_placement(*, large: bool) -> int:
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
     print(f"\n{'placement':66} figures")
-    return failed + _limited() + _buffers() + _optimal(large=large) + _cluster()
+    return failed + _limited() + _buffers() + _optimal(large=large) + _zone_prices() + _cluster()
 
 
 def _mix(limit: MixLimit) -> bool:
@@ -135,6 +139,22 @@ def _optimal(*, large: bool) -> int:
             f"check {run['check']:.3f} s; limit {seconds:g} s, {OPTIMAL_DEARER:g}{'  EXCEEDED' if over else ''}",
             flush=True,
         )
+    return failed
+
+
+def _zone_prices() -> int:
+    failed = 0
+    for pods, (fast, optimal, seconds) in ZONE_PRICES.items():
+        for words, most, arguments in (("fast", fast, ()), ("optimising", optimal, ("--optimal",))):
+            figures = _child("mix", str(pods), "--runs", "1", "--zone-prices", *arguments)
+            run, dearer = figures["run"], figures["run"]["price"] / figures["bound"]
+            over = bool(dearer > most or run["unplaced"] > 0 or run["broken"] or run["seconds"] > seconds)
+            failed += over
+            print(
+                f"{f'{pods:,} pods, prices by zone, {words} mode':66} {run['seconds']:.3f} s, {run['price']:.2f} $/h, "
+                f"{dearer:.3f} of the bound; limit {most:g}{'  EXCEEDED' if over else ''}",
+                flush=True,
+            )
     return failed
 
 

@@ -78,8 +78,8 @@ def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
         assert max(held.values()) <= 3
 
 
-def test_chunks_that_only_count_under_a_spread_constraint_may_go_to_a_cheaper_zone() -> None:
-    """Most of these pods do; in the zones of the fast placement they cost $2.10 an hour."""
+def test_where_prices_differ_by_zone_chunks_are_packed_anew_in_their_zones() -> None:
+    """Most of them are in the cheapest one, where the fast placement has them."""
     types = priced_by_zone(synthetic_instance_types())
 
     optimal = placed(*MIX, types=types)
