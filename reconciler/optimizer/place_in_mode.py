@@ -75,6 +75,8 @@ def _gap(placement: Placement, outcome: Repacked) -> str:
         return ""
     bound = outcome.bound * (1 + _SOLVED_TO)
     gap = math.ceil(max(0.0, _price(placement) / bound - 1) * 1000) / 1000
+    if not gap:
+        return ", the least possible"
     least = math.floor(bound * 100) / 100
     doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"

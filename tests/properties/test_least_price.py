@@ -72,6 +72,8 @@ def _priced(kind: InstanceType, random: Random) -> InstanceType:
 
 def said(placement: Placement) -> float | None:
     """USD an hour that the plan says it cannot cost less than."""
+    if any(item.endswith(", the least possible") for item in placement.assumptions):
+        return sum(node.price for node in placement.planned)
     found = [re.search(r"not under \$([0-9.]+)/h", item) for item in placement.assumptions]
     return next((float(item[1]) for item in found if item), None)
 

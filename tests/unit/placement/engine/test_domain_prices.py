@@ -73,7 +73,7 @@ def test_a_group_goes_where_all_of_it_costs_least(options: PlacementOptions) -> 
 
     assert zones(placement) == {"b"}
     assert price(placement) == 0.92
-    assert options == FAST or said(placement).endswith("at most 0.0% over the least possible (not under $0.92/h)")
+    assert options == FAST or said(placement).endswith("the least possible")
 
 
 def test_one_alone_goes_where_it_costs_least_by_itself() -> None:
@@ -101,7 +101,7 @@ def test_the_zone_is_that_where_whole_nodes_cost_least() -> None:
     placement = placed(demand("web", count=20, pod_shape=near_its_like("500m")), types=types)
 
     assert price(placement) == 0.3
-    assert "at most 0.0% over the least possible (not under $0.30/h)" in said(placement)
+    assert "the least possible" in said(placement)
 
 
 def test_of_groups_that_keep_apart_the_larger_has_the_cheaper_zone() -> None:
@@ -135,7 +135,7 @@ def test_free_room_is_reckoned_with_in_the_least_possible() -> None:
 
     placement = placed(demand("web", count=10, pod_shape=shape("1", "1Gi")), view=there)
 
-    assert said(placement).endswith("at most 0.0% over the least possible (not under $0.06/h)")
+    assert said(placement).endswith("the least possible")
 
 
 EVEN = tuple(sold(f"m{cpu}", cpu, {"a": cpu * 0.05, "b": cpu * 0.05}) for cpu in (2, 4, 8, 16))
