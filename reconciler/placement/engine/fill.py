@@ -171,7 +171,8 @@ def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) 
     planned, batch, caps = state.planned, task.batch, host_caps(state, task)
     found = state.kernel.choose(
         *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
-        *(compatibility.joined(), compatibility.bought_as, planned.count, count, task.single),
+        *(compatibility.joined(), compatibility.bought_as, planned.count, count),
+        1 if task.single else planned.count,
     )
     return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
 

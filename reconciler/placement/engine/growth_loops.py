@@ -135,7 +135,7 @@ def serve(  # noqa: PLR0917 - as above
     joined, growing, bought_as, prices, new = options
     number = 0
     if len(joined) > 0:
-        number = choose(nodes, chunk, caps, joined, bought_as, planned, count, False)
+        number = choose(nodes, chunk, caps, joined, bought_as, planned, count, planned)
     filled = number
     for index in range(filled):
         node, chunks = found[NODES, index], found[COUNTS, index]

@@ -161,12 +161,12 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     bought_as: Flags,
     planned: int,
     count: int,
-    single: bool,  # noqa: FBT001 - compiled code takes no keywords
+    most_nodes: int,
 ) -> int:
-    """Chooses, of the `planned` nodes, those that take chunks as they are; returns how many.
+    """Chooses, of the `planned` nodes, those that take chunks as they are; returns how many, and no more than `most_nodes`.
 
     First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the
-    first. single: one node at most.
+    first.
     """
     found, marks, loads, _, _, room = nodes
     request, _, counted = chunk
@@ -195,7 +195,7 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
         found[NODES, 0], found[COUNTS, 0] = best, count
         return 1
     number = 0
-    while count > 0 and not (single and number):
+    while count > 0 and number < most_nodes:
         best, least, largest, most = -1, PLENTY, -1, 0
         for index in range(number_able):
             amount = fits[index]
