@@ -1,7 +1,8 @@
 """What is worth knowing before a commit, in well under a minute: `make quick`.
 
 Lint and format of the files that changed, types and contracts, the rules of tests/architecture, and the unit tests of the
-packages touched. Changed is what differs from the merge base with `main` (or with the branch given), and what is new.
+folders touched. Changed is what differs from the merge base with `main` (or with the branch given), and what is new. Tests of whoever
+imports what changed are left to `make test`; types are checked everywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _READERS = {
     "config": ("tests/config", "tests/unit/manifests"),
     "docs": ("tests/docs",),
     "examples-repo": ("tests/examples",),
-    "pyproject.toml": ("tests/architecture",),
+    "pyproject.toml": ("tests/architecture", "tests/development/test_wheel.py"),
 }
 """Which tests read what is not code."""
 
@@ -32,7 +33,17 @@ def main() -> int:
     changed = changed_files(parser.parse_args().branch)
     if not changed:
         print("Nothing has changed.")
-    return max((_run(command) for command in commands(changed)), default=0)
+    every = list(commands(changed))
+    codes = [_run(command) for command in every if command[0] not in {"mypy", "pytest"}]
+    # mypy uses one core alone, and no test waits for it.
+    types = [(command, _started(command)) for command in every if command[0] == "mypy"]
+    codes += [_run(command) for command in every if command[0] == "pytest"]
+    for command, process in types:
+        said = process.communicate()[0]
+        print("+", *command)
+        print(said, end="", flush=True)
+        codes.append(process.returncode)
+    return max(codes, default=0)
 
 
 def changed_files(branch: str) -> list[str]:
@@ -58,7 +69,9 @@ def commands(changed: Iterable[str], root: Path = ROOT) -> Iterator[list[str]]:
 
 def selection(changed: Iterable[str], root: Path) -> list[str]:
     """Folders and files of tests that these files are tested by, none inside another."""
-    found = {test for path in changed for test in _selected_for(PurePosixPath(path), root) if (root / test).exists()}
+    found = {
+        test for path in changed for test in _selected_for(PurePosixPath(path), root) if test and (root / test).exists()
+    }
     return sorted(test for test in found if not any(str(above) in found for above in PurePosixPath(test).parents))
 
 
@@ -69,13 +82,16 @@ def _selected_for(path: PurePosixPath, root: Path) -> Iterator[str]:
             yield from (
                 each.relative_to(root).as_posix() for each in (root / "tests/unit").glob(f"test_{path.stem}*.py")
             )
-        case ("reconciler", package, *_):
+        case ("reconciler", package, *rest):
             yield "tests/architecture"
-            yield f"tests/unit/{package}"
+            folders = [PurePosixPath("tests/unit", package, *rest[:depth]) for depth in range(len(rest))]
+            yield next((str(folder) for folder in reversed(folders) if (root / folder).is_dir()), "")
         case ("tests", _, *_) if path.suffix == ".py" and path.name.startswith("test_"):
             yield str(path)
-        case ("tests", "unit" | "architecture" as kind, *folders):
-            yield "/".join(("tests", kind, *folders[:1]))
+        case ("tests", "unit" | "architecture" | "development" as kind, *folders):
+            yield "/".join(("tests", kind, *folders[:-1]))
+        case ("tests", ("quick.py" | "side_by_side.py")):
+            yield "tests/development"
         case (top, *_):
             yield from _READERS.get(top, ())
 
@@ -83,6 +99,13 @@ def _selected_for(path: PurePosixPath, root: Path) -> Iterator[str]:
 def _git(*arguments: str) -> list[str]:
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def _started(command: list[str]) -> subprocess.Popen[str]:
+    program, *arguments = command
+    return subprocess.Popen(
+        [_BIN / program, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def _run(command: list[str]) -> int:

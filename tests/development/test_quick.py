@@ -11,11 +11,11 @@ from tests.quick import commands, selection
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for folder in ("architecture", "properties", "unit/plan", "unit/render", "unit/report"):
+    for folder in ("architecture", "development", "properties", "unit/plan/holding", "unit/render", "unit/report"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
     for file in (
         "properties/test_plans.py",
-        "unit/plan/test_hold.py",
+        "unit/plan/holding/test_hold.py",
         "unit/test_daemon.py",
         "unit/test_daemon_stops.py",
     ):
@@ -26,6 +26,7 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
+        (["reconciler/plan/holding/hold.py"], ["tests/architecture", "tests/unit/plan/holding"]),
         (
             ["reconciler/plan/holding/hold.py", "reconciler/plan/objects/diff.py"],
             ["tests/architecture", "tests/unit/plan"],
@@ -36,9 +37,10 @@ def checkout(tmp_path: Path) -> Path:
         ),
         (["reconciler/untested/new.py"], ["tests/architecture"]),
         (["templates/page.html.j2"], ["tests/unit/render", "tests/unit/report"]),
-        (["tests/unit/plan/test_hold.py"], ["tests/unit/plan/test_hold.py"]),
-        (["tests/unit/plan/worlds.py", "tests/unit/plan/test_hold.py"], ["tests/unit/plan"]),
+        (["tests/unit/plan/holding/test_hold.py"], ["tests/unit/plan/holding/test_hold.py"]),
+        (["tests/unit/plan/worlds.py", "tests/unit/plan/holding/test_hold.py"], ["tests/unit/plan"]),
         (["tests/properties/test_plans.py"], ["tests/properties/test_plans.py"]),
+        (["tests/quick.py"], ["tests/development"]),
         (["README.md", "tests/fakes/cluster.py"], []),
     ],
 )
