@@ -1,8 +1,9 @@
 """The packing as its lower bound sees it: whatever the rules leave open is open here.
 
-The placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is
-taken over, nor what rules say of zones, but for spread where prices differ by zone (`spread_rows.py`). Nor is spread over hosts: nodes that fill up evenly each take any number. What
-is left out can only make the bound lower, so it stays a bound.
+The placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is taken over, nor
+what rules say of zones, but for spread where prices differ by zone (`spread_rows.py`). Nor is spread over hosts: nodes that fill up
+evenly each take any number. Running pods may be what KeepMinimum keeps: beside such chunks they take nothing. What is left out can only
+make the bound lower, so it stays a bound.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from reconciler.placement.requirements import ANYWHERE
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Where there are chunks of KeepMinimum every resource comes twice: for all but them, and for all but pods."""
+    """What is to be placed at the least price, and on what."""
 
     packing: Packing
     """Of item types that nothing here tells apart. Where spread rows tell domains apart, these chunks have one for each domain."""
@@ -48,19 +49,17 @@ class Relaxation:
 def relaxation_of(state: State) -> Relaxation:
     """For all chunks that have a place. Pending pods that no node is made for keep theirs."""
     entries = [entry for entry in state.entries() if not entry.batch.waits]
+    keeps_minimum = any(entry.batch.part == MINIMUM for entry in entries)
+    entries = [entry for entry in entries if not keeps_minimum or entry.batch.part != RUNNING]
     placed: Counter[Batch] = Counter()
     for entry in entries:
         placed[entry.batch] += entry.count
     batches = list(placed)
     spread = spread_rows(state, placed, entries)
-    free, fits = _existing(state, batches, entries)
+    free, fits = _existing(state, batches, _running(state, entries) if not keeps_minimum else 0)
     parts = _Parts(state, batches, spread)
     packing = _packing_of(state, placed, parts)
     fits = np.where(parts.anywhere, fits[parts.owners], 0)
-    if any(batch.part == MINIMUM for batch in batches):
-        packing = _by_part(packing, np.array([batches[owner].part for owner in parts.owners], dtype=np.int64))
-    else:
-        free = free[: len(state.columns.names)]
     numbers, groups = _numbers_of_alike(packing, fits, parts)
     firsts = np.unique(numbers, return_index=True)[1]
     merged = _merged(packing, numbers, firsts)
@@ -147,15 +146,6 @@ def _rows(state: State, batch: Batch) -> Mapping[int, Mask]:
     return found
 
 
-def _by_part(packing: Packing, parts: Amounts) -> Packing:
-    """Running pods may be what KeepMinimum keeps, so these two take nothing from each other. parts: of `loads`, by item type."""
-    requests = [np.where((parts == part)[:, None], 0, packing.requests) for part in (MINIMUM, RUNNING)]
-    capacity = np.tile(packing.bin_types.capacity, 2)
-    return replace(
-        packing, requests=np.concatenate(requests, axis=1), bin_types=replace(packing.bin_types, capacity=capacity)
-    )
-
-
 def _numbers_of_alike(packing: Packing, fits: Amounts, parts: _Parts) -> tuple[Amounts, Amounts]:
     """By item type, and by batch, the same number for those that nothing tells apart."""
     alike = (packing.requests, packing.bin_types.admits.T, packing.conflicts, packing.counted, fits)
@@ -202,15 +192,18 @@ def _nodes(
     )
 
 
-def _existing(state: State, batches: Sequence[Batch], entries: Sequence[JournalEntry]) -> tuple[Amounts, Amounts]:
-    """Free room as it was before these chunks came, added up over the bins that can take any of them.
-
-    Twice: for all chunks but those of KeepMinimum, then for all but pods. And how many of each batch there is room for."""
+def _running(state: State, entries: Sequence[JournalEntry]) -> Amounts:
+    """What running pods take of each existing bin, without those of these entries."""
     running = state.resources.running.copy()
     for entry in entries:
         if entry.bin < state.base and entry.batch.part == RUNNING:
             running[entry.bin] -= entry.batch.needs.request * entry.count
-    lean = np.maximum(state.bins.room, 0)
+    return running
+
+
+def _existing(state: State, batches: Sequence[Batch], running: Amounts | int) -> tuple[Amounts, Amounts]:
+    """Free room as it was before these chunks came, added up over the bins that can take any of them; and how many of each batch
+    there is room for."""
     room = np.maximum(state.bins.room - running, 0)
     fits = np.zeros(len(batches), dtype=np.int64)
     useful = np.zeros(state.base, dtype=np.bool_)
@@ -219,10 +212,10 @@ def _existing(state: State, batches: Sequence[Batch], entries: Sequence[JournalE
         tolerated = state.bins.taint_toleration.tolerating(needs.shape.tolerations)
         able = state.bins.usable & state.bins.node_affinity.meeting(needs.terms) & tolerated
         if able.any():
-            here = np.where(able, times(lean if batch.part == MINIMUM else room, needs.request), 0)
+            here = np.where(able, times(room, needs.request), 0)
             fits[number] = min(float(here.astype(np.float64).sum()), PLENTY / 2)
             useful |= here > 0
-    return np.concatenate([room[useful].sum(axis=0), lean[useful].sum(axis=0)]), fits
+    return room[useful].sum(axis=0), fits
 
 
 def _most_nodes(state: State, pool: int) -> int | None:
