@@ -72,7 +72,8 @@ def time_zone_hint(name: str) -> str:
 
     names = sorted(zone_names() - NO_PLACES)
     hint = nearest(name, names) or _zone_of_city(name, names) or "write an IANA name such as Europe/Berlin"
-    return f"{hint}{' (' if hint.endswith('?') else '; '}the time zone data is {zone_data()}{')' if hint.endswith('?') else ''}"
+    data = f"time zone data is {zone_data()}"
+    return f"{hint} The {data}" if hint.endswith("?") else f"{hint}; the {data}"
 
 
 def _zone_of_city(name: str, zones: Iterable[str]) -> str:

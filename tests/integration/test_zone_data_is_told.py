@@ -69,7 +69,7 @@ def test_version_findings_and_status_name_the_same_data(
 ) -> None:
     used = headroom(environment, "--version")[1].splitlines()[1].removeprefix("time zone data ")
     assert used.startswith("2999a") is (environment["PYTHONTZPATH"] in used)
-    assert f"the time zone data is {used}\n" in headroom(environment, "validate", str(repository))[1]
+    assert f" time zone data is {used}\n" in headroom(environment, "validate", str(repository))[1]
 
     eventually(
         lambda: headroom(environment, "status", "--address", address)[0] == 0, within=60, what="the daemon answers"

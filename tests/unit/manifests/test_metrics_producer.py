@@ -198,8 +198,8 @@ def test_whatever_its_form_it_is_only_findings(body: str) -> None:
 def test_time_zones(zone: str, hint: str) -> None:
     finding = only(HEAD + f"    defaultReplicas: 1\n    timezone: {zone}\n")
     assert (finding.code, finding.path) == ("unknown-time-zone", "spec.schedule.timezone")
-    data = f"the time zone data is {zone_data()}"
-    assert finding.hint == (f"{hint} ({data})" if hint.endswith("?") else f"{hint}; {data}")
+    data = f"time zone data is {zone_data()}"
+    assert finding.hint == (f"{hint} The {data}" if hint.endswith("?") else f"{hint}; the {data}")
 
 
 @pytest.mark.parametrize(
