@@ -50,6 +50,8 @@ ZONE_PRICES = {1000: (1.075, 1.04, 60), 5000: (1.075, 1.04, 120)}
 """Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that.
 
 The bound does not know that pods come one after the other. Of those that count each other half have to be in a dearer zone."""
+SMALL = 1000
+"""Pods with prices by zone up to which they are placed without being asked for: more take half a minute."""
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
 """Of the independent checker, by pods."""
 LIMITED_SLOWER = 4
@@ -68,7 +70,7 @@ def held_placement(*, large: bool) -> int:
     )
     failed = sum(_mix(limit) for limit in MIXES if large or not limit.large)
     print(f"\n{'placement':66} figures")
-    return failed + _limited() + _buffers() + _optimal(large=large) + _zone_prices() + _cluster()
+    return failed + _limited() + _buffers() + _optimal(large=large) + _zone_prices(large=large) + _cluster()
 
 
 def _mix(limit: MixLimit) -> bool:
@@ -142,9 +144,11 @@ def _optimal(*, large: bool) -> int:
     return failed
 
 
-def _zone_prices() -> int:
+def _zone_prices(*, large: bool) -> int:
     failed = 0
     for pods, (fast, optimal, seconds) in ZONE_PRICES.items():
+        if pods > SMALL and not large:
+            continue
         for words, most, arguments in (("fast", fast, ()), ("optimising", optimal, ("--optimal",))):
             figures = _child("mix", str(pods), "--runs", "1", "--zone-prices", *arguments)
             run, dearer = figures["run"], figures["run"]["price"] / figures["bound"]
