@@ -37,9 +37,8 @@ from reconciler.placement.requirements import ANYWHERE, Requirements, Values, on
 class ItemType:
     """Chunks that ask for the same in the same places.
 
-    pool: number of their NodePool's offers. request: by resource. rules: of
-    their spread constraints and anti-affinity on the hostname those that can matter. chunks: how many of which batch, in
-    the order in which they were placed.
+    pool: number of their NodePool's offers. request: by resource. rules: of their spread constraints and anti-affinity on the
+    hostname those that can matter. chunks: how many of which batch, in the order in which they were placed.
     """
 
     pool: int

@@ -56,7 +56,7 @@ def relaxation_of(state: State) -> Relaxation:
         placed[entry.batch] += entry.count
     batches = list(placed)
     spread = spread_rows(state, placed, entries)
-    free, fits = _existing(state, batches, _running(state, entries) if not keeps_minimum else 0)
+    free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
     parts = _Parts(state, batches, spread)
     packing = _packing_of(state, placed, parts)
     fits = np.where(parts.anywhere, fits[parts.owners], 0)

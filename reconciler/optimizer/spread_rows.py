@@ -69,11 +69,11 @@ class SpreadRows:
 
 def spread_rows(state: State, placed: Mapping[Batch, int], entries: Sequence[JournalEntry]) -> SpreadRows:
     """For the first label on which there are any. placed: chunks that the bound is about; entries: theirs."""
+    if any(batch.part == MINIMUM for batch in placed):
+        return SpreadRows()
     own = {rule: None for batch in placed for rule in state.constraints(batch).spread if _is_told(rule)}
     for key in sorted({rule.key for rule in own}):
-        if any(batch.part == MINIMUM for batch in placed) or not all(
-            _is_worth_it(state, item, key) for item in state.offers
-        ):
+        if not all(_is_worth_it(state, item, key) for item in state.offers):
             continue
         rules = tuple(rule for rule in own if rule.key == key)
         domains = sorted(set[Domain].intersection(*(_domains(state, rule) for rule in rules)), key=str)

@@ -130,18 +130,10 @@ def _optimal(*, large: bool) -> int:
         if large or not limit.large
     }
     cases["10,000 chunks in 20 buffers, optimising mode"] = (("buffers",), OPTIMAL_BUFFERS_SECONDS)
-    failed = 0
-    for head, (arguments, seconds) in cases.items():
-        figures = _child(*arguments, "--optimal")
-        run, dearer = figures["run"], figures["run"]["price"] / figures["bound"]
-        over = bool(dearer > OPTIMAL_DEARER or run["unplaced"] > 0 or run["broken"] or run["seconds"] > seconds)
-        failed += over
-        print(
-            f"{head:66} {run['seconds']:.3f} s, {run['nodes']} nodes, {run['price']:.2f} $/h, {dearer:.3f} of the bound; "
-            f"check {run['check']:.3f} s; limit {seconds:g} s, {OPTIMAL_DEARER:g}{'  EXCEEDED' if over else ''}",
-            flush=True,
-        )
-    return failed
+    return sum(
+        _is_over(head, (*arguments, "--optimal"), dearer=OPTIMAL_DEARER, seconds=seconds)
+        for head, (arguments, seconds) in cases.items()
+    )
 
 
 def _zone_prices(*, large: bool) -> int:
@@ -149,17 +141,23 @@ def _zone_prices(*, large: bool) -> int:
     for pods, (fast, optimal, seconds) in ZONE_PRICES.items():
         if pods > SMALL and not large:
             continue
-        for words, most, arguments in (("fast", fast, ()), ("optimising", optimal, ("--optimal",))):
-            figures = _child("mix", str(pods), "--runs", "1", "--zone-prices", *arguments)
-            run, dearer = figures["run"], figures["run"]["price"] / figures["bound"]
-            over = bool(dearer > most or run["unplaced"] > 0 or run["broken"] or run["seconds"] > seconds)
-            failed += over
-            print(
-                f"{f'{pods:,} pods, prices by zone, {words} mode':66} {run['seconds']:.3f} s, {run['price']:.2f} $/h, "
-                f"{dearer:.3f} of the bound; limit {most:g}{'  EXCEEDED' if over else ''}",
-                flush=True,
-            )
+        arguments, head = ("mix", str(pods), "--runs", "1", "--zone-prices"), f"{pods:,} pods, prices by zone"
+        failed += _is_over(f"{head}, fast mode", arguments, dearer=fast, seconds=seconds)
+        failed += _is_over(f"{head}, optimising mode", (*arguments, "--optimal"), dearer=optimal, seconds=seconds)
     return failed
+
+
+def _is_over(head: str, arguments: tuple[str, ...], *, dearer: float, seconds: float) -> bool:
+    """Prints what a placement costs and takes. dearer: times the lower bound at most."""
+    figures = _child(*arguments)
+    run, found = figures["run"], figures["run"]["price"] / figures["bound"]
+    over = bool(found > dearer or run["unplaced"] > 0 or run["broken"] or run["seconds"] > seconds)
+    print(
+        f"{head:66} {run['seconds']:.3f} s, {run['nodes']} nodes, {run['price']:.2f} $/h, {found:.3f} of the bound; "
+        f"check {run['check']:.3f} s; limit {seconds:g} s, {dearer:g}{'  EXCEEDED' if over else ''}",
+        flush=True,
+    )
+    return over
 
 
 def _cluster() -> int:
