@@ -24,9 +24,9 @@ from reconciler.optimizer.node_rules import (
 from reconciler.optimizer.packing import Packing
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint_set import Rule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.constraints.topology_rules import Rule
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.compatibility import Compatibility

@@ -1,4 +1,4 @@
-"""Puts chunks on planned nodes as patterns say, or back to where the fast placement had them."""
+"""Places chunks on planned nodes as patterns say, or back to where the fast placement had them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Reassignment:
         """Why the fast placement stands; "" when the patterns are in its place."""
         before = self._cost()
         self._clear()
-        reason = self._put_all(patterns)
+        reason = self._open_all(patterns)
         if not reason and self._cost() >= before:
             reason = "nothing cheaper was found"
         if reason:
             self._clear()
             for template, chunks in self._before:
-                self._put(template, chunks)
+                self._open(template, chunks)
                 self._charge()
         return reason
 
@@ -49,14 +49,14 @@ class Reassignment:
         return int(planned.price[: planned.count].sum()), planned.count
 
     def _clear(self) -> None:
-        """Undoes everything, since only the last step can be undone, and then puts on existing bins what was there."""
-        self._state.put_back(Saved(0))
+        """Undoes everything, since only the last step can be undone, and then places on existing bins what was there."""
+        self._state.roll_back(Saved(0))
         for entry in self._existing:
-            self._state.put_existing(entry.batch, entry.bin, entry.count)
+            self._state.add_existing(entry.batch, entry.bin, entry.count)
 
-    def _put_all(self, patterns: Sequence[Pattern]) -> str:
+    def _open_all(self, patterns: Sequence[Pattern]) -> str:
         for index in self._problem.kept:
-            self._put(*self._before[index])
+            self._open(*self._before[index])
             self._charge()
         waiting = [list(reversed(item.chunks)) for item in self._problem.item_types]
         for pattern in patterns:
@@ -70,7 +70,7 @@ class Reassignment:
             offers = template.offers
             if offers.minimums and template.least(used) is None:
                 return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
-            self._put(template, chunks)
+            self._open(template, chunks)
             if self._is_short():
                 return f"NodePool {offers.pool.name} has limits that it would break"
             self._charge()
@@ -96,13 +96,13 @@ class Reassignment:
             found = state.templates.list[joined]
         return found
 
-    def _put(self, template: NodeTemplate, chunks: Chunks) -> None:
+    def _open(self, template: NodeTemplate, chunks: Chunks) -> None:
         state = self._state
         (first, held), *rest = chunks
         state.open_planned(first, template, (held,))
         index = state.planned.count - 1
         for batch, count in rest:
-            state.put_planned(batch, template, (index,), (count,))
+            state.add_planned(batch, template, (index,), (count,))
 
     def _is_short(self) -> bool:
         offers, charged = self._last()

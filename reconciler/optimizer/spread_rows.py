@@ -13,7 +13,7 @@ import numpy as np
 
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.arrays import MINIMUM
 from reconciler.placement.engine.journal import JournalEntry

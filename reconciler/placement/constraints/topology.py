@@ -17,10 +17,9 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, constraint_set_of
+from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, Rule, constraint_set_of
+from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, Selection
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
-from reconciler.placement.constraints.topology_counters import Counted, Counter, Domain, Hosts, Inclusion, Selection
-from reconciler.placement.constraints.topology_rules import Rule
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm

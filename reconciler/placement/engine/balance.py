@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.host_caps import least_on_hosts
 from reconciler.placement.engine.journal import Saved

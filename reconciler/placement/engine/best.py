@@ -131,5 +131,5 @@ def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missi
 def _carried_out(state: State, steps: Sequence[Step], search: Search, packer: Packer) -> dict[int, int]:
     """The search always counts a host that is still to come; the packer knows when none can be made any more."""
     for step in steps:
-        step.destination.put(state)
+        step.destination.take(state)
     return packer.place_rest(search.missing) if search.missing else {}

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule
 from reconciler.placement.engine.combinations import Combination, combinations_of
 from reconciler.placement.engine.domain_shares import Shares
 from reconciler.placement.engine.fill import existing_fits, most_with_minimums
@@ -42,11 +41,11 @@ class Destination:
     template: NodeTemplate | None = None
     instance_type: int | None = None
 
-    def put(self, state: State) -> None:
+    def take(self, state: State) -> None:
         """Places one chunk."""
         batch = self.batch
         if self.template is None:
-            state.put_existing(batch, self.bin, 1)
+            state.add_existing(batch, self.bin, 1)
         elif self.instance_type is None:
             grow(state, batch, self.bin - state.base, self.template, 1)
         else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reconciler.placement.amounts import PLENTY
+from reconciler.placement.constraints.constraint_set import Rule, allowed_in
+from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
-from reconciler.placement.constraints.topology_counters import Domain
-from reconciler.placement.constraints.topology_rules import Rule, allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.combinations import Combination
 from reconciler.placement.engine.state import State

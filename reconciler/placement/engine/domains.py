@@ -12,8 +12,7 @@ import numpy as np
 
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_rules import Rule
+from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule
 from reconciler.placement.engine.combinations import Combination, combinations_of
 from reconciler.placement.engine.domain_prices import Cost, DomainPrices
 from reconciler.placement.engine.domain_shares import Shares
@@ -82,7 +81,7 @@ def _first_together(
         score: tuple[int, ...] = (-placed,)
         if not all_alike:
             score = (-placed, *_cost_together(prices, group, count, following, _price(state) - before))
-        state.put_back(saved)
+        state.roll_back(saved)
         if placed and score < best[0]:
             best = (score, group)
     return place_others(state, rules, best[1], fill, count=count, opening=opening) if best[1] else 0
@@ -130,7 +129,7 @@ def _place_in_shares(
                 return placed
             # What a domain took was found out while others took more of what all have together, such as a pool's limit.
             return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
-        state.put_back(saved)
+        state.roll_back(saved)
     return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
 
 

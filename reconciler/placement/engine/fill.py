@@ -32,7 +32,7 @@ def fill_existing(state: State, task: Task, count: int) -> int:
     if task.constraints.on_hosts and state.bins.hostnames.sharing:
         chosen = _one_of_a_host(state, chosen)
     for number, amount in chosen:
-        state.put_existing(task.batch, number, amount)
+        state.add_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
 
 
@@ -45,7 +45,7 @@ def fill_one(state: State, task: Task, number: int, count: int) -> int:
     caps = existing_caps(state, task, bins)
     placed = min(count, int(most[0]) if caps is None else min(int(most[0]), int(caps[0])))
     if placed > 0:
-        state.put_existing(task.batch, number, placed)
+        state.add_existing(task.batch, number, placed)
     return max(0, placed)
 
 
@@ -162,7 +162,7 @@ def _put_with_minimums(
             amounts.append(amount)
             placed += amount
     for number, (indices, amounts) in together.items():
-        state.put_planned(task.batch, state.templates.list[number], indices, amounts)
+        state.add_planned(task.batch, state.templates.list[number], indices, amounts)
     return placed
 
 

@@ -27,7 +27,7 @@ class Growth:
 def grow(state: State, batch: Batch, index: int, template: NodeTemplate, amount: int) -> None:
     """Adds chunks to a planned node; the pool is charged for what it is then instead of what it was before."""
     before = state.charged(index)
-    state.put_planned(batch, template, (index,), (amount,))
+    state.add_planned(batch, template, (index,), (amount,))
     charge_growth(state, index, before)
 
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule, allowed_in
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
-from reconciler.placement.constraints.topology_rules import Rule, allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.loops import allowed
 from reconciler.placement.engine.state import State

@@ -7,7 +7,7 @@ from typing import NewType
 
 from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import Domain
+from reconciler.placement.constraints.domain_counters import Domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from reconciler.placement.engine.fill import fill_existing, has_room
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.open import join_planned, make_nodes
-from reconciler.placement.engine.retainer import Staying
+from reconciler.placement.engine.retain_all import Retention
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
@@ -28,7 +28,7 @@ class Packer:
     def __init__(self, state: State, batches: Sequence[Batch]) -> None:
         self._state = state
         self._batches = batches
-        self._staying = Staying(state, batches, self.broken)
+        self._retention = Retention(state, batches, self.broken)
         self._unplaced: dict[int, int] = {}
         self._refused: dict[int, tuple[int, ...]] = {}
         """What counted under the spread constraints of batches with chunks that found no place, when they last found none."""
@@ -57,7 +57,7 @@ class Packer:
             if attempt >= _ATTEMPTS:
                 last = next(item for item in self._batches if item.number == max(broken))
                 left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
         self._place_refused(left_out)
         return self._unplaced
 
@@ -73,10 +73,10 @@ class Packer:
         self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
         others = [item for item in self._batches if not item.waits]
-        steady = self._staying.all_of(others)
+        steady = self._retention.all_of(others)
         for _, equals in groupby(others, key=RANK_OF):
             rank = list(equals)
-            stayed = steady or self._staying.rank(rank)
+            stayed = steady or self._retention.rank(rank)
             left |= {batch.number: batch.count - stayed[batch.number] for batch in rank}
         return {number: count for number, count in left.items() if count}
 
@@ -123,8 +123,8 @@ class Packer:
             if level.after_pods and steady is None:
                 others = [item for item in batches if not item.pods]
                 # Where all are of one rank, that rank is looked at below.
-                steady = self._staying.all_of(others) if len(others) > len(rank) else {}
-            stayed = steady or self._staying.rank(rank)
+                steady = self._retention.all_of(others) if len(others) > len(rank) else {}
+            stayed = steady or self._retention.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
             for whole, members in groupby(rank, key=lambda batch: batch.whole):
                 if whole is not None:
@@ -156,7 +156,7 @@ class Packer:
             if not broken:
                 return
             to_blame = self._to_blame(broken, saved)
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
             self._unplaced = dict(unplaced)
             again = [item for item in again if item.number not in to_blame] if to_blame else []
 
@@ -202,7 +202,7 @@ class Packer:
                 for item in batches:
                     self._note(item, 0)
                 return True
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
         for item in batches:
             self._note(item, item.count)
         return False
@@ -210,7 +210,7 @@ class Packer:
     def _place_each(self, batches: Sequence[Batch]) -> bool:
         """Until one has chunks left over."""
         for batch in batches:
-            wanted = batch.count - self._staying.one(batch)
+            wanted = batch.count - self._retention.one(batch)
             if self._place_batch(batch, wanted) < wanted:
                 return False
         return True
@@ -220,7 +220,7 @@ class Packer:
         first one; None where all of them are placed after all."""
         placed = 0
         for batch in batches:
-            stayed = self._staying.one(batch)
+            stayed = self._retention.one(batch)
             came = self._place_batch(batch, batch.count - stayed)
             placed += stayed + came
             if stayed + came < batch.count:
@@ -259,7 +259,7 @@ class Packer:
         if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
             return placed
         if saved is not None and placed:
-            state.put_back(saved)
+            state.roll_back(saved)
             placed = 0
         elif batch.preferences:
             placed += self._place_preferred(batch, count - placed)
@@ -339,9 +339,9 @@ def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> 
     placed = fill_existing(state, alone, count)
     if placed == count or not opening:
         return placed
-    state.put_back(saved)
+    state.roll_back(saved)
     made = make_nodes(state, alone, count) if task.bare else join_planned(state, alone, count)
     if made >= placed:
         return made
-    state.put_back(saved)
+    state.roll_back(saved)
     return fill_existing(state, alone, count)

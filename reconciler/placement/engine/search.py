@@ -104,7 +104,7 @@ class Search:
                 return
             if self._is_hopeless(left, step.destination.extra):
                 continue
-            step.destination.put(self._state)
+            step.destination.take(self._state)
             self._steps.append(step)
             left[step.batch.number] -= 1
             key = self._key()
@@ -113,7 +113,7 @@ class Search:
                 self._explore(left)
             left[step.batch.number] += 1
             self._steps.pop()
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
 
     def _judge(self, left: Counter[int]) -> None:
         missing = {number: count for number, count in {**self._without, **left}.items() if count}

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.constraints.topology_counters import Domain
-from reconciler.placement.constraints.topology_rules import allowed_in
+from reconciler.placement.constraints.constraint_set import ConstraintSet, allowed_in
+from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.combinations import Combination, combinations_of
 from reconciler.placement.engine.domain_shares import Shares

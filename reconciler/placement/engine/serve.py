@@ -33,7 +33,7 @@ def serve(
     limited = not state.limited.isdisjoint(pools)
     prices = options.mix_prices(count, state.kernel)
     while True:
-        state.reserve_planned(1)
+        state.allocate_planned(1)
         caps = host_caps(state, task)
         filled, found, following = state.kernel.serve(
             planned.arrays,

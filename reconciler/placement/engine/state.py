@@ -13,6 +13,7 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint, Stateless
 from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits
 from reconciler.placement.constraints.limits_by_type import RunningLimits
@@ -23,7 +24,6 @@ from reconciler.placement.constraints.node_unschedulable import NodeUnschedulabl
 from reconciler.placement.constraints.placeholders import Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.constraints.topology_counters import Domain, Inclusion
 from reconciler.placement.engine.arrays import NODES
 from reconciler.placement.engine.journal import NOWHERE, CountedIn, JournalEntry, LimitCharge, Saved
 from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
@@ -140,7 +140,7 @@ class State:
     def save(self) -> Saved:
         return Saved(len(self._journal))
 
-    def put_back(self, saved: Saved) -> None:
+    def roll_back(self, saved: Saved) -> None:
         """Undoes, last first, what was done since."""
         while len(self._journal) > saved:
             step = self._journal.pop()
@@ -151,7 +151,7 @@ class State:
 
     def start_again(self, saved: Saved) -> None:
         """Undoes what was done since, and forgets what nodes turned out to come with it."""
-        self.put_back(saved)
+        self.roll_back(saved)
         self.topology.expected.clear()
 
     def _undo(self, entry: JournalEntry) -> None:
@@ -197,7 +197,7 @@ class State:
         taken: Amounts = self.planned.loads[batch.counted]
         return taken
 
-    def put_existing(self, batch: Batch, number: int, count: int) -> None:
+    def add_existing(self, batch: Batch, number: int, count: int) -> None:
         labels, hosts = [], []
         for position in self.topology.counts_of(batch.needs):
             domain = self.topology.counted_domain(position, number)
@@ -211,19 +211,19 @@ class State:
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
-        self.reserve_planned(len(counts))
-        self.put_planned(batch, template, range(self.planned.count, self.planned.count + len(counts)), counts)
+        self.allocate_planned(len(counts))
+        self.add_planned(batch, template, range(self.planned.count, self.planned.count + len(counts)), counts)
 
-    def put_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
+    def add_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
         """On planned nodes, no node twice; `template` is what they all are to be from now on."""
-        before = self.planned.put(batch, template, indices, counts)
+        before = self.planned.add(batch, template, indices, counts)
         for index, count, was, position in zip(indices, counts, *before, strict=True):
             self._note_planned(batch, index, count, template.number, was, position)
 
-    def reserve_planned(self, fresh: int) -> None:
+    def allocate_planned(self, fresh: int) -> None:
         """Makes room for so many more planned nodes, wherever one is a row or a column."""
         self.topology.hosts.reach(self.base + self.planned.count + fresh)
-        self.planned.reserve(fresh)
+        self.planned.allocate(fresh)
 
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""

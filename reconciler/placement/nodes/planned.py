@@ -10,7 +10,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_counters import Inclusion
+from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
 from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.label_table import Mask, distinct, settled
@@ -76,7 +76,7 @@ class PlannedNodes:
     def __len__(self) -> int:
         return self.count
 
-    def put(
+    def add(
         self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
     ) -> tuple[list[int], list[int]]:
         """Adds chunks to nodes, no node twice, and gives those nodes this template.
@@ -98,7 +98,7 @@ class PlannedNodes:
         self._census(number, was)
 
     def undo(self, batch: Batch, index: int, count: int, was: int, position: int) -> None:
-        """Takes away the chunks that came to a node last. was, position: what `put` returned for it."""
+        """Takes away the chunks that came to a node last. was, position: what `add` returned for it."""
         number = int(self.template[index])
         if was != number:
             self._census(was, number)
@@ -115,7 +115,7 @@ class PlannedNodes:
         parts[batch.part] += batch.needs.request * count
         return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
-    def reserve(self, fresh: int) -> None:
+    def allocate(self, fresh: int) -> None:
         """Makes sure that there are rows for this many new nodes."""
         rows = len(self.template)
         if self.count + fresh > rows:

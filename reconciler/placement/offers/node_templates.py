@@ -15,9 +15,9 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import Amounts
+from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.constraints.topology_counters import Inclusion
 from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.needs import NodeTerm

@@ -77,7 +77,7 @@ def _reasons_of_wholes(
         if placed:
             reasons = tuple(_with_the_placed(reason, placed, size) for reason in reasons)
         found[first.number] = (*reasons, together)
-        state.put_back(saved)
+        state.roll_back(saved)
     return found
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.retain import Stays, stay, stay_key, stays_for
+from reconciler.placement.engine.retain_batch import Stays, retain_batch, stay_key, stays_for
 from reconciler.placement.engine.state import State
 
 _MOST_PIECES = 6
 """Bins that batches were on, up to which orders are looked for: there are as many as sets of these."""
 
 
-def stay_in_pieces(
+def retain_by_bin(
     state: State,
     batches: Sequence[Batch],
     stays: Stays,
@@ -41,10 +41,10 @@ def stay_in_pieces(
             batch, number, count = pieces[index]
             saved = state.save()
             only = {stay_key(batch): [(number, count)]}
-            stayed = stay(state, batch, constraint_sets[batch.number], only)
+            stayed = retain_batch(state, batch, constraint_sets[batch.number], only)
             if stayed == count and left - {index} not in tried and settle(left - {index}):
                 return True
-            state.put_back(saved)
+            state.roll_back(saved)
         return False
 
     return settle(frozenset(range(len(pieces))))

@@ -1,4 +1,4 @@
-"""What topology counts in, and the rules that follow: selections of pods, counters by domain, spread and (anti-)affinity."""
+"""Counters of pods by topology domain: which pods each of them counts, and on which nodes."""
 
 from __future__ import annotations
 

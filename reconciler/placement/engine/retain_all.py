@@ -7,15 +7,15 @@ from itertools import islice, permutations
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.retain import stay, stays_for, stays_of
-from reconciler.placement.engine.retain_order import stay_in_pieces
+from reconciler.placement.engine.retain_batch import retain_batch, stays_for, stays_of
+from reconciler.placement.engine.retain_by_bin import retain_by_bin
 from reconciler.placement.engine.state import State
 
 _MOST_REORDERED = 4
 """Batches that were there before, up to which all orders are tried in which they may stay."""
 
 
-class Staying:
+class Retention:
     """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for all that is
     placed."""
 
@@ -41,7 +41,7 @@ class Staying:
         stayed = self._in_best_order(batches, ())
         if all(stayed[item.number] == item.count for item in batches):
             return stayed
-        self._state.put_back(saved)
+        self._state.roll_back(saved)
         return {}
 
     def rank(self, rank: Sequence[Batch]) -> dict[int, int]:
@@ -60,7 +60,7 @@ class Staying:
             }
             if not partly:
                 return stayed
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
             moving |= partly
 
     def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
@@ -71,26 +71,26 @@ class Staying:
         known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
         held = [item for item in rank if known[item.number]]
         if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
             loosely = self._in_order(rank, moving, loosely=True)
             if sum(loosely.values()) == sum(known.values()) and self._is_balanced(rank):
                 return loosely
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
             stayed = self._in_order(rank, moving)
         if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
             return stayed
         most = sum(stayed.values())
         for order in islice(permutations(held), 1, None):
-            self._state.put_back(saved)
+            self._state.roll_back(saved)
             now = sum(self._in_order(order, moving).values())
             if now > most:
                 most, best = now, order
             if most == sum(known.values()):
                 break
-        self._state.put_back(saved)
+        self._state.roll_back(saved)
         if most < sum(known.values()):
             pieces = [item for item in held if item.whole is None or item.whole not in moving]
-            if stay_in_pieces(self._state, pieces, self._stays):
+            if retain_by_bin(self._state, pieces, self._stays):
                 return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
         return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
 
@@ -108,7 +108,7 @@ class Staying:
         saved = self._state.save()
         self._in_order(lower, (), loosely=True)
         balanced = not self._broken()
-        self._state.put_back(saved)
+        self._state.roll_back(saved)
         return balanced
 
     def _in_order(
@@ -123,4 +123,4 @@ class Staying:
 
     def one(self, batch: Batch, *, loosely: bool = False) -> int:
         constraints = self._state.constraints(batch)
-        return stay(self._state, batch, constraints, self._stays, loosely=loosely)
+        return retain_batch(self._state, batch, constraints, self._stays, loosely=loosely)

@@ -14,9 +14,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule, allowed_in
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
-from reconciler.placement.constraints.topology_rules import Rule, allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import unbalanced
 from reconciler.placement.engine.fill import fill_one
@@ -60,7 +59,7 @@ def stay_key(batch: Batch) -> tuple[str, int]:
     return str(member.demand), member.group
 
 
-def stay(
+def retain_batch(
     state: State,
     batch: Batch,
     constraints: ConstraintSet,
@@ -86,7 +85,7 @@ def stay(
         placed = _stay_on(state, batch, constraints, order)
         if placed == largest:
             return placed
-        state.put_back(saved)
+        state.roll_back(saved)
         if placed > most:
             most, best = placed, order
     return _stay_on(state, batch, constraints, best) if most else 0
@@ -139,7 +138,7 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
         if not constraints.host_spread:
             break
     if unbalanced(state, batch, constraints.spread, since=saved):
-        state.put_back(saved)
+        state.roll_back(saved)
         return 0
     return placed
 
