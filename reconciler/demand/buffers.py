@@ -78,6 +78,7 @@ def buffer_demands(
         workloads=workload_index(declared.workloads, view.workloads),
         pods=view.pods,
         live_pods=LivePods(view.pods),
+        absence_of=declared.absence_of,
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,

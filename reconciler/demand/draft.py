@@ -9,7 +9,7 @@ from reconciler.demand import codes
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.node_class import Note, split
-from reconciler.demand.resolve import RESOLUTION_FAILED, Target, Unresolved, resolve
+from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, Target, Unresolved, resolve
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
@@ -23,11 +23,12 @@ from reconciler.model.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The cluster's objects that buffers refer to. memory: of the pass before."""
+    """The objects that buffers refer to. absence_of: says why there is none of a name; memory: of the pass before."""
 
     workloads: Mapping[ObjectRef, Workload]
     pods: tuple[Pod, ...]
     live_pods: LivePods
+    absence_of: AbsenceOf
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
@@ -61,12 +62,13 @@ def draft(buffer: Buffer, context: Context) -> Draft:
     if buffer.dormant:
         return Draft(buffer, sizes=dict.fromkeys(Dialect, Size(0, (f"0: {buffer.dormant}",))))
     if buffer.node_class is not None:
-        parts = split(buffer, context.node_pools, context.instance_types)
+        parts = split(buffer, context.node_pools, context.instance_types, context.absence_of)
         if isinstance(parts, Unresolved):
             return Draft(buffer, unresolved=parts)
         size = _less_what_is_used(buffer, parts.shape, Size(parts.count, parts.facts), context.pods)
         return Draft(buffer, dict.fromkeys(Dialect, parts.shape), dict.fromkeys(Dialect, size), notes=parts.notes)
-    targets = {dialect: resolve(buffer, context.workloads, context.live_pods, dialect) for dialect in Dialect}
+    known = (context.workloads, context.live_pods)
+    targets = {dialect: resolve(buffer, *known, dialect, context.absence_of) for dialect in Dialect}
     found = {dialect: target for dialect, target in targets.items() if isinstance(target, Target)}
     for target in targets.values():
         if isinstance(target, Unresolved):
@@ -103,7 +105,7 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
     if buffer.waits_for:
         return Unresolved(
             RESOLUTION_FAILED,
-            f"{buffer.waits_for}, which gives its size, does not exist",
+            f"its size is not known: {buffer.waits_for}",
             codes.SCHEDULE_NOT_FOUND,
             "declare a MetricsProducer of that name, or correct the annotation",
         )

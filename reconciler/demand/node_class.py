@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.demand.codes import CHUNK_TOO_LARGE, TARGET_IN_ANOTHER_GROUP, TARGET_NOT_FOUND
-from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, Unresolved
+from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, AbsenceOf, Unresolved
 from reconciler.demand.size import limit_count
 from reconciler.model.buffers import Buffer, NodeClassCapacity
 from reconciler.model.findings import Code
@@ -21,6 +21,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 
 NODE_POOL = "NodePool"
+_POOL_GROUP = "karpenter.sh"
+_HINT = "name a NodePool, or a node class that one uses"
 DEFAULT_CPU = 1000
 """Millicores of a chunk whose size the buffer does not give."""
 DEFAULT_MEMORY = 4 * 2**30
@@ -48,20 +50,20 @@ class Split:
     notes: tuple[Note, ...] = ()
 
 
-def split(buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[InstanceType]) -> Split | Unresolved:
+def split(
+    buffer: Buffer, pools: Iterable[NodePool], instance_types: Sequence[InstanceType], absence_of: AbsenceOf
+) -> Split | Unresolved:
     """The chunks of a `capacity.nodeClass` buffer, together never more than its total."""
     capacity = buffer.node_class
     assert capacity is not None
     allowed = _pools(buffer.target, pools)
     if buffer.target is not None and not allowed:
-        missing = "does not exist" if buffer.target.kind == NODE_POOL else "is used by no NodePool"
-        reason = SCALABLE_NOT_FOUND if buffer.target.kind == NODE_POOL else RESOLUTION_FAILED
-        return Unresolved(
-            reason,
-            f"{buffer.target} {missing}",
-            TARGET_NOT_FOUND,
-            "name a NodePool, or a node class that one uses",
-        )
+        if buffer.target.kind != NODE_POOL:
+            message = f"{buffer.target} is used by no NodePool"
+            return Unresolved(RESOLUTION_FAILED, message, TARGET_NOT_FOUND, _HINT)
+        absence = absence_of(ObjectRef(_POOL_GROUP, NODE_POOL, "", buffer.target.name))
+        message = f"{buffer.target} {absence.words}"
+        return Unresolved(SCALABLE_NOT_FOUND, message, TARGET_NOT_FOUND, absence.hint or _HINT)
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
     chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
     count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))

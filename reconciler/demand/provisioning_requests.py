@@ -16,7 +16,7 @@ from reconciler.demand.consumer_findings import consumer_findings
 from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.request_phases import attempts_in, phase_of, record_of, spec_digest, valid_until
-from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, workload_index
+from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
@@ -48,6 +48,7 @@ class _Context:
     come, which are real ones."""
 
     workloads: Mapping[ObjectRef, Workload]
+    absence_of: AbsenceOf
     view: ClusterView
     now: datetime
     rules: RequestRules
@@ -72,6 +73,7 @@ def request_demands(
         return (), of_pods
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
+        absence_of=declared.absence_of,
         view=view,
         now=now,
         rules=rules,
@@ -174,7 +176,7 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
         ref = ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template)
         template = context.workloads.get(ref)
         if template is None or template.shape is None:
-            return f"{ref} does not exist"
+            return f"{ref} {context.absence_of(ref).words}"
         shape = admitted(template.shape, context.view.runtime_classes)
         found.append(replace(shape, volume_claims=(), own_taint=taint))
     return tuple(found)

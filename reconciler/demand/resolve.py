@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.size import Base
 from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
@@ -31,6 +33,8 @@ GROUPS: Mapping[str, str] = {
     "ReplicationController": "",
 }
 
+AbsenceOf: TypeAlias = Callable[[ObjectRef], Absence]
+"""Says why nothing is known of an object (see `Declared.absence_of`)."""
 _KUBERNETES_OWN = "k8s.io"
 """How Kubernetes' own groups end, if not without a dot."""
 
@@ -96,36 +100,41 @@ def resolve(
     workloads: Mapping[ObjectRef, Workload],
     pods: LivePods,
     dialect: Dialect,
+    absence_of: AbsenceOf,
 ) -> Target | Unresolved:
     """The shape and workload of a buffer, which are looked for in its own namespace only."""
     if buffer.pod_shape is not None:
         return Target(buffer.pod_shape, words="its own pod spec")
     if buffer.pod_template is not None:
-        return _template(buffer, buffer.pod_template, workloads)
-    assert buffer.target is not None
-    return _scalable(buffer.ref.namespace, buffer.target, workloads, pods, dialect)
+        return _template(buffer, buffer.pod_template, workloads, absence_of)
+    return _scalable(buffer, workloads, pods, dialect, absence_of)
 
 
-def _template(buffer: Buffer, name: str, workloads: Mapping[ObjectRef, Workload]) -> Target | Unresolved:
+def _template(
+    buffer: Buffer, name: str, workloads: Mapping[ObjectRef, Workload], absence_of: AbsenceOf
+) -> Target | Unresolved:
     ref = ObjectRef("", POD_TEMPLATE, buffer.ref.namespace, name)
     template = workloads.get(ref)
     if template is None or template.shape is None:
+        absence = absence_of(ref)
         return Unresolved(
             TEMPLATE_NOT_FOUND,
-            f"{ref} does not exist",
+            f"{ref} {absence.words}",
             TARGET_NOT_FOUND,
-            "a PodTemplate must be in the buffer's own namespace",
+            absence.hint or "a PodTemplate must be in the buffer's own namespace",
         )
     return Target(template.shape, template, (name, template.generation), str(ref))
 
 
 def _scalable(
-    namespace: str,
-    target: ObjectRef,
+    buffer: Buffer,
     workloads: Mapping[ObjectRef, Workload],
     pods: LivePods,
     dialect: Dialect,
+    absence_of: AbsenceOf,
 ) -> Target | Unresolved:
+    target = buffer.target
+    assert target is not None
     group = _group(target)
     if target.group not in {"", group}:
         right = f"apiGroup: {group}" if group else "no apiGroup"
@@ -135,15 +144,16 @@ def _scalable(
             TARGET_IN_WRONG_GROUP,
             f"a {target.kind} needs {right}",
         )
-    ref = ObjectRef(group, target.kind, namespace, target.name)
+    ref = ObjectRef(group, target.kind, buffer.ref.namespace, target.name)
     workload = workloads.get(ref)
     if workload is None:
         theirs = f" of {group}" if target.kind in GROUPS and group != GROUPS[target.kind] else ""
+        absence = absence_of(ref)
         return Unresolved(
             SCALABLE_NOT_FOUND,
-            f"{ref}{theirs} does not exist",
+            f"{ref}{theirs} {absence.words}",
             TARGET_NOT_FOUND,
-            "a target must be in the buffer's own namespace and have a scale subresource",
+            absence.hint or "a target must be in the buffer's own namespace and have a scale subresource",
         )
     if workload.shape is not None and dialect is Dialect.KARPENTER:
         return Target(workload.shape, workload, words=str(ref))

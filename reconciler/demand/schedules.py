@@ -95,7 +95,7 @@ class _Pass:
         now: datetime,
     ) -> None:
         self._schedules = {schedule.ref: schedule for schedule in effective.schedules}
-        self._broken = repository.broken
+        self._declared = effective
         self._objects = objects
         self._now = now
         self.manifests = {item.ref: item for item in repository.manifests}
@@ -113,13 +113,20 @@ class _Pass:
         sizes = self._sizes(following)
         if sizes.unknown:
             self._hold(following, buffer.ref, buffer.position, sizes)
-            return _unsized(buffer, sizes, live)
+            return self._unsized(buffer, sizes, live)
         followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
             self.dormant[buffer.ref] = followed.dormant
         elif sizes.replicas is not None and buffer.ref in self.manifests:
             self.manifests[buffer.ref] = _sized_manifest(self.manifests[buffer.ref], sizes.replicas)
         return followed
+
+    def _unsized(self, buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
+        """As it is in the cluster if it exists there; otherwise it waits for its schedule."""
+        if live is None:
+            why = "; ".join(f"{ref} {self._declared.absence_of(ref).words}" for ref in sizes.unknown)
+            return replace(buffer, waits_for=why)
+        return _as_it_is(buffer, live)
 
     def _asleep(self, following: Following, sizes: _Sizes) -> str:
         """Why the buffer is not to exist now, and until when; "" if it is."""
@@ -163,8 +170,8 @@ class _Pass:
         code = codes.SCHEDULE_NOT_FOUND
         fate = "the size stays as it is" if ref in self._objects else "it is not made until there is one"
         for schedule in sizes.unknown:
-            if schedule in self._broken:
-                message = f"{schedule} has errors, and no earlier version of it is known: {fate}"
+            if schedule in self._declared.broken:
+                message = f"{schedule} {self._declared.absence_of(schedule).words}: {fate}"
                 hint = "correct the schedule"
             else:
                 message = f"{schedule} is neither in the repository nor in the cluster: {fate}"
@@ -244,13 +251,6 @@ def pool_ref(pool: NodePool) -> ObjectRef:
 
 def _ahead(lead: timedelta) -> str:
     return f", {format_duration(lead)} ahead" if lead else ""
-
-
-def _unsized(buffer: Buffer, sizes: _Sizes, live: LiveObject | None) -> Buffer:
-    """As it is in the cluster if it exists there; otherwise it waits for its schedule."""
-    if live is None:
-        return replace(buffer, waits_for=", ".join(str(ref) for ref in sizes.unknown))
-    return _as_it_is(buffer, live)
 
 
 def _as_it_is(buffer: Buffer, live: LiveObject | None) -> Buffer:

@@ -78,7 +78,7 @@ class Buffer:
     dormant: str = ""
     """Why a schedule keeps it out of the cluster at present, in words; "": it exists."""
     waits_for: str = ""
-    """The schedule that it follows and that is unknown, in words; "": none."""
+    """Why a schedule that it follows is not known, in words; "": all are."""
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the buffer has none of that name."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from reconciler.model.buffers import Buffer
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodePool
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
@@ -61,6 +61,13 @@ class _Referenced(Protocol):
 T = TypeVar("T", bound=_Referenced)
 
 
+class Absence(NamedTuple):
+    """Why nothing is known of an object. words: they follow its name. hint: "" where it depends on who names the object."""
+
+    words: str
+    hint: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """Typed documents, each kind sorted by namespace and name.
@@ -89,6 +96,14 @@ class Declared:
     """How many documents the files hold, of any kind."""
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
     """Objects that a schedule keeps out of the cluster at present, and why."""
+
+    def absence_of(self, ref: ObjectRef) -> Absence:
+        """Why nothing is known of an object that somebody names: there is none, or its document has errors."""
+        if ref not in self.broken:
+            return Absence("does not exist")
+        own = (found.position for found in self.findings if found.ref == ref and found.severity is Severity.ERROR)
+        where = next((f" ({position})" for position in own if position is not None), "")
+        return Absence(f"has errors{where}, and no earlier version of it is known", "correct its document")
 
     def without(self, refs: AbstractSet[ObjectRef]) -> Declared:
         """What is left when these objects are deleted."""

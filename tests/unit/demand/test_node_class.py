@@ -9,6 +9,7 @@ import pytest
 from reconciler.demand.node_class import Split, split
 from reconciler.demand.resolve import Unresolved
 from reconciler.model.buffers import Buffer, NodeClassCapacity
+from reconciler.model.declared import Declared
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, NodeClassRef, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -38,7 +39,7 @@ def parts(
     *types: InstanceType,
     pools: tuple[NodePool, ...] = (node_pool(),),
 ) -> Split:
-    answer = split(buffer, pools, types)
+    answer = split(buffer, pools, types, Declared().absence_of)
     assert isinstance(answer, Split)
     return answer
 
@@ -51,7 +52,7 @@ def test_chunks_as_written_never_exceed_the_total() -> None:
 
 
 def test_a_chunk_larger_than_the_total_is_refused() -> None:
-    answer = split(of_capacity("2", "8Gi", chunk=resources("3", "1Gi")), [node_pool()], ())
+    answer = split(of_capacity("2", "8Gi", chunk=resources("3", "1Gi")), [node_pool()], (), Declared().absence_of)
     assert isinstance(answer, Unresolved)
     assert answer.code.name == "chunk-too-large"
 
@@ -112,7 +113,7 @@ def test_a_group_that_a_pool_uses_is_meant_as_written(target: ObjectRef) -> None
         replace(node_pool(f"pool-{index}"), template=replace(node_pool().template, node_class=node_class))
         for index, node_class in enumerate(classes)
     )
-    answer = split(of_capacity("4", "8Gi", target=target), pools, ())
+    answer = split(of_capacity("4", "8Gi", target=target), pools, (), Declared().absence_of)
     assert isinstance(answer, Unresolved)
     assert answer.code.name == "target-not-found"
 
@@ -137,6 +138,6 @@ def test_without_a_target_any_node_will_do() -> None:
     ],
 )
 def test_a_node_class_that_nothing_makes_nodes_of_is_not_ready(target: ObjectRef, reason: str) -> None:
-    answer = split(of_capacity("4", "8Gi", target=target), [node_pool()], ())
+    answer = split(of_capacity("4", "8Gi", target=target), [node_pool()], (), Declared().absence_of)
     assert isinstance(answer, Unresolved)
     assert answer.reason == reason

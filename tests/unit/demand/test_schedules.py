@@ -169,7 +169,7 @@ def test_a_suspended_buffer_is_left_as_it_is(annotations: str) -> None:
 def test_a_new_buffer_waits_for_a_schedule_that_is_not_there() -> None:
     declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
     answer = followed(declared, OPENING)
-    assert answer.effective.buffers[0].waits_for == "MetricsProducer/shop/office"
+    assert answer.effective.buffers[0].waits_for == "MetricsProducer/shop/office does not exist"
 
 
 def test_a_schedule_that_only_the_cluster_has_counts() -> None:
