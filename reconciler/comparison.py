@@ -15,7 +15,6 @@ from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
-from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import CapacityTimeline
@@ -62,8 +61,8 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     if request.foreign:
         head_tree, left_out = _without_templates_of(request.head, request.base)
         notes += left_out
-    base, base_timeline = _planned(cycle, request.base, "the base")
-    head, head_timeline = _planned(cycle, head_tree, "the head")
+    base, base_timeline = _planned(cycle, request.base)
+    head, head_timeline = _planned(cycle, head_tree)
     notes += _cap_notes(request.caps, head.required_plan)
     spent = None
     if base.basis is not None and head.basis is not None:
@@ -91,17 +90,13 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     return Comparison(change, timelines, timings)
 
 
-def _planned(cycle: Cycle, tree: SourceTree, side: str) -> tuple[PassResult, CapacityTimeline | None]:
+def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeline | None]:
+    """Raises what ends the pass: the cluster, or its prices. What is wrong with the tree itself is a finding."""
     result = cycle.plan(tree=tree, settled=True)
     if result.failure is not None:
-        raise _at(tree.revision or side, result.failure)
+        raise result.failure
     outlook = cycle.outlook
     return result, None if outlook is None else outlook.ahead()
-
-
-def _at(revision: str, failure: Failure) -> Failure:
-    failure.message = f"at {revision.partition('@sha1:')[0]}: {failure.message}"
-    return failure
 
 
 def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:

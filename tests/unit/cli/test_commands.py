@@ -17,7 +17,7 @@ NODE_POOL = (EXAMPLES / "clusters" / "production" / "nodepools" / "general.yaml"
 
 
 def headroom(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    base = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "KUBECONFIG": str(folder / "none")}
+    base = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "KUBECONFIG": str(folder / "kubeconfig")}
     return headroom_command.headroom(*words, folder=folder, environment=base)
 
 
@@ -128,6 +128,23 @@ def test_without_a_cluster_the_choices_are_named() -> None:
     assert done.returncode == 2
     assert "snapshot:PATH" in done.stderr
     assert "embedded" in done.stderr
+
+
+KUBECONFIG = """
+current-context: dead
+contexts: [{name: dead, context: {cluster: dead, user: dead}}]
+clusters: [{name: dead, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: dead, user: {token: secret}}]
+"""
+
+
+@pytest.mark.parametrize("words", [("plan",), ("diff", "before", "after")])
+def test_an_api_server_that_does_not_answer_is_told_without_a_revision(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    said = headroom(*words, folder=tmp_path).stderr.splitlines()
+    assert "headroom: https://127.0.0.1:1 does not answer: Connection refused" in said
 
 
 def test_a_mistyped_command_is_guessed() -> None:
