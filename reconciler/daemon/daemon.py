@@ -75,6 +75,8 @@ class Daemon:
         self._turn = threading.Condition()
         self._poll_due = threading.Event()
         self._stopping = threading.Event()
+        self._ended = threading.Event()
+        """Set when `run` returns: what breaks then, since all is closed, is not told."""
         # The one queue that may be written to from a signal handler: its put is reentrant.
         self._ending: SimpleQueue[int | None] = SimpleQueue()
         self._leads = False
@@ -180,6 +182,7 @@ class Daemon:
                 self._turn.notify_all()
             self._poll_due.set()
             self._wait_for(passes)
+            self._ended.set()
         return int(bounded) if code is None else code
 
     def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
@@ -211,7 +214,7 @@ class Daemon:
         while passes.is_alive() and monotonic() < deadline:
             passes.join(timeout=0.05)
             if not self._ending.empty() and self._ending.get() is None:
-                return
+                break
         if passes.is_alive():
             self._log.warning("stopped in the middle of a pass", grace=str(self._grace))
 
@@ -238,6 +241,8 @@ class Daemon:
             try:
                 news = self._poll_source()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
+                if self._ended.is_set():
+                    return
                 failure = as_failure(error, self._log)
                 tell(failure, "poll failed", self._log)
                 self._listeners.on_poll(type(failure).__name__.lower(), monotonic() - began)
@@ -295,6 +300,8 @@ class Daemon:
             result = self._run_pass(trigger)
         except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
             result = BrokenPass(as_failure(error, self._log))
+        if self._ended.is_set():
+            return result
         failure = failure_of(result)
         if failure is not None:
             tell(failure, "pass failed", self._log, trigger=trigger.value)

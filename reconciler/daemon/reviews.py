@@ -88,6 +88,8 @@ class Reviews:
             self._log.info("reported on a pull request", pull=pull.number, commit=pull.head_commit, result=result)
 
     def _failed(self, failure: Failure, **facts: str) -> None:
+        if self._stopping.is_set():  # what it needs is being closed
+            return
         self._waits = self._waits or isinstance(failure, Waiting)
         self._on_result(type(failure).__name__.lower())
         tell(failure, "could not report on pull requests", self._log, **facts)

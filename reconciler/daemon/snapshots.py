@@ -47,6 +47,8 @@ class Snapshots:
         try:
             result = self._publish()
         except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt must still come
+            if self._stopping.is_set():  # what it needs is being closed
+                return 0.0
             failure = as_failure(error, self._log)
             self._on_result(type(failure).__name__.lower())
             tell(failure, "could not publish a snapshot", self._log)

@@ -95,8 +95,8 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         look = f"http://{server.address}/capacity, /status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
-        log.info("ended", exit_code=code)
-        return code
+    log.info("ended", exit_code=code)
+    return code
 
 
 def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:

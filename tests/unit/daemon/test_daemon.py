@@ -342,6 +342,39 @@ def test_a_bounded_run_that_is_stopped_did_not_do_what_was_asked() -> None:
     assert running.ended() == 1
 
 
+@pytest.mark.parametrize("of", ["passes", "polls"])
+def test_what_fails_because_all_was_closed_is_not_told_after_the_end(of: str) -> None:
+    before = threading.enumerate()
+    under_way, closed = threading.Event(), threading.Event()
+    told = Queue[str]()
+
+    def break_when_closed() -> bool:
+        under_way.set()
+        assert closed.wait(PATIENCE)
+        raise Transient("the connection was closed")
+
+    def run_pass(_trigger: Trigger) -> PassResult:
+        return FakePass(settled=break_when_closed()) if of == "passes" else FakePass()
+
+    with Running(
+        Passes(),
+        run_pass=run_pass,
+        poll_source=break_when_closed,
+        poll=LONG if of == "passes" else timedelta(milliseconds=50),
+        grace=timedelta(0),
+        on_result=lambda _trigger, result: told.put(f"pass: {result.failure}"),
+        on_poll=lambda result, _seconds: told.put(f"poll: {result}"),
+    ) as running:
+        assert under_way.wait(PATIENCE)
+        running.daemon.stop()
+        assert running.ended() == 0
+        (thread,) = (item for item in threading.enumerate() if item.name == of and item not in before)
+        closed.set()
+        thread.join(PATIENCE)
+    assert "poll: transient" not in told.queue
+    assert "pass: the connection was closed" not in told.queue
+
+
 PROGRAM = """
     import sys, threading
     from datetime import UTC, datetime, timedelta
