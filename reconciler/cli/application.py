@@ -76,4 +76,11 @@ def application() -> None:
 
     Declare capacity buffers, provisioning requests, NodePools and schedules in Git; headroom keeps the nodes ready on
     Karpenter, and says on a pull request what merging would change and cost.
+
+    \b
+    Exit codes:
+      plan, diff   0 no change, 1 changes, 2 any error; diff also 3 for a bound that is not kept
+                   with --detailed-exitcode: 0 no change, 2 changes, 1 any error
+      all others   0 done, 1 a failure, 2 wrong usage
+    A cluster that is not there or does not answer is an error or a failure, not wrong usage.
     """

@@ -1,7 +1,7 @@
 """Exit codes, in one place.
 
-plan and diff follow kubectl diff (0 no change, 1 changes, 2 error; diff 3 for a bound that is not kept), with `--detailed-exitcode` Terraform's (0, 2 changes,
-1 any error, usage too); validate exits 1 on errors; everything else 0, or 1 on failure and 2 on wrong usage.
+plan and diff follow kubectl diff: 0 no change, 1 changes, 2 any error; diff 3 for a bound that is not kept. With `--detailed-exitcode` they
+follow Terraform: 0 no change, 2 changes, 1 any error. All others: 0 done, 1 a failure, 2 wrong usage. `headroom --help` says so too.
 """
 
 from __future__ import annotations

@@ -147,6 +147,33 @@ def test_an_api_server_that_does_not_answer_is_told_without_a_revision(tmp_path:
     assert "headroom: https://127.0.0.1:1 does not answer: Connection refused" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("plan",), 2),
+        (("plan", "--detailed-exitcode"), 1),
+        (("diff", "before", "after"), 2),
+        (("apply",), 1),
+        (("budgets",), 1),
+        (("explain", "web"), 1),
+        (("snapshot", "-o", "cluster"), 1),
+        (("release", "--all"), 1),
+        (("run",), 1),
+    ],
+)
+def test_without_a_cluster_every_command_exits_by_the_rule_that_help_states(
+    tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+    done = headroom(*words, folder=tmp_path)
+    assert done.returncode == code
+    assert "there is no cluster here" in done.stderr
+    stated = headroom("--help").stdout
+    assert "plan, diff   0 no change, 1 changes, 2 any error" in stated
+    assert "all others   0 done, 1 a failure, 2 wrong usage" in stated
+
+
 def test_a_mistyped_command_is_guessed() -> None:
     assert "Did you mean 'validate'?" in headroom("valdate").stderr
 
