@@ -43,12 +43,12 @@ from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.nominated import nominated_notes
 from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, LaunchRecord
-from reconciler.plan.launching.caps import Capped, Cut, PlanCaps, cap_notes
+from reconciler.plan.launching.caps import Capped, Cut, PlanCaps, cap_notes, cost_notes
 from reconciler.plan.launching.hostnames import hostname_findings
 from reconciler.plan.launching.makers import made_by_others
 from reconciler.plan.launching.names import creations
 from reconciler.plan.launching.stock_out_reasons import retry_words, stock_outs
-from reconciler.plan.launching.unrendered import TEMPLATE_FAILED, without_unrendered
+from reconciler.plan.launching.unrendered import COST_NOTE, TEMPLATE_FAILED, without_unrendered
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.node_pools.static_nodes import static_pool_changes
 from reconciler.plan.node_pools.static_pools import static_pool_findings
@@ -152,7 +152,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
             deleted=held.delete,
             released=held.release,
             static=resized,
-            assumptions=(inputs.price_source, *placement.assumptions, *_overlay_notes(inputs)),
+            assumptions=_assumptions(inputs, capped),
         ),
         findings=_findings(inputs, (*objects.findings, *pruning.findings, *static)),
         pending=pending_outcome(outcomes),
@@ -281,6 +281,13 @@ def _findings(inputs: PlanInputs, of_the_changes: Sequence[Finding]) -> tuple[Fi
 def _blocked(inputs: PlanInputs) -> tuple[str, ...]:
     gaps = () if inputs.view.complete else inputs.view.gaps or ("the cluster could not be read in full",)
     return tuple(dict.fromkeys((*inputs.blocked, *gaps)))
+
+
+def _assumptions(inputs: PlanInputs, capped: Capped) -> tuple[str, ...]:
+    """What the cost rests on."""
+    failed = any(cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+    own = (*_overlay_notes(inputs), *cost_notes(capped), *((COST_NOTE,) if failed else ()))
+    return (inputs.price_source, *inputs.placement.assumptions, *own)
 
 
 def _overlay_notes(inputs: PlanInputs) -> tuple[str, ...]:

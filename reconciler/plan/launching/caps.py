@@ -236,6 +236,19 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
     )
 
 
+def cost_notes(capped: Capped) -> tuple[str, ...]:
+    """Why what is paid an hour after this pass is less than what 30 days cost. Nodes of refused demands are in neither."""
+    waiting = [cut.node for cut in capped.cuts if cut.cause == BEYOND_A_CAP and not cut.refused]
+    waiting += capped.later
+    if not waiting:
+        return ()
+    known = all(node.price_known for node in waiting)
+    price = f" (${sum(node.price for node in waiting):,.2f}/h)" if known else ""
+    are = "is" if len(waiting) == 1 else "are"
+    more = f"{_nodes(len(waiting))}{price} {are} beyond what this pass makes"
+    return (f"{more}: the cost over 30 days counts {'it' if are == 'is' else 'them'}, the hourly price does not",)
+
+
 def _fate(*, one: bool, passing: bool) -> str:
     if passing:
         return f"{'waits' if one else 'wait'} for a later pass"

@@ -10,6 +10,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.plan.launching.caps import Capped, Cut
 
 TEMPLATE_FAILED = "template failed"
+COST_NOTE = "nodes whose template fails count over the 30 days as if it were mended; at this hour they do not"
 _KINDS = ("NodeClaim", "NodePool")
 
 

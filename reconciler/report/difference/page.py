@@ -10,7 +10,7 @@ from reconciler.report.difference.cost_rows import demand_rows, pool_rows, windo
 from reconciler.report.difference.costs import MostAsked
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.headline import SPAN, headline, hourly_words, is_unrendered, verdict
+from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
 from reconciler.report.difference.shortfall import loss_words, short_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
@@ -87,11 +87,7 @@ def notes(change: Difference) -> list[str]:
 def assumptions(change: Difference) -> list[str]:
     """What the prices rest on, of both sides."""
     own = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
-    failed = (_NOT_RENDERED,) if own and is_unrendered(change) else ()
-    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own, *failed)))
-
-
-_NOT_RENDERED = "nodes whose template fails count over the 30 days as if it were mended; at this hour they do not"
+    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
 
 
 _WORKED_OUT = (

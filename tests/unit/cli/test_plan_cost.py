@@ -69,3 +69,13 @@ def test_what_is_no_longer_declared_is_not_paid_for(folders: Folders) -> None:
     over = folders.plan(START, "--cost")["cost"]["over30Days"]
     assert over["after"] == pytest.approx(3 * 0.4 * 720)
     assert folders.plan(START)["cost"]["over30Days"] is None, "a second placement waits to be asked for"
+
+
+def test_why_an_hour_costs_less_than_the_30_days_say_is_told(folders: Folders) -> None:
+    """The caps of one pass let 100 of 200 nodes be made, and the 30 days have all of them."""
+    everything = START | {"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "4000"'), "web.yaml": buffer(1400)}
+    cost = folders.plan(everything, "--cost")["cost"]
+    assert cost["perHourAfter"] == pytest.approx(100 * 0.4)
+    assert cost["over30Days"]["after"] == pytest.approx(200 * 0.4 * 720)
+    words = "100 nodes ($40.00/h) are beyond what this pass makes: the cost over 30 days counts them, the hourly price does not"
+    assert words in cost["assumptions"]
