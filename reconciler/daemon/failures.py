@@ -17,7 +17,6 @@ def as_failure(error: Exception, log: Log) -> Failure:
     return Transient(
         f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
         hint="this is a defect of headroom; with logs.level debug its trace is logged",
-        causes=(error,),
     )
 
 

@@ -112,7 +112,7 @@ class ForgeConnection:
         try:
             return json.loads(answer.body)
         except ValueError as error:
-            raise Transient(f"{self._forge} answered with something else than JSON", causes=(error,)) from error
+            raise Transient(f"{self._forge} answered with something else than JSON") from error
 
     def _request(
         self, method: str, url: str, body: Mapping[str, Any] | None = None, again: Collection[int] = ()
@@ -138,7 +138,7 @@ class ForgeConnection:
         except urllib3.exceptions.HTTPError as error:
             never_sent = isinstance(error, urllib3.exceptions.NewConnectionError)
             reason = self._plain(str(error.__cause__ or error))
-            failure = Transient(f"{self._forge} cannot be reached ({reason})", causes=(error,))
+            failure = Transient(f"{self._forge} cannot be reached ({reason})")
             return failure, backoff if never_sent or method in _SAFE_TWICE else None
         if answer.status < 300:  # noqa: PLR2004 - success
             return answer, None

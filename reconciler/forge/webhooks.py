@@ -53,7 +53,7 @@ def read_webhook(headers: Mapping[str, str], body: bytes, secret: str) -> Event 
         if kind.startswith("pull_request"):
             return PullRequestEvent(_number(document))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Invalid("the webhook's body is not what its header says", causes=(error,)) from error
+        raise Invalid("the webhook's body is not what its header says") from error
     return None
 
 

@@ -82,7 +82,9 @@ def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise Invalid(f"{len(problems)} instance types are wrong; the first: {problems[0].message}", causes=problems)
+        raise Invalid(
+            f"{len(problems)} instance types are wrong; the first: {problems[0].message}", causes=problems[1:]
+        )
     return tuple(found[name] for name in sorted(found))
 
 

@@ -14,7 +14,8 @@ PATH_NOT_FOUND = "PathNotFound"
 class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary's words and read better without "Error"
     """A failure that a person can act on.
 
-    message: what is wrong, one sentence without a full stop; hint: what to do instead; causes: the failures under it.
+    message: what is wrong, one sentence without a full stop; hint: what to do instead; causes: further failures,
+    which the message does not tell.
     """
 
     def __init__(self, message: str, *, hint: str = "", causes: Sequence[BaseException] = ()) -> None:

@@ -28,7 +28,6 @@ def load_solver() -> tuple[Any, Any]:
         raise Invalid(
             f"placement.mode is optimal, but the solver highspy cannot be loaded here: {error}",
             hint="install it (pip install highspy), or set placement.mode: fast",
-            causes=(error,),
         ) from error
     solver = highspy.Highs()  # type: ignore[no-untyped-call] # its constructor has no annotations
     solver.silent()

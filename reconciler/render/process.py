@@ -106,7 +106,7 @@ class _Worker:
                     command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=errors, env=environment
                 )
         except OSError as error:
-            raise Transient(f"no process for templates can be started ({error.strerror})", causes=(error,)) from error
+            raise Transient(f"no process for templates can be started ({error.strerror})") from error
         self._channel.settimeout(PATIENCE)
         self._ended = finalize(self, _end, self.process, self._channel, errors)
 

@@ -69,6 +69,8 @@ class CommandFailedError(Exception):
 def plain(line: str) -> str:
     """A line of git's output as part of a sentence, without its prefix and without control characters."""
     line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line.strip())
+    # The sentence names the address, and what follows says what is wrong.
+    line = re.sub(r"^unable to access '[^']*': |: Could(n't| not) connect to server$", "", line)
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 

@@ -41,14 +41,13 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
 
 
 def stalled(failure: CommandFailedError, address: str, doing: str) -> Stalled:
-    """`doing` completes "cannot … ADDRESS" for a person: "read", "fetch from"."""
+    """To be raised from the failure. `doing` completes "cannot … ADDRESS" for a person: "read", "fetch from"."""
     for pattern, reason, hint in _SIGNS:
         line = next((line for line in failure.stderr.splitlines() if re.search(pattern, line)), None)
         if line is not None:
-            return Stalled(f"cannot {doing} {address}: {plain(line)}", reason=reason, hint=hint, causes=(failure,))
+            return Stalled(f"cannot {doing} {address}: {plain(line)}", reason=reason, hint=hint)
     return Stalled(
         f"cannot {doing} {address}: {failure.summary}",
         reason=OPERATION_FAILED,
-        hint="it is tried again by itself; check the address and the network if it does not come back",
-        causes=(failure,),
+        hint="check the address and the network; the daemon tries again by itself",
     )

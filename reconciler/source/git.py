@@ -125,7 +125,6 @@ class GitSource:
                 f"state folder {self._folder} cannot be used ({error.strerror or error})",
                 reason=STORAGE_FAILED,
                 hint="set git.state to a folder that this user may write to, with room on its disk",
-                causes=(error,),
             ) from error
 
     def _wait_for(self, lock: TextIO) -> None:

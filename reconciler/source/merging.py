@@ -197,7 +197,7 @@ class _Copy(ABC):
         try:
             return self.commands.line("merge-base", base, head)
         except CommandFailedError as error:
-            raise self._unrelated(error) from error
+            raise self._unrelated() from error
 
     def merge(self, base: str, head: str) -> tuple[str, tuple[str, ...]]:
         """The merged tree; or the head, with the files in conflict."""
@@ -214,12 +214,11 @@ class _Copy(ABC):
             return head, tuple(sorted(set(names[1:])))
         return head, ()
 
-    def _unrelated(self, error: CommandFailedError) -> Stalled:
+    def _unrelated(self) -> Stalled:
         return Stalled(
             f"{self.place} has no common ancestor of the two revisions",
             reason=OPERATION_FAILED,
             hint="a shallow clone lacks it: fetch all of its history (`git fetch --unshallow`, or fetch-depth: 0 in CI)",
-            causes=(error,),
         )
 
 
@@ -258,7 +257,6 @@ class _LocalCopy(_Copy):
                 f"{self.place} has no revision {revision!r}",
                 reason=OPERATION_FAILED,
                 hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
-                causes=(error,),
             ) from error
 
     def commit_of_working_tree(self, parent: str) -> str:

@@ -53,9 +53,7 @@ def read_commit(
                     tree.prepare(selection.files.values(), limits)
                     return load(tree, selection, limits)
         except CommandFailedError as error:
-            raise Stalled(
-                f"commit {commit[:12]} cannot be read: {error.summary}", reason=OPERATION_FAILED, causes=(error,)
-            ) from error
+            raise Stalled(f"commit {commit[:12]} cannot be read: {error.summary}", reason=OPERATION_FAILED) from error
         fetch(tree.wanted)
         lacking -= tree.wanted
 

@@ -262,7 +262,7 @@ class Remote:
 
 def _told(failure: Stalled) -> str:
     """What git said when it failed."""
-    return "".join(cause.stderr for cause in failure.causes if isinstance(cause, CommandFailedError))
+    return failure.__cause__.stderr if isinstance(failure.__cause__, CommandFailedError) else ""
 
 
 # Progress is for nobody to read: it tells a long transfer from one that hangs.

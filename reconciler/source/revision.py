@@ -79,7 +79,6 @@ class LocalRevision:
                 f"{self._path} has no revision {self._revision!r}",
                 reason=OPERATION_FAILED,
                 hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
-                causes=(error,),
             ) from error
         if commit == self._commit:
             return

@@ -72,7 +72,7 @@ def _between(commands: Commands, since: str, commit: str) -> list[str]:
         found = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()
     except CommandFailedError as error:
         raise _not_verified(
-            f"the commits from {since[:12]} to {commit[:12]} cannot be listed: {error.summary}", error
+            f"the commits from {since[:12]} to {commit[:12]} cannot be listed: {error.summary}"
         ) from error
     if len(found) > _MOST:
         raise Stalled(
@@ -92,15 +92,14 @@ def _verify(commands: Commands, commits: list[str]) -> None:
             for commit in commits:
                 _verify(commands, [commit])
         why = f": {' '.join(error.stderr.split())}" if error.stderr.strip() else ""
-        raise _not_verified(f"commit {commits[0][:12]} is not signed by an allowed signer{why}", error) from error
+        raise _not_verified(f"commit {commits[0][:12]} is not signed by an allowed signer{why}") from error
 
 
-def _not_verified(message: str, error: CommandFailedError) -> Stalled:
+def _not_verified(message: str) -> Stalled:
     return Stalled(
         message,
         reason=SIGNATURE_FAILED,
         hint="sign it with an allowed key, add the signer to git.allowedSigners, or take the commit out of the branch",
-        causes=(error,),
     )
 
 

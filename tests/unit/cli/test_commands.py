@@ -174,6 +174,16 @@ def test_without_a_cluster_every_command_exits_by_the_rule_that_help_states(
     assert "all others   0 done, 1 a failure, 2 wrong usage" in stated
 
 
+def test_what_git_could_not_do_is_told_once(tmp_path: Path) -> None:
+    said = headroom("plan", "--repo", "https://127.0.0.1:1/x.git", "--cluster", "embedded").stderr.splitlines()
+    assert said[0].startswith("headroom: cannot read https://127.0.0.1:1/x.git: Failed to connect to 127.0.0.1 port 1 ")
+    assert said[1:] == ["  check the address and the network; the daemon tries again by itself"]
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    said = headroom("plan", "--revision", "v2", "--cluster", "embedded", folder=tmp_path).stderr.splitlines()
+    assert said[0].endswith(" has no revision 'v2'")
+    assert [line.partition(",")[0] for line in said[1:]] == ["  name a branch"]
+
+
 def test_a_mistyped_command_is_guessed() -> None:
     assert "Did you mean 'validate'?" in headroom("valdate").stderr
 

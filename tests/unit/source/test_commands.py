@@ -134,7 +134,7 @@ def test_configuration_that_the_environment_brings_is_kept(monkeypatch: pytest.M
         (
             "fatal: unable to access 'https://host/a.git/': Could not resolve host: host",
             "GitOperationFailed",
-            "cannot read host: unable to access 'https://host/a.git/': Could not resolve host: host",
+            "cannot read host: Could not resolve host: host",
         ),
         ("", "GitOperationFailed", "cannot read host: git ls-remote ended with status 128"),
     ],
