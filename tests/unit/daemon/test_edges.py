@@ -16,7 +16,7 @@ from reconciler.model.errors import Transient
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.fakes.passes import FakePass
-from tests.unit.daemon.test_daemon import Passes, Running
+from tests.unit.daemon.running import Passes, Running
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
