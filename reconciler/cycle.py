@@ -6,17 +6,11 @@ as a typed failure; the pass then ends with that failure as its result and every
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
-from reconciler.demand.schedules import NextEdges
-from reconciler.manifests.local_budgets import next_renewal
-from reconciler.model.changes import Action
 from reconciler.model.edges import Edge
-from reconciler.model.errors import Failure
-from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
 from reconciler.outlook import Outlook
@@ -30,12 +24,14 @@ from reconciler.stages.manifests import ReadManifests
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import MakePlan
 from reconciler.stages.preparation import Prepare
+from reconciler.stages.progress import PassProgress
 from reconciler.stages.proposal import ProposeWrites
 from reconciler.stages.rendering import Render
 from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
 from reconciler.stages.source import ReadSource
 from reconciler.stages.state import PassState, Stage
+from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Trials, Vacate
 
 
@@ -78,9 +74,7 @@ class Cycle:
             else ProposeWrites(proposals, templates),
         )
         self._suspended = rules.suspend
-        self._next_edges = NextEdges()
-        self._outlook: Outlook | None = None
-        self._due: tuple[Edge, ...] = ()
+        self._edges = UpcomingEdges()
 
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
@@ -96,13 +90,13 @@ class Cycle:
             tree=tree or SourceTree(None),
         )
         source = (self._source,) if tree is None else ()
-        read = self._advance(_Progress(state), (*source, *self._reading))
-        done = self._advance(read, self._planning)
+        read = self._after(PassProgress(state), (*source, *self._reading))
+        done = self._after(read, self._planning)
         if settled and done.failure is None:
-            left = read.state.effective.without(_no_longer_declared(done.state))
+            left = read.state.effective.without(done.state.deleted_for_good)
             if left != read.state.effective:
                 again = replace(done, state=replace(read.state, effective=left))
-                done = self._advance(again, self._planning)
+                done = self._after(again, self._planning)
         return result_of(done.state, done.timings, done.failure)
 
     def observe(self) -> Observation:
@@ -116,63 +110,26 @@ class Cycle:
     def run(self, trigger: str) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, which its events tell."""
         state = PassState(self._clock.now(), trigger, suspended=self._suspended)
-        return self._run(state, (self._source, *self._reading, *self._planning, *self._applying))
+        done = self._after(PassProgress(state), (self._source, *self._reading, *self._planning))
+        if not done.state.suspended:
+            done = self._after(done, self._applying)
+        return result_of(done.state, done.timings, done.failure)
 
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
-        first = None if self._outlook is None else self._next_edges.first(self._outlook.declared, after)
-        due = next((edge for edge in self._due if edge.at > after), None)
-        if due is not None and (first is None or due.at < first.at):
-            first = due
-        renewal = None if self._manifests.last is None else next_renewal(self._manifests.last, after)
-        if renewal is None or (first is not None and first.at <= renewal):
-            return first
-        return Edge(renewal, "disruption budgets in local time are due to be compiled into UTC again")
+        return self._edges.first(after, self._manifests.last)
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
         """Every schedule in force, the cluster's own among them, as the last pass read them."""
-        return () if self._outlook is None else self._outlook.declared.schedules
+        return () if self.outlook is None else self.outlook.declared.schedules
 
     @property
     def outlook(self) -> Outlook | None:
         """What the last pass knew of the time to come; None before one has got that far."""
-        return self._outlook
+        return self._edges.outlook
 
-    def _run(self, state: PassState, stages: Sequence[Stage]) -> PassResult:
-        done = self._advance(_Progress(state), stages)
-        return result_of(done.state, done.timings, done.failure)
-
-    def _advance(self, so_far: _Progress, stages: Sequence[Stage]) -> _Progress:
-        """Runs the stages one after the other, until one of them fails."""
-        state, timings, failure = so_far.state, dict(so_far.timings), so_far.failure
-        for stage in () if failure is not None else stages:
-            if state.suspended and stage in self._applying:
-                break
-            self._progress(stage.phase)
-            began = time.perf_counter()
-            try:
-                state = stage.run(state)
-            except Failure as error:
-                failure = error
-            timings[stage.phase] = timings.get(stage.phase, 0.0) + time.perf_counter() - began
-            self._outlook = state.outlook or self._outlook
-            self._due = self._due if state.plan is None else state.plan.edges
-            if failure is not None:
-                break
-        return _Progress(state, timings, failure)
-
-
-@dataclass(frozen=True, slots=True)
-class _Progress:
-    """How far a pass has come. timings: seconds by phase."""
-
-    state: PassState
-    timings: Mapping[str, float] = field(default_factory=dict)
-    failure: Failure | None = None
-
-
-def _no_longer_declared(state: PassState) -> frozenset[ObjectRef]:
-    """What the plan deletes for good; what a schedule only puts to sleep is not among it."""
-    deleted = {change.ref for change in state.required_plan.objects if change.action is Action.DELETE}
-    return frozenset(deleted - state.repository.dormant.keys())
+    def _after(self, so_far: PassProgress, stages: Sequence[Stage]) -> PassProgress:
+        done = so_far.after(stages, self._progress)
+        self._edges.remember(done.state)
+        return done

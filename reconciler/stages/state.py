@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
+from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
@@ -14,6 +14,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
+from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
@@ -81,6 +82,12 @@ class PassState:
         """For the stages after planning."""
         assert self.plan is not None
         return self.plan
+
+    @property
+    def deleted_for_good(self) -> frozenset[ObjectRef]:
+        """What the plan deletes, but for what a schedule only puts to sleep."""
+        deleted = {change.ref for change in self.required_plan.objects if change.action is Action.DELETE}
+        return frozenset(deleted - self.repository.dormant.keys())
 
 
 class Stage(Protocol):

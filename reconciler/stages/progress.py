@@ -1,0 +1,34 @@
+"""How far a pass has come, and how its stages are run: one after the other, until one of them fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model.errors import Failure
+from reconciler.stages.state import PassState, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class PassProgress:
+    """timings: seconds by phase. failure: what ended the pass; `state` is then as the stage before left it."""
+
+    state: PassState
+    timings: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+
+    def after(self, stages: Sequence[Stage], tell: Callable[[str], None]) -> PassProgress:
+        """When these stages have run too. A pass that has failed goes no further. tell: called with the phase of each stage."""
+        state, timings, failure = self.state, dict(self.timings), self.failure
+        for stage in stages:
+            if failure is not None:
+                break
+            tell(stage.phase)
+            began = time.perf_counter()
+            try:
+                state = stage.run(state)
+            except Failure as error:
+                failure = error
+            timings[stage.phase] = timings.get(stage.phase, 0.0) + time.perf_counter() - began
+        return PassProgress(state, timings, failure)
