@@ -40,14 +40,15 @@ class Knapsacks:
         """
         dual_prices, surcharge = solution.dual_prices, solution.surcharge(self._bin_types.pools)
         prices = np.maximum(self._bin_types.prices / 1e9, _LEAST_PRICE)
-        split = [self._solve(program, dual_prices, budget, whole=False) for program in self._programs]
+        every = range(len(self._programs))
+        split = [self._solve(number, dual_prices, budget, whole=False) for number in every]
         most = (np.array([worth for worth, _ in split]) - surcharge) / prices
         ratio, found = 1.0, []
         for number in np.argsort(-most, kind="stable").tolist():
             if most[number] <= ratio:
                 break
-            self._programs[number].setOptionValue("mip_max_nodes", branches)
-            worth, counts = self._solve(self._programs[number], dual_prices, budget, whole=True)
+            self._programs[number][0].setOptionValue("mip_max_nodes", branches)
+            worth, counts = self._solve(number, dual_prices, budget, whole=True)
             ratio = max(ratio, min(float(most[number]), (worth - float(surcharge[number])) / float(prices[number])))
             if len(counts) and counts @ dual_prices > surcharge[number] + prices[number] * (1 + _LEAST_GAIN):
                 held = np.flatnonzero(counts)
@@ -55,25 +56,30 @@ class Knapsacks:
                 found.append(self._bin_types.pattern(number, items))
         return ratio, found
 
-    def _program(self, packing: Packing, number: int) -> Any:
+    def _program(self, packing: Packing, number: int) -> tuple[Any, Amounts]:
+        """With the item types that it has a variable for."""
         _, program = load_solver()
         for name, value in (("presolve", "on"), ("mip_rel_gap", _GAP)):
             program.setOptionValue(name, value)
-        for upper in packing.most_alone[number].tolist():
+        items = np.flatnonzero(packing.most_alone[number])
+        for upper in packing.most_alone[number, items].tolist():
             program.addVar(0.0, float(upper))
         for shares in packing.shares(number):
-            held = np.flatnonzero(shares).astype(np.int32)
-            program.addRow(-UNBOUNDED, 1.0, len(held), held, shares[held])
-        return program
+            held = np.flatnonzero(shares[items]).astype(np.int32)
+            program.addRow(-UNBOUNDED, 1.0, len(held), held, shares[items][held])
+        return program, items
 
-    def _solve(self, program: Any, dual_prices: Floats, budget: WorkBudget, *, whole: bool) -> tuple[float, Amounts]:
+    def _solve(self, number: int, dual_prices: Floats, budget: WorkBudget, *, whole: bool) -> tuple[float, Amounts]:
         """What chunks on a node are worth at most, and of whole ones the best that was found."""
         kind = self._highs.HighsVarType.kInteger if whole else self._highs.HighsVarType.kContinuous
-        every = np.arange(len(dual_prices), dtype=np.int32)
+        program, items = self._programs[number]
+        every = np.arange(len(items), dtype=np.int32)
         program.changeColsIntegrality(len(every), every, np.full(len(every), kind))
-        program.changeColsCost(len(every), every, -dual_prices)
+        program.changeColsCost(len(every), every, -dual_prices[items])
         solved = run(self._highs, program, budget, whole=whole)
         info = program.getInfo()
         if not whole:
             return (-float(info.objective_function_value) if solved else math.inf), np.zeros(0, dtype=np.int64)
-        return -float(info.mip_dual_bound), np.rint(np.array(program.getSolution().col_value)).astype(np.int64)
+        counts = np.zeros(len(dual_prices), dtype=np.int64)
+        counts[items] = np.rint(np.array(program.getSolution().col_value))
+        return -float(info.mip_dual_bound), counts

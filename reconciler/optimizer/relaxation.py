@@ -89,10 +89,10 @@ class _Parts:
     """
 
     def __init__(self, state: State, batches: Sequence[Batch], spread: SpreadRows) -> None:
-        weights = [spread.weights(state, batch) for batch in batches]
+        weights = [spread.weights.get(batch, (0, 0.0)) for batch in batches]
         places = [range(-1, len(spread.domains) if any(weight) else 0) for weight in weights]
         told = [(number, place) for number, some in enumerate(places) for place in some]
-        masks = [spread.masks(offers) for offers in state.offers] if spread.rules else []
+        masks = [spread.masks(offers) for offers in state.offers] if spread.domains else []
         self.owners = np.array([number for number, _ in told], dtype=np.int64)
         self.anywhere = np.array([place < 0 for _, place in told], dtype=np.bool_)
         self.rows = [spread.row(weights[number], place) for number, place in told]
@@ -181,7 +181,7 @@ def _nodes(
     places = {domain: place for place, domain in enumerate(spread.domains)}
     for entry in entries:
         if entry.bin >= state.base:
-            domain = state.decided(entry.bin, spread.key) if spread.rules else None
+            domain = state.decided(entry.bin, spread.key) if spread.domains else None
             place = -1 if domain is None else places.get(domain, -1)
             number = number_of.get((entry.batch, place), number_of[entry.batch, -1])
             held.setdefault(entry.bin - state.base, Counter())[number] += entry.count

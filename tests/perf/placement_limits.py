@@ -46,10 +46,8 @@ class OptimalLimit:
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
 OPTIMAL_DEARER = 1.02
 """What the optimising mode pays at most, times the lower bound; on buffers too."""
-ZONE_PRICES = {1000: (1.075, 1.04, 60), 5000: (1.075, 1.04, 120)}
-"""Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that.
-
-The bound does not know that pods come one after the other. Of those that count each other half have to be in a dearer zone."""
+ZONE_PRICES = {1000: (1.06, 1.025, 60), 5000: (1.06, 1.025, 120)}
+"""Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that."""
 SMALL = 1000
 """Pods with prices by zone up to which they are placed without being asked for: more take half a minute."""
 CHECK_SECONDS = {1000: 0.5, 5000: 1.0, 20_000: 5.0, 50_000: 15.0}
