@@ -177,7 +177,7 @@ def _missing(
 ) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
     similar = nearest(
-        target.name, sorted(ref.name for ref in known if ref and replace(ref, name=target.name) == target)
+        target.name, sorted(ref.name for ref in known if ref and ref._replace(name=target.name) == target)
     )
     hint = "ignore this if something else deploys it"
     hint = f"{similar} If not, {hint}" if similar else hint

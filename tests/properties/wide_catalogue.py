@@ -141,7 +141,7 @@ def overlays(draw: st.DrawFn) -> tuple[NodeOverlay, ...]:
                 (NodeOverlay(ref, medium, 10, price="0.05"),),
                 (
                     NodeOverlay(ref, medium, 10, price_adjustment="+0.3"),
-                    NodeOverlay(replace(ref, name="second"), (), 5, price="0.2", capacity=Resources.parse({GPU: "3"})),
+                    NodeOverlay(ref._replace(name="second"), (), 5, price="0.2", capacity=Resources.parse({GPU: "3"})),
                 ),
                 (NodeOverlay(ref, (Requirement(ZONE_LABEL, Operator.IN, ZONES[:1]),), 1, price_adjustment="-50%"),),
                 (NodeOverlay(ref, medium, 10, capacity=Resources.parse({GPU: "1"})),),

@@ -74,7 +74,7 @@ def test_among_buffers_the_pod_priority_decides_then_the_annotation_then_age_the
 def test_bookings_come_before_all_buffers_and_requests_before_buffers_of_their_priority() -> None:
     web = demand("web")
     request = replace(web, ref=ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train"))
-    booked = replace(request, ref=replace(request.ref, name="booked"), booked=True)
+    booked = replace(request, ref=request.ref._replace(name="booked"), booked=True)
     weighty = replace(web, ref=buffer_ref("weighty"), priority=5)
     waiting = replace(web, ref=ObjectRef("", "Pod", "shop", "cart-1"), priority=-1000)
     ordered = sorted((web, request, booked, weighty, waiting), key=lambda item: item.order)

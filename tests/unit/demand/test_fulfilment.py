@@ -43,7 +43,7 @@ def live(
 ) -> LiveObject:
     status = {"conditions": list(conditions)} | ({} if replicas is None else {"replicas": replicas})
     body = {"metadata": {"name": "web", "generation": 5, "uid": "u"}, "spec": {}, "status": status}
-    ref = replace(buffer().ref, kind=kind)
+    ref = buffer().ref._replace(kind=kind)
     return LiveObject(ref, body, managers, dict.fromkeys(managers, minutes_ago(written)))
 
 

@@ -133,7 +133,7 @@ def test_without_a_target_any_node_will_do() -> None:
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (replace(POOL, name="gone"), "ScalableRefNotFound"),
+        (POOL._replace(name="gone"), "ScalableRefNotFound"),
         (ObjectRef("karpenter.k8s.aws", "EC2NodeClass", "", "default"), "ResolutionFailed"),
     ],
 )

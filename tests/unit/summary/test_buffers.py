@@ -33,7 +33,7 @@ def live(
     kind: str = "CapacityBuffer",
     managers: Mapping[str, frozenset[str]] | None = None,
 ) -> LiveObject:
-    ref = replace(builders.buffer_ref(), kind=kind)
+    ref = builders.buffer_ref()._replace(kind=kind)
     body = {"metadata": {"name": "web", "generation": 5}, "spec": {"replicas": 3}, "status": status or {}}
     return LiveObject(ref, body, managers or {})
 

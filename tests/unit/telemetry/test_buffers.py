@@ -59,7 +59,7 @@ def test_chunks_are_counted_by_where_they_are() -> None:
 
 def test_two_kinds_of_one_name_are_two_series() -> None:
     other = outcome(4)
-    older = replace(other, demand=replace(other.demand, ref=replace(buffer_ref(), kind="Buffer")))
+    older = replace(other, demand=replace(other.demand, ref=buffer_ref()._replace(kind="Buffer")))
     watched = Watched()
     watched.see(outcome(0), older)
     assert watched.value("headroom_buffer_fill_ratio") == 0

@@ -114,7 +114,7 @@ def test_names_are_labels_too() -> None:
     long = balloon_ref(buffer_ref("w" * 200)).name
     assert len(long) == 63
     assert long != balloon_ref(buffer_ref("w" * 201)).name
-    assert balloon_ref(replace(buffer_ref(), kind="Buffer")).name == "balloon-buffer-web"
+    assert balloon_ref(buffer_ref()._replace(kind="Buffer")).name == "balloon-buffer-web"
 
 
 def test_only_balloon_pods_with_a_node_stand() -> None:

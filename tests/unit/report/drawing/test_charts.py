@@ -219,7 +219,7 @@ def test_of_nothing_there_is_a_picture_that_says_so() -> None:
 
 
 def test_a_name_cannot_change_the_picture() -> None:
-    evil = replace(proposal(), ref=replace(proposal().ref, name='<script>"&'))
+    evil = replace(proposal(), ref=proposal().ref._replace(name='<script>"&'))
     chart = schedule_chart([schedule_timeline(evil)], now=NOW)
     assert ET.fromstring(chart).get("aria-label") == 'Schedule default/<script>"&'
     assert "<script>" not in chart
