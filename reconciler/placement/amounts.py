@@ -6,6 +6,7 @@ Units are those of `Resources`: thousandths of CPU, bytes of memory, whole numbe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -36,6 +37,8 @@ class ResourceColumns:
         self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
         self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
         """By the amounts of resource lists, which hash faster than the lists themselves."""
+        sold = [item for item in enumerate(self.names) if not item[1].startswith((ATTACHABLE, DEVICES))]
+        self._sold = sorted(sold, key=itemgetter(1))
 
     def vector(self, resources: Resources) -> Amounts:
         """Shape (resources,). The array is shared and must not be changed."""
@@ -59,8 +62,9 @@ class ResourceColumns:
         rows = [self.vector(resources) for resources in lists]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
-    def resources(self, amounts: Sequence[int]) -> Resources:
-        return Resources.of(zip(self.names, amounts, strict=True))
+    def asked(self, amounts: Sequence[int]) -> Resources:
+        """What a NodeClaim may ask for: no instance type is sold with a number of volumes or devices."""
+        return Resources(tuple([(name, amounts[column]) for column, name in self._sold if amounts[column]]))
 
 
 def times(room: Amounts, request: Amounts) -> Amounts:

@@ -123,7 +123,7 @@ def _pending_batches(
 ) -> list[Batch]:
     together: dict[tuple[int, PodShape, bool], list[Member]] = {}
     same: dict[tuple[int, int, bool], list[Member]] = {}  # by identity, since looking a shape up is slow
-    for demand in sorted(pending, key=_BY_NAME):
+    for demand in sorted(pending, key=_BY_REF):
         opens = include_pending and demand.opens_nodes
         for index, group in enumerate(demand.groups):
             key = (demand.priority, id(group.shape), opens)
@@ -167,4 +167,4 @@ def _preferences(shape: PodShape, needs: Callable[[PodShape], Needs]) -> tuple[N
     return tuple(map(needs, firmer_shapes(shape)))
 
 
-_BY_NAME = attrgetter("ref.namespace", "ref.name", "ref.kind", "ref.group")
+_BY_REF = attrgetter("ref")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,8 +16,8 @@ from reconciler.placement.engine.spot_launch import offered_within_share
 from reconciler.placement.engine.state import State
 from reconciler.placement.problem import PlacementOptions
 
-_Held: TypeAlias = tuple[str, str, str, str, ObjectRef, int, int]
-"""A holding after the parts of its demand's name, by which tuples compare faster than holdings do."""
+_Held: TypeAlias = tuple[ObjectRef, int, int]
+"""The parts of a holding: tuples compare faster than holdings do."""
 
 
 def placement_of(
@@ -24,7 +25,7 @@ def placement_of(
 ) -> Placement:
     """The placement as the state has it, which stays as it is."""
     held = _held(state, batches)
-    holdings = {number: tuple([Holding(*item[-3:]) for item in items]) for number, items in held.items()}
+    holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
     offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
@@ -49,24 +50,23 @@ def placement_of(
 
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
     """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
-    amounts: dict[int, dict[int, int]] = {}
+    amounts: dict[tuple[int, int], int] = {}
     for entry in state.entries():
-        by_bin = amounts.setdefault(entry.batch.number, {})
-        by_bin[entry.bin] = by_bin.get(entry.bin, 0) + entry.count
-    found: dict[int, list[_Held]] = {}
-    for number, by_bin in sorted(amounts.items()):
-        members = iter(batches[number].members)
-        waiting = 0
-        for bin_number, count in sorted(by_bin.items()):
-            left = count
-            held = found.setdefault(bin_number, [])
-            while left:
-                if not waiting:
-                    demand, group, waiting = next(members)
-                taken = min(left, waiting)
-                held.append((demand.group, demand.kind, demand.namespace, demand.name, demand, group, taken))
-                waiting -= taken
-                left -= taken
+        key = (entry.batch.number, entry.bin)
+        amounts[key] = amounts.get(key, 0) + entry.count
+    found: defaultdict[int, list[_Held]] = defaultdict(list)
+    batch = -1
+    for (number, bin_number), count in sorted(amounts.items()):
+        if number != batch:
+            batch, members, waiting = number, iter(batches[number].members), 0
+        held, left = found[bin_number], count
+        while left:
+            if not waiting:
+                demand, group, waiting = next(members)
+            taken = min(left, waiting)
+            held.append((demand, group, taken))
+            waiting -= taken
+            left -= taken
     for items in found.values():
         items.sort()
     return found

@@ -16,7 +16,7 @@ from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.amounts import ATTACHABLE
 from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
 from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
 from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
@@ -226,11 +226,4 @@ def _with_limits(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
         node_claims=with_least(view, observed, plenty(drivers)),
-    )
-
-
-def without_attachable(requests: Resources) -> Resources:
-    """What a NodeClaim may ask for: no instance type is sold with a number of volumes."""
-    return Resources.of(
-        (name, amount) for name, amount in requests.amounts if not name.startswith((ATTACHABLE, DEVICES))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -110,6 +110,13 @@ class Counter:
         if self.host_row < 0:
             return self.counts.get(domain, 0)
         return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
+
+    def counts_of(self, domains: Sequence[Domain]) -> dict[Domain, int]:
+        """The same for several."""
+        if self.host_row < 0:
+            return {domain: self.counts.get(domain, 0) for domain in domains}
+        counts: list[int] = self.hosts.table[self.host_row, np.array(domains, dtype=np.int64)].tolist()
+        return dict(zip(domains, counts, strict=True))
 
     def add(self, domain: Domain, amount: int) -> None:
         """`amount` may be negative, when an attempt is undone."""

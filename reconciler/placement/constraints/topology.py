@@ -44,6 +44,8 @@ class Topology:
         """The rules of shapes themselves, by number of equivalence class, with and without chunks only."""
         self._equivalence_classes: dict[int, EquivalenceClass] = {}
         """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
+        self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
+        """By number, with and without chunks only; forgotten as the above."""
         self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
         self._inclusions: dict[_InclusionParts, Inclusion] = {}
@@ -146,12 +148,12 @@ class Topology:
 
     def constraints(self, needs: Needs, *, chunks_only: bool) -> ConstraintSet:
         """How chunks of a shape are placed: by all rules that it is under, its own and those of pods that keep it off."""
-        known = self._equivalence_class_of(needs.equivalence_class, needs.shape).constraint_sets
-        constraints = known.get(chunks_only)
+        key = (needs.equivalence_class, chunks_only)
+        constraints = self._constraint_sets.get(key)
         if constraints is None:
             own = self.own_rules(needs, chunks_only=chunks_only)
             others = self._others_rules(needs.shape, chunks_only=chunks_only)
-            constraints = known[chunks_only] = constraint_set_of((*own, *others), self.deciding_keys(needs))
+            constraints = self._constraint_sets[key] = constraint_set_of((*own, *others), self.deciding_keys(needs))
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:
@@ -197,6 +199,7 @@ class Topology:
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
             self._equivalence_classes.clear()
+            self._constraint_sets.clear()
             self._others_known.clear()
         return number
 

@@ -7,7 +7,8 @@ placed in some order when, in each domain that is used, all but those are within
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
@@ -21,6 +22,7 @@ _Family = tuple[int, int, tuple[object, ...]]
 """Most skew, least domains, and what counts, wherever."""
 _Kind = tuple[int, bool]
 """Of chunks: their equivalence class, and whether only chunks count for them."""
+_Counts = defaultdict[int, defaultdict[Domain, int]]
 
 
 class Balance:
@@ -30,8 +32,10 @@ class Balance:
         self._state = state
         self._least: dict[tuple[int, int], int] = {}
         self._loose: dict[SpreadRule, dict[Domain, int]] = {}
-        self._coming: dict[int, dict[_Kind, dict[Domain, int]]] | None = None
-        """By counter, how many chunks of each kind count in which domain."""
+        self._decided: dict[tuple[str, int], Domain | None] = {}
+        """By label and bin."""
+        self._coming: dict[_Kind, _Counts] | None = None
+        """By kind of chunks and counter, how many of them count in which domain."""
         self._families: dict[_Family, int] = {}
         self._brought: dict[_Kind, set[int]] = {}
         """Families of rules that shapes bring."""
@@ -43,16 +47,23 @@ class Balance:
 
     def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
         """For chunks that are under it on some bins."""
-        used = {self._state.decided(number, rule.key) for number in bins}
-        counter = self._state.topology.counters[rule.counter]
-        counts = {domain: counter.count(domain) for domain in used if domain is not None}
+        used = self._domains_of(rule.key, bins)
         if None in used:
             return False
+        counter = self._state.topology.counters[rule.counter]
+        counts = counter.counts_of([domain for domain in used if domain is not None])
         most = max(counts.values())
-        if most <= rule.bound(0) or most <= rule.bound(self._least_of(rule)):
+        if most <= rule.bound(0) or most <= (bound := rule.bound(self._least_of(rule))):
             return True
         loose = self._loose_of(rule)
-        return all(count - loose.get(domain, 0) <= rule.bound(self._least_of(rule)) for domain, count in counts.items())
+        return all(count - loose.get(domain, 0) <= bound for domain, count in counts.items())
+
+    def _domains_of(self, key: str, bins: Collection[int]) -> set[Domain | None]:
+        known, state = self._decided, self._state
+        for number in bins:
+            if (key, number) not in known:
+                known[key, number] = state.decided(number, key)
+        return {known[key, number] for number in bins}
 
     def _least_of(self, rule: SpreadRule) -> int:
         key = (rule.counter, rule.min_domains)
@@ -74,9 +85,9 @@ class Balance:
         if rule not in self._loose:
             family = self._family(rule)
             counts: dict[Domain, int] = {}
-            for kind, coming in self._coming_to(rule.counter).items():
-                if family not in self._brought[kind]:
-                    for domain, count in coming.items():
+            for kind, coming in self._coming_by_kind().items():
+                if family not in self._brought[kind] and rule.counter in coming:
+                    for domain, count in coming[rule.counter].items():
                         counts[domain] = counts.get(domain, 0) + count
             self._loose[rule] = counts
         return self._loose[rule]
@@ -87,18 +98,24 @@ class Balance:
         family = (rule.max_skew, rule.min_domains, counted.anywhere)
         return self._families.setdefault(family, len(self._families))
 
-    def _coming_to(self, counter: int) -> Mapping[_Kind, Mapping[Domain, int]]:
+    def _coming_by_kind(self) -> dict[_Kind, _Counts]:
         if self._coming is None:
             self._coming = {}
             for entry in self._state.entries():
+                labels, hosts = entry.counted_in.labels, entry.counted_in.hosts
+                if not labels and not hosts:
+                    continue
                 kind = self._kind(entry.batch)
-                for position, domain in entry.counted_in.labels:
-                    self._add(position, kind, domain, entry.count)
-                for position in entry.counted_in.hosts:
-                    host = self._state.decided(entry.bin, HOSTNAME_LABEL)
+                counts = self._coming.get(kind)
+                if counts is None:
+                    counts = self._coming[kind] = defaultdict(lambda: defaultdict(int))
+                for position, domain in labels:
+                    counts[position][domain] += entry.count
+                host = self._state.decided(entry.bin, HOSTNAME_LABEL) if hosts else None
+                for position in hosts:
                     assert host is not None
-                    self._add(position, kind, host, entry.count)
-        return self._coming.get(counter, {})
+                    counts[position][host] += entry.count
+        return self._coming
 
     def _kind(self, batch: Batch) -> _Kind:
         kind = (batch.needs.equivalence_class, batch.keeps_minimum)
@@ -106,11 +123,6 @@ class Balance:
             rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
             self._brought[kind] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
         return kind
-
-    def _add(self, counter: int, kind: _Kind, domain: Domain, count: int) -> None:
-        assert self._coming is not None
-        coming = self._coming.setdefault(counter, {}).setdefault(kind, {})
-        coming[domain] = coming.get(domain, 0) + count
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:

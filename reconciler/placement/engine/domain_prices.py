@@ -58,7 +58,7 @@ class DomainPrices:
 
     def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
         """In the order of what new nodes for so many chunks would cost there; equals stay as they are."""
-        if len(combinations) < 2 or not self.differ(combinations):  # noqa: PLR2004 - two that could differ
+        if not self.differ(combinations):
             return combinations
         return sorted(combinations, key=lambda item: self.cost(item.where, count))
 

@@ -35,14 +35,11 @@ def place_over_domains(
 ) -> int:
     """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
     that are placed, of whom some may have to follow them."""
-    prices = DomainPrices(state, batch, constraints)
     if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
-        return _first_together(
-            state, batch, constraints, fill, count=count, opening=opening, prices=prices, others=others
-        )
+        return _first_together(state, batch, constraints, fill, count=count, opening=opening, others=others)
     combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
-    if opening:
-        combinations = prices.cheapest_first(combinations, count)
+    if opening and len(combinations) > 1:
+        combinations = DomainPrices(state, batch, constraints).cheapest_first(combinations, count)
     if not constraints.shared:
         return _place_freely(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
     return _place_in_shares(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
@@ -56,7 +53,6 @@ def _first_together(
     *,
     count: int,
     opening: bool,
-    prices: DomainPrices,
     others: Sequence[Batch],
 ) -> int:
     """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equal
@@ -70,6 +66,7 @@ def _first_together(
         values = tuple(combination.value(key) for key in sorted(together))
         if None not in values:
             groups.setdefault(values, []).append(combination)
+    prices = DomainPrices(state, batch, constraints)
     all_alike = not opening or not prices.differ(combinations)
     following = None if all_alike else _following(state, batch, constraints, others)
     best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])

@@ -50,7 +50,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     _, marks, loads, spans, line, room = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
-    by_type = len(charged) == 0
+    by_type, all_counts = len(charged) == 0, chunk[2] == USED
     charges = capacities if by_type else charged
     template, position, instance_type, price = marks[TEMPLATE], marks[POSITION], marks[TYPE], marks[PRICE]
     bounds, used, taken, request = marks[LEAST], loads[USED], loads[chunk[2]], chunk[0]
@@ -80,7 +80,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
                 bounds[node] = int(growth / cap)
                 break
             amount = fits_in(room, types[at], taken, node, request, cap)
-            if amount <= 0 or not holds(room, types[at], used, node):
+            if amount <= 0 or not (all_counts or holds(room, types[at], used, node)):
                 continue
             charge = instance_type[node] if by_type else node
             if not is_within(capacities, spare, spans[POOL, after], types[at], charges, charge):

@@ -65,7 +65,7 @@ UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
 def host_caps(state: State, task: Task) -> HostCaps:
     """For planned nodes."""
     rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
-    concerned = [item for item in state.constraints_on_planned if item.concerns(task.batch)]
+    concerned = state.concerned(task.batch)
     if not concerned:
         return rules
     planned = np.arange(state.base, state.base + state.planned.count)

@@ -17,7 +17,6 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
-from reconciler.placement.constraints.attachments import without_attachable
 from reconciler.placement.constraints.limits import NOTHING
 from reconciler.placement.constraints.min_values import largest_of
 from reconciler.placement.engine.state import State
@@ -101,7 +100,7 @@ class Offerer:
         asked = tuple(map(add, self._used[index], offer.daemons))
         requests = self._requests.get(asked)
         if requests is None:
-            requests = self._requests[asked] = without_attachable(self._state.columns.resources(asked))
+            requests = self._requests[asked] = self._state.columns.asked(asked)
         node = PlannedNode(
             node_pool=template.offers.pool.name,
             instance_types=offer.instance_types,

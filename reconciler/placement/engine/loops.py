@@ -76,7 +76,7 @@ def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keyword
             if free < request[column]:
                 return 0
             if most > 1 and free < most * float(request[column]):
-                most = free // request[column]
+                most = int(free / request[column])
     return most
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ class State:
         self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
         self.templates = NodeTemplates(offers, limited, len(columns.names))
         self.planned = PlannedNodes(self.templates, len(columns.names), kernel)
+        self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self.options: dict[Asked, SizeOptions] = {}
         """Sizes of new nodes that were computed, whatever the limits are (see possible_sizes)."""
@@ -96,11 +98,14 @@ class State:
         """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
         self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
-        self.constraints_on_planned = tuple(item for item in self._reserving if item is not self.resources)
+        unasked = (self.resources, self.share) if per_node is None else (self.resources,)
+        self._on_planned = tuple(item for item in self._reserving if item not in unasked)
         """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
         self._known_counts: dict[tuple[int, int], CountedIn] = {}
         """By node template and equivalence class."""
+        self._counts_alike: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
+        """By node template and the counters in which chunks count, which many classes have in common."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
@@ -156,7 +161,7 @@ class State:
 
     def _undo(self, entry: JournalEntry) -> None:
         self._count(entry, -1)
-        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
+        for constraint in self._reserving if entry.bin < self.base else self._on_planned:
             if constraint.concerns(entry.batch):
                 constraint.unreserve(entry.batch, entry.bin, entry.count)
         if entry.bin >= self.base:
@@ -207,7 +212,12 @@ class State:
                 labels.append((position, domain))
             else:
                 hosts.append(position)
-        self._note(JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts))))
+        entry = JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts)))
+        self._count(entry, 1)
+        for constraint in self._reserving:
+            if constraint.concerns(batch):
+                constraint.reserve(batch, number, count)
+        self._journal.append(entry)
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
@@ -217,40 +227,50 @@ class State:
     def add_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
         """On planned nodes, no node twice; `template` is what they all are to be from now on."""
         before = self.planned.add(batch, template, indices, counts)
-        for index, count, was, position in zip(indices, counts, *before, strict=True):
-            self._note_planned(batch, index, count, template.number, was, position)
+        self._note_planned(batch, zip(indices, counts, repeat(template.number), *before, strict=False))
 
     def allocate_planned(self, fresh: int) -> None:
         """Makes room for so many more planned nodes, wherever one is a row or a column."""
-        self.topology.hosts.reach(self.base + self.planned.count + fresh)
-        self.planned.allocate(fresh)
+        if self.planned.allocate(fresh):
+            self.topology.hosts.reach(self.base + len(self.planned.template))
 
     def note_found(self, batch: Batch, found: int) -> int:
         """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
-        placed = 0
-        for index, count, number, was, position in self.planned.found[NODES:, :found].T.tolist():
-            self._note_planned(batch, index, count, number, was, position)
+        return self._note_planned(batch, self.planned.found[NODES:, :found].T.tolist())
+
+    def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
+        """rows: as in `found` (see loops): node, chunks, its template now, and its template and position before."""
+        placed, concerned, equivalence_class = 0, self.concerned(batch), batch.needs.equivalence_class
+        for index, count, number, was, position in rows:
+            if was != number:
+                self.planned.took(number, was)
+                if was < 0:
+                    self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
+            known = self._known_counts.get((number, equivalence_class))
+            counted_in = known or self._counted_in(batch, number, index)
+            entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
+            self._count(entry, 1)
+            for constraint in concerned:
+                constraint.reserve(batch, entry.bin, count)
+            self._journal.append(entry)
             placed += count
         return placed
 
-    def _note_planned(  # noqa: PLR0917 - a row of `found` (see loops)
-        self, batch: Batch, index: int, count: int, number: int, was: int, position: int
-    ) -> None:
-        if was != number:
-            self.planned.took(number, was)
-            if was < 0:
-                self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
-        known = self._known_counts.get((number, batch.needs.equivalence_class))
-        counted_in = known or self._counted_in(batch, number, index)
-        self._note(JournalEntry(batch, self.base + index, count, counted_in, was, position))
+    def concerned(self, batch: Batch) -> list[Constraint]:
+        """Constraints that planned nodes are asked for one by one."""
+        return [constraint for constraint in self._on_planned if constraint.concerns(batch)]
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Kept for the node template and the equivalence class, where all nodes of the template agree."""
         positions = self.topology.counts_of(batch.needs)
-        counters = [self.topology.counters[item].counted for item in positions]
-        found = self._counted_in_now(batch, index) if positions else NOWHERE
-        if all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
-            self._known_counts[number, batch.needs.equivalence_class] = found
+        found = self._counts_alike.get((number, positions))
+        if found is None:
+            found = self._counted_in_now(batch, index) if positions else NOWHERE
+            counters = [self.topology.counters[item].counted for item in positions]
+            if not all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
+                return found
+            self._counts_alike[number, positions] = found
+        self._known_counts[number, batch.needs.equivalence_class] = found
         return found
 
     def _counted_in_now(self, batch: Batch, index: int) -> CountedIn:
@@ -267,19 +287,16 @@ class State:
                 labels.append((position, domain))
         return CountedIn(tuple(labels), tuple(hosts))
 
-    def _note(self, entry: JournalEntry) -> None:
-        self._count(entry, 1)
-        for constraint in self._reserving if entry.bin < self.base else self.constraints_on_planned:
-            if constraint.concerns(entry.batch):
-                constraint.reserve(entry.batch, entry.bin, entry.count)
-        self._journal.append(entry)
-
     def _count(self, entry: JournalEntry, sign: int) -> None:
-        counters, more = self.topology.counters, sign * entry.count
+        counters, hosts, more = self.topology.counters, self.topology.hosts, sign * entry.count
         for position, domain in entry.counted_in.labels:
             counters[position].add(domain, more)
-        for position in entry.counted_in.hosts:
-            counters[position].add(entry.bin, more)
+        if entry.counted_in.hosts:
+            column = hosts.sharing.get(entry.bin, entry.bin)
+            for position in entry.counted_in.hosts:
+                counter = counters[position]
+                counter.total += more
+                hosts.table[counter.host_row, column] += more
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""

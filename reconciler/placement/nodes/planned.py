@@ -115,21 +115,26 @@ class PlannedNodes:
         parts[batch.part] += batch.needs.request * count
         return np.asarray(parts[EMPTY] + np.maximum(parts[MINIMUM], parts[RUNNING]), dtype=np.int64)
 
-    def allocate(self, fresh: int) -> None:
-        """Makes sure that there are rows for this many new nodes."""
+    def allocate(self, fresh: int) -> bool:
+        """Makes sure that there are rows for this many new nodes. Returns whether there are more than there were."""
         rows = len(self.template)
-        if self.count + fresh > rows:
-            marks, loads = self.marks, self.loads
-            self._make_rows(2 * (self.count + fresh))
-            self.marks[:, :rows], self.loads[:, :rows] = marks, loads
+        if self.count + fresh <= rows:
+            return False
+        marks, loads = self.marks, self.loads
+        self._make_rows(2 * (self.count + fresh))
+        self.marks[:, :rows], self.loads[:, :rows] = marks, loads
+        return True
 
     def _census(self, now: int, before: int) -> None:
         """Counts a node under another template. A number below 0 stands for no node."""
-        for number, more in ((before, -1), (now, 1)):
-            if number >= 0:
-                there = self.census.get(number, 0)
-                self.census[number] = there + more
-                self.census_version += there == 0 or there + more == 0
+        census = self.census
+        if before >= 0:
+            census[before] -= 1
+            self.census_version += not census[before]
+        if now >= 0:
+            there = census.get(now, 0)
+            census[now] = there + 1
+            self.census_version += not there
 
     def bin(self, index: int) -> PlannedBin:
         item = self.of(index)
