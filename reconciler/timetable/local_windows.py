@@ -47,15 +47,16 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
     for begin, finish in sorted(intervals):
         if finish <= begin:
             continue
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], finish))
-        else:
+        if not found or begin > found[-1][1]:
             found.append((begin, finish))
+        elif finish > found[-1][1]:
+            found[-1] = (found[-1][0], finish)
     return found
 
 
 def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    return [(max(begin, start), min(finish, end)) for begin, finish in intervals if finish > start and begin < end]
+    inside = [item for item in intervals if item[1] > start and item[0] < end]
+    return [item if item[0] >= start and item[1] <= end else (max(item[0], start), min(item[1], end)) for item in inside]
 
 
 def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
@@ -83,7 +84,8 @@ def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> Iterat
         midnight = day * MINUTES_A_DAY
         offset = offsets.of_whole_day(midnight)
         if offset is not None:
-            yield from ((midnight - offset + begin, midnight - offset + finish) for begin, finish in of_a_day)
+            for begin, finish in of_a_day:
+                yield midnight - offset + begin, midnight - offset + finish
             continue
         for time in times:
             hit = offsets.in_utc(midnight + time)
@@ -97,10 +99,10 @@ def _days(cron: Cron, first: int, last: int) -> Iterator[int]:
         for month in range(1, 13):
             if not (begin.year, begin.month) <= (year, month) <= (finish.year, finish.month):
                 continue
+            before = date(year, month, 1).toordinal() - 1 - _FIRST_DAY
             for day in cron.rule.days_of(year, month):
-                number = date(year, month, day).toordinal() - _FIRST_DAY
-                if first <= number <= last:
-                    yield number
+                if first <= before + day <= last:
+                    yield before + day
 
 
 class _Offsets:

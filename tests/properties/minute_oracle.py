@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -34,13 +35,14 @@ class Wall:
     latest: NDArray[np.int32]
     days: tuple[date, ...]
 
-    def last(self, pattern: TimePattern) -> NDArray[np.int64]:
+    def last(self, pattern: TimePattern) -> NDArray[np.int32]:
         """By each minute of the span, the last matching local time that was due, -1 for none."""
         on_day = np.array([_is_day(pattern, day) for day in self.days])
         of_day = np.array([_is_time(pattern, minute) for minute in range(DAY)])
-        matching = (on_day[:, None] & of_day[None, :]).ravel()
-        local = np.where(matching, np.arange(len(matching)), -1)
-        return np.maximum.accumulate(local)[self.latest]
+        matching = np.flatnonzero(on_day[:, None] & of_day[None, :]).astype(np.int32)
+        due = np.searchsorted(self.latest, matching)  # by match, the first minute in which it is
+        lengths = np.diff(due, prepend=0, append=len(self.latest))
+        return np.repeat(np.append(np.int32(-1), matching), lengths)
 
 
 def _is_day(pattern: TimePattern, day: date) -> bool:
@@ -61,13 +63,12 @@ def wall(zone: str, first_year: int, years: int) -> Wall:
     end = datetime(first_year + years, 1, 1, tzinfo=UTC)
     first, last = (begin - EPOCH) // MINUTE, (end - EPOCH) // MINUTE
     info = time_zone(zone)
-    ahead = np.empty(last - first, dtype=np.int64)
-    for hour in range(first, last, HOUR):
-        at_once, after = _ahead(info, hour), _ahead(info, hour + HOUR)
-        same = at_once == after
-        ahead[hour - first : hour - first + HOUR] = (
-            at_once if same else [_ahead(info, minute) for minute in range(hour, hour + HOUR)]
-        )
+    hours = [_ahead(info, hour) for hour in range(first, last + HOUR, HOUR)]
+    ahead = np.repeat(np.array(hours[:-1], dtype=np.int64), HOUR)
+    for place, (at_once, after) in enumerate(pairwise(hours)):
+        if at_once != after:
+            begins = place * HOUR
+            ahead[begins : begins + HOUR] = [_ahead(info, first + begins + minute) for minute in range(HOUR)]
     shown = np.arange(first, last) + ahead
     first_day = int(shown[0]) // DAY - 1
     day_count = int(shown.max()) // DAY + 2 - first_day
@@ -77,7 +78,7 @@ def wall(zone: str, first_year: int, years: int) -> Wall:
 
 
 def _ahead(zone: ZoneInfo, minute: int) -> int:
-    offset = (EPOCH + minute * MINUTE).astimezone(zone).utcoffset()
+    offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
     assert offset is not None
     return offset // MINUTE
 
@@ -97,10 +98,10 @@ def values(schedule: Schedule, clock: Wall) -> tuple[NDArray[np.int64], int]:
 def _active(behavior: Behavior, clock: Wall) -> tuple[NDArray[np.bool_], int]:
     """Active while the last start is not before the last end; known from the first minute in which either is due."""
     starts, ends = clock.last(behavior.start), clock.last(behavior.end)
-    events = 1 + np.flatnonzero((starts[1:] > starts[:-1]) | (ends[1:] > ends[:-1]))
-    if not len(events):
+    due = (starts > starts[0]) | (ends > ends[0])
+    if not due.any():
         return np.zeros(len(starts), dtype=bool), len(starts)
-    return (starts >= ends) & (starts >= 0), int(events[0])
+    return (starts >= ends) & (starts >= 0), int(due.argmax())
 
 
 def moments(clock: Wall, minutes: Sequence[int]) -> list[datetime]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -49,14 +49,22 @@ NAMES = {name: str(number) for number, name in enumerate(["sun", "mon", "tue", "
 
 @lru_cache(maxsize=len(ZONES))
 def local_minutes(zone: str) -> Counts:
-    """What the clocks of a zone show at each minute: no change of clocks is off the quarter of an hour."""
+    """What the clocks of a zone show at each minute: no change of clocks is off the quarter of an hour, and no two are in one hour."""
     place = time_zone(zone)
-    quarters = (datetime.fromtimestamp(int(minute) * 60, place).utcoffset() for minute in UTC_MINUTES[::15])
-    offsets = [0 if offset is None else int(offset.total_seconds()) // 60 for offset in quarters]
+
+    def offset_at(minute: int) -> int:
+        offset = datetime.fromtimestamp(minute * 60, place).utcoffset()
+        return 0 if offset is None else int(offset.total_seconds()) // 60
+
+    offsets: list[int] = []
+    for hour in UTC_MINUTES[::60].tolist():
+        first, last = offset_at(hour), offset_at(hour + 59)
+        offsets += [first] * 4 if first == last else [offset_at(hour + quarter) for quarter in (0, 15, 30, 45)]
     shown: Counts = UTC_MINUTES + np.repeat(np.array(offsets, dtype=np.int32), 15)
     return shown
 
 
+@cache
 def values(field: str) -> set[int]:
     numbers: set[int] = set()
     for part in field.split(","):
@@ -70,16 +78,24 @@ def hits_of(schedule: str, shown: Counts) -> Counts:
     """The minutes since 1970, of any clocks, at which the schedule hits, from the least to the greatest of those shown."""
     fields = schedule.split()
     minutes, hours, days, months, weekdays = (values(field) for field in fields)
+    least, most = int(shown.min()), int(shown.max())
     chosen = []
-    for number in range(int(shown.min()) // 1440, int(shown.max()) // 1440 + 1):
-        day = date(1970, 1, 1) + timedelta(days=number)
-        found = [day.day in days, day.isoweekday() % 7 in weekdays]
-        if day.month in months and (all(found) if "*" in (fields[2], fields[4]) else any(found)):
+    for number in range(least // 1440, most // 1440 + 1):
+        month, day, weekday = date_of(number)
+        found = [day in days, weekday in weekdays]
+        if month in months and (all(found) if "*" in (fields[2], fields[4]) else any(found)):
             chosen.append(number * 1440)
-    times = [number for number in range(1440) if number // 60 in hours and number % 60 in minutes]
+    times = [hour * 60 + minute for hour in range(24) if hour in hours for minute in range(60) if minute in minutes]
     every = np.add.outer(np.array(chosen, dtype=np.int32), np.array(times, dtype=np.int32)).ravel()
-    hits: Counts = every[(every >= shown.min()) & (every <= shown.max())]
+    hits: Counts = every[(every >= least) & (every <= most)]
     return hits
+
+
+@cache
+def date_of(number: int) -> tuple[int, int, int]:
+    """Month, day and weekday of a day since 1970."""
+    day = date(1970, 1, 1) + timedelta(days=number)
+    return day.month, day.day, day.isoweekday() % 7
 
 
 def opened(indexes: Counts, duration: timedelta, minutes: int = MINUTES) -> Truths:
@@ -93,6 +109,7 @@ def opened(indexes: Counts, duration: timedelta, minutes: int = MINUTES) -> Trut
     return found
 
 
+@lru_cache(maxsize=16)
 def declared_open(schedule: str, duration: timedelta, zone: str) -> Truths:
     shown = local_minutes(zone)
     is_hit = np.zeros(int(shown.max() - shown.min()) + 1, dtype=np.bool_)
