@@ -31,9 +31,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - tests run without it too
 
-    scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = lambda nodeid: group_of(config.rootpath, nodeid)
-    return scheduler
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(config.rootpath, nodeid)
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """Groups that are done are forgotten: all that a process has ever had are counted after each test."""
+            super().mark_test_complete(node, item_index, duration)
+            group = self._split_scope(self.registered_collections[node][item_index])
+            if all(self.assigned_work[node][group].values()):
+                del self.assigned_work[node][group]
+
+    return Scheduling(config, log)
 
 
 def group_of(root: Path, nodeid: str) -> str:
