@@ -130,7 +130,7 @@ def oracle(capacity: Declared, start: datetime, span: timedelta) -> float:
 
 @pytest.mark.parametrize("start", [AUTUMN, SPRING], ids=["autumn", "spring"])
 def test_costs_are_those_of_every_minute(start: datetime) -> None:
-    capacity, span = declared(), timedelta(hours=36)
+    capacity, span = declared(), timedelta(hours=24)
     assert spending(basis(capacity, start), span).total == pytest.approx(oracle(capacity, start, span), rel=1e-9)
 
 
