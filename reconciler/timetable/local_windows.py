@@ -56,7 +56,9 @@ def merged(intervals: Iterable[Interval]) -> list[Interval]:
 
 def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
     inside = [item for item in intervals if item[1] > start and item[0] < end]
-    return [item if item[0] >= start and item[1] <= end else (max(item[0], start), min(item[1], end)) for item in inside]
+    return [
+        item if item[0] >= start and item[1] <= end else (max(item[0], start), min(item[1], end)) for item in inside
+    ]
 
 
 def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
