@@ -98,14 +98,11 @@ class State:
         """Numbers of pools by weight, once they were sorted (see open)."""
         self.per_node = per_node
         self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
-        unasked = (self.resources, self.share) if per_node is None else (self.resources,)
-        self._on_planned = tuple(item for item in self._reserving if item not in unasked)
+        self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
         """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
-        self._known_counts: dict[tuple[int, int], CountedIn] = {}
-        """By node template and equivalence class."""
-        self._counts_alike: dict[tuple[int, tuple[int, ...]], CountedIn] = {}
-        """By node template and the counters in which chunks count, which many classes have in common."""
+        self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
+        """By node template, and equivalence class or the counters in which chunks count, which many classes have in common."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
@@ -263,13 +260,13 @@ class State:
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Kept for the node template and the equivalence class, where all nodes of the template agree."""
         positions = self.topology.counts_of(batch.needs)
-        found = self._counts_alike.get((number, positions))
+        found = self._known_counts.get((number, positions))
         if found is None:
             found = self._counted_in_now(batch, index) if positions else NOWHERE
             counters = [self.topology.counters[item].counted for item in positions]
             if not all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
                 return found
-            self._counts_alike[number, positions] = found
+            self._known_counts[number, positions] = found
         self._known_counts[number, batch.needs.equivalence_class] = found
         return found
 
