@@ -1,7 +1,7 @@
 """One pass: the ordered stages from a Git commit to an applied plan, nothing else.
 
-Every stage takes what the pass knows so far and returns it with its own result added. What a stage cannot do, it raises
-as a typed failure; the pass then ends with that failure as its result and everything in force stays in force.
+Every stage takes what the pass knows so far and returns it with its own result added. What a stage cannot do, it raises as a typed
+failure. The pass then ends with that failure as its result, and everything in force stays in force.
 """
 
 from __future__ import annotations

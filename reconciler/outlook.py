@@ -1,7 +1,6 @@
 """What all capacity will be over a span of time: demands, schedules and budgets together.
 
-A report of a pull request and the daemon's page show it; a pass needs nothing of it, so it is worked out only when somebody
-asks.
+A report of a pull request and the daemon's page show it. A pass needs nothing of it, so it is worked out only when somebody asks.
 """
 
 from __future__ import annotations

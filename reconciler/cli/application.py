@@ -74,8 +74,8 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 def application() -> None:
     """Keep the Kubernetes node capacity that a Git repository declares.
 
-    Declare capacity buffers, provisioning requests, NodePools and schedules in Git; headroom keeps the nodes ready on
-    Karpenter, and says on a pull request what merging would change and cost.
+    Declare capacity buffers, provisioning requests, NodePools and schedules in Git. headroom keeps the nodes ready on Karpenter,
+    and says on a pull request what merging would change and cost.
 
     \b
     Exit codes:

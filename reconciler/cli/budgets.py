@@ -89,8 +89,8 @@ def command(
     output: str,
     **values: Any,
 ) -> int:
-    """Show how many nodes of each NodePool Karpenter may disrupt for each reason, and which budget decides it: now, and
-    hour by hour for a week or from --from to --to.
+    """Show how many nodes of each NodePool Karpenter may disrupt for each reason, and which budget decides it. It does so for now,
+    and hour by hour for a week or from --from to --to.
 
     Takes NodePools from the repository first, then those that only the cluster has. The future is computed with the
     nodes as they are now. JSON has one row per NodePool and reason for now; with --from or --to, one row for each period

@@ -68,8 +68,8 @@ def command(
     """Plan BASE and the result of merging HEAD into it on the same cluster, and show how the plans differ.
 
     BASE...HEAD compares with the merge base of both instead. Without HEAD ("main..") it is the working tree that is
-    merged. Two folders are compared as they stand. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when
-    a bound is not kept; findings do not change the exit code.
+    merged. Two folders are compared as they stand. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when a bound is
+    not kept. Findings do not change the exit code.
 
     \b
         headroom diff main..my-branch --path clusters/production --output markdown

@@ -63,8 +63,8 @@ def command(
     output: str,
     **values: Any,
 ) -> int:
-    """Show the timeline of every capacity schedule (MetricsProducer) below PATH… (default: this folder): its value now,
-    the next changes, a week or a month hour by hour, and what is wrong with it. Needs no cluster.
+    """Show the timeline of every capacity schedule (MetricsProducer) below PATH… (default: this folder). That is its value now, the
+    next changes, a week or a month hour by hour, and what is wrong with it. Needs no cluster.
 
     Exits 1 when there is an error and a schedule could not be shown.
 

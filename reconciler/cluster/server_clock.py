@@ -24,7 +24,8 @@ def seconds_awake_or_asleep() -> float:
 class ServerClock:
     """Thread-safe. Between answers it goes on by the seconds that have passed, so that a clock that is set changes nothing.
 
-    An API server that never tells the time still dates what is created there: it is at least as late there as the newest object says.
+    An API server that never tells the time still dates what is created there. It is at least as late there as the newest object
+    says.
     """
 
     def __init__(

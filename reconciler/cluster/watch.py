@@ -1,7 +1,7 @@
 """Keeps one kind of object up to date in a ViewStore: list in pages, then watch. Each has a thread.
 
-What was read before a connection was lost may be old, so a lost one is a gap in the view until everything was listed
-again. A stream that merely ended, or was silent for long, goes on where it stopped.
+What was read before a connection was lost may be old. So a lost one is a gap in the view until everything was listed again. A
+stream that merely ended, or was silent for long, goes on where it stopped.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class Daemon:
     """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
     something new; raises `Failure`.
 
-    is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must
-    be made whatever else happens (a schedule's edge); asked again after every pass.
+    is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must be made
+    whatever else happens (a schedule's edge). It is asked again after every pass.
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class Daemon:
     ) -> int:
         """Makes passes until stopped; the exit code: 0, or 1 when it ended short of what was asked.
 
-        until_settled: end with 0 after a pass that left nothing to do, with 1 once a pass fails in a way that only a
-        person can mend. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long.
+        until_settled: end with 0 after a pass that left nothing to do. End with 1 once a pass fails so that only a person can mend
+        it. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long.
         SIGTERM and SIGINT end it within `grace`, a second one at once.
         """
         bounded = until_settled or max_passes is not None

@@ -1,8 +1,8 @@
 """Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
 
-A pass tells of every stage and every call to the cluster, a poll when it begins, and Git of all that it reads and writes for
-either. One that has been silent for too long makes health fail, within two minutes. Health itself cannot answer while one
-operation holds the interpreter: so a thread of C's, by `faulthandler`, ends the process unless it is put off each second. A
+A pass tells of every stage and every call to the cluster, and a poll when it begins. Git tells of all that it reads and writes for
+either. One that has been silent for too long makes health fail, within two minutes. Health itself cannot answer while one operation
+holds the interpreter. So a thread of C's, by `faulthandler`, ends the process unless it is put off each second. A
 kill at any instant loses nothing, and whoever runs the daemon starts it again.
 """
 

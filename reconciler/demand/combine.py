@@ -36,8 +36,8 @@ def demands(
     declared: the repository's documents merged over the cluster's own.
     include_pending: new nodes may be planned for pending pods.
     instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
-    now: by the cluster's clock, to which the age of a status is compared; without it provisioning requests are left out,
-    which the clock moves on.
+    now: by the cluster's clock, to which the age of a status is compared. Without it provisioning requests are left out, which the
+    clock moves on.
     memory: of buffers in the pass before, so that only those that changed are worked out again.
     """
     asked, of_requests = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())

@@ -1,7 +1,7 @@
 """One comment on a pull request that is kept up to date, found by a hidden marker in its first line.
 
-Runs may overtake each other: an older one never replaces what a newer one said, and of two comments that were made at once
-one stays. No forge can change a comment only if it is still as it was read. So who has written looks again after a while,
+Runs may overtake each other. An older one never replaces what a newer one said, and of two comments that were made at once one
+stays. No forge can change a comment only if it is still as it was read. So who has written looks again after a while,
 and puts right what an older run, which had read before, wrote over it.
 """
 

@@ -1,6 +1,6 @@
 """The annotation `headroom.dev/allow-windows`: the only windows in which a NodePool's nodes may be disrupted.
 
-One window a line: `SCHEDULE for DURATION [REASON…]`, such as `0 22 * * mon-fri for 8h` or `0 2 * * sat for 4h Drifted`.
+One window a line, `SCHEDULE for DURATION [REASON…]`. `0 22 * * mon-fri for 8h` is one, and `0 2 * * sat for 4h Drifted` another.
 Schedules and durations are those of disruption budgets, in the zone of `headroom.dev/timezone`.
 """
 

@@ -16,8 +16,8 @@ Path = tuple[str | int, ...]
 class Marks:
     """The positions of all entries of the mappings and sequences of one file.
 
-    They are kept by the container's identity: documents stay plain values, an anchored part is stored once, and a
-    position costs nothing until it is asked for.
+    They are kept by the container's identity. So documents stay plain values, an anchored part is stored once, and a position costs
+    nothing until it is asked for.
     """
 
     __slots__ = ("_entries",)

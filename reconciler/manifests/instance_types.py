@@ -196,8 +196,8 @@ def _sorted_labels(labels: Mapping[str, str]) -> Labels:
 def kwok_labels(name: str, resources: Mapping[str, object]) -> dict[str, str]:
     """The labels that Karpenter's KWOK provider derives from a type's name and resources as written.
 
-    The size is the last part of an AWS name (`m5.large`), else the CPU; the family is what stands before the first dot or
-    hyphen, else the first letter. CPU and memory are written as Kubernetes prints them (`4000m` is `4`).
+    The size is the last part of an AWS name (`m5.large`), else the CPU. The family is what stands before the first dot or hyphen,
+    else the first letter. CPU and memory are written as Kubernetes prints them (`4000m` is `4`).
     """
     cpu = _printed(resources.get(CPU, 0))
     match = _AWS_NAME.fullmatch(name)

@@ -103,8 +103,8 @@ def plain(text: str) -> Any:
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """Parts between `---` lines with the line (from 0) on which each begins; a part of directives alone is kept together
-    with the document they are for."""
+    """Parts between `---` lines, with the line (from 0) on which each begins. A part of directives alone is kept together with the
+    document they are for."""
     start = 0
     line = 0
     for match in _SEPARATOR.finditer(text):

@@ -1,6 +1,6 @@
 """NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading.
 
-The rules come from the NodePool CustomResourceDefinition of Karpenter 1.14, whose violations are errors, and from its
+The rules come from the NodePool CustomResourceDefinition of Karpenter 1.14, whose violations are errors. Others come from its
 RuntimeValidate, whose violations are warnings: the pool is admitted but never becomes ready.
 """
 

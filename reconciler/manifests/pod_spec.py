@@ -1,8 +1,8 @@
 """From a PodSpec to the pod shape that placement works with.
 
-Requests follow Kubernetes' own computation (k8s.io/component-helpers, resource/helpers.go). For each resource they are the
-larger of two sums: app containers and restartable init containers (sidecars, KEP-753), or the largest init container and
-the sidecars started before it. Pod-level resources (KEP-2837) replace that sum, and overhead (KEP-688) is added.
+Requests follow Kubernetes' own computation (k8s.io/component-helpers, resource/helpers.go). For each resource they are the larger
+of two sums. One is that of app containers and restartable init containers (sidecars, KEP-753). The other is that of the largest
+init container and the sidecars started before it. Pod-level resources (KEP-2837) replace that sum, and overhead (KEP-688) is added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their virtual pods.
 
-A chunk never becomes a pod, so its shape has no volume claims: its PersistentVolumeClaim will never exist, and waiting for
-it would keep the buffer empty for ever.
+A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and to wait for it would
+keep the buffer empty for ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Node selector requirements of NodePools and NodeOverlays: Karpenter's rules, and reading.
 
-The rules come from the karpenter.sh CustomResourceDefinitions, whose violations are errors, and from RuntimeValidate of
+The rules come from the karpenter.sh CustomResourceDefinitions, whose violations are errors. Others come from RuntimeValidate of
 Karpenter 1.14, whose violations are warnings: the pool is admitted but never becomes ready.
 """
 

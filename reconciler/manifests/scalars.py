@@ -1,7 +1,7 @@
 """What a plain YAML scalar means, as kubectl reads it.
 
-kubectl reads YAML through sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y`
-are booleans, `017`, `0o17` and `0x1F` are integers, `1e3` is the number 1000 (an integer in JSON), and `12:30` and dates are
+kubectl reads YAML through sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y` are
+booleans, and `017`, `0o17` and `0x1F` are integers. `1e3` is the number 1000 (an integer in JSON), and `12:30` and dates are
 strings. PyYAML's own resolver differs in all but the first, so the rules are written out here.
 """
 

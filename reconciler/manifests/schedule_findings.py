@@ -1,7 +1,7 @@
 """Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, never count.
 
-The span that is searched begins with the present hour, and overlaps are reported with their true beginning, so that every
-pass words its findings alike.
+The span that is searched begins with the present hour, and overlaps are reported with their true beginning. So every pass words its
+findings alike.
 """
 
 from __future__ import annotations

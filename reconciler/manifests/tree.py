@@ -225,8 +225,8 @@ class TreeBuilder:
         return key_text(value)
 
     def _merge(self, values: dict[str, Any], places: _Entries, depth: int, place: tuple[int, int]) -> None:
-        """Merges `<<` in the order of writing, as kubectl does: it wins over earlier keys of the same name, and of a
-        list the first mapping wins."""
+        """Merges `<<` in the order of writing, as kubectl does. It wins over earlier keys of the same name, and of a list the first
+        mapping wins."""
         source = self._node(self._parser.get_event(), depth + 1)
         parts = source if isinstance(source, list) else [source]
         if not all(isinstance(part, dict) for part in parts):

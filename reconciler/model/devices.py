@@ -1,7 +1,7 @@
 """Dynamic resource allocation: devices on nodes, classes of them, claims to them.
 
-Only what can be counted is judged: devices that belong to one node and are taken whole, and classes whose selectors compare
-the driver or an attribute for equality. Everything else has `is_simple` or `simple` False and is reported as not judged.
+Only what can be counted is judged. That is devices of one node that are taken whole, and classes whose selectors compare the driver
+or an attribute for equality. Everything else has `is_simple` or `simple` False and is reported as not judged.
 """
 
 from __future__ import annotations

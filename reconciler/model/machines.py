@@ -90,7 +90,7 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
 
     Nodes and NodeClaims are watched apart, so that a node can be seen while its NodeClaim is still as it was before the launch.
     If it is not registered yet, nothing tells which of the pool's NodeClaims it came of. It is left out as long as there is one
-    that it can have come of, which is the same machine: it must not count twice.
+    that it can have come of. That is the same machine, which must not count twice.
 
     Every other node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim
     goes with the node that it names, else with the first by name.

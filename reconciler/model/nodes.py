@@ -33,8 +33,8 @@ PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 HELD_ANNOTATION = "headroom.dev/held"
 """Marks a `do-not-disrupt` as headroom's own, so that one that a person set is never removed."""
 HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
-"""On every node that holds chunks. Karpenter plans no pods onto a node with a taint that they do not tolerate, of whatever effect, so it
-never empties another node into the chunks' room. kube-scheduler takes other room first and this room when there is none."""
+"""On every node that holds chunks. Karpenter plans no pods onto a node with a taint that they do not tolerate, of whatever effect.
+So it never empties another node into the chunks' room. kube-scheduler takes other room first and this room when there is none."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
@@ -170,8 +170,8 @@ class DisruptionBudget:
 class NodePool:
     """A NodePool that can be planned with: whole, from Git or the cluster.
 
-    limits: None is unlimited, 0 of a resource means none of it may be added; budgets None: the field is absent (one of
-    10%), (): unlimited; consolidate_after None: Never. replicas: a static pool's size.
+    limits: None is unlimited, 0 of a resource means none of it may be added. budgets None: the field is absent (one of 10%), ():
+    unlimited. consolidate_after None: Never. replicas: a static pool's size.
     usage: `status.resources` (observed). ready: condition Ready is not False. hash, hash_version: its drift annotations.
     """
 

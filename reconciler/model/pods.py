@@ -87,14 +87,14 @@ class GeneratedClaim:
 class PodShape:
     """Everything about a pod that scheduling looks at; equal shapes form a group, so everything here is hashable.
 
-    requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`;
-    requests absent with limits given are the limits (as the API server defaults them). labels, node_selector: sorted.
+    requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`. Where requests
+    are absent, they are the limits, as the API server has it. labels, node_selector: sorted.
     volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
     ResourceClaimTemplates the pod uses. generated_claims: of a pod that waits, in place of the templates they were made from.
     ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
     runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
-    attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere); beside the affinity,
-    since spread constraints do not look at it. obstacle: why no node whatever can take it. Both
+    attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere). They stand beside the
+    affinity, since spread constraints do not look at them. obstacle: why no node whatever can take it. Both
     are placement's own finding, and so is attachment_places: where by claim, for people, so that shapes are alike whatever their
     claims are called.
     own_taint: nodes that are made for it have this taint, and hold nothing that was not made for the same.

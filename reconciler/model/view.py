@@ -27,8 +27,8 @@ Manifest = Mapping[str, Any]
 class LiveObject:
     """One object of a declared kind (buffers, requests, node pools, pod templates, schedules) as the API server has it.
 
-    managers: field manager name → the top-level fields it owns as dotted paths ("spec.replicas", "status.conditions"),
-    and of conditions each type ("status.conditions.Ready"), from managedFields; empty where unknown. status_writes: field
+    managers: by name of a field manager the top-level fields that it owns, as dotted paths ("spec.replicas"); of conditions each
+    type ("status.conditions.Ready"). From managedFields; empty where unknown. status_writes: field
     manager → when it last changed the status, RFC 3339.
     """
 

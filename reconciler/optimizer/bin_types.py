@@ -1,6 +1,6 @@
 """Bin types: what new nodes can be bought as, each instance type where it costs least. Packing and its bound have the same.
 
-Chunks that ask for labels which only the node has, not the catalogue, share a node only with chunks that ask for the same or
+Some chunks ask for labels which only the node has, not the catalogue. They share a node only with chunks that ask for the same or
 for none. So each such set of labels has bin types of its own.
 """
 

@@ -69,7 +69,7 @@ def _gap(placement: Placement, outcome: Repacked) -> str:
     """The true least price lies between the bound and what was found.
 
     The price is shown to the nearest cent. The bound is cut to cents and the gap goes up, so that neither claims more than is
-    known, and the bound never looks dearer than the price.
+    known. Nor does the bound ever look dearer than the price.
     """
     if outcome.bound is None or outcome.bound <= 0:
         return ""

@@ -202,7 +202,7 @@ def _running(state: State, entries: Sequence[JournalEntry]) -> Amounts:
 
 
 def _existing(state: State, batches: Sequence[Batch], running: Amounts | int) -> tuple[Amounts, Amounts]:
-    """Free room as it was before these chunks came, added up over the bins that can take any of them; and how many of each batch
+    """Free room as it was before these chunks came, added up over the bins that can take any of them. And how many of each batch
     there is room for."""
     room = np.maximum(state.bins.room - running, 0)
     fits = np.zeros(len(batches), dtype=np.int64)

@@ -36,8 +36,8 @@ def rounded(
 ) -> list[Pattern]:
     """A pattern for each node; together they hold each chunk once.
 
-    solution: the master's for all chunks. counts: chunks by item type. threshold: the fraction of a node from
-    which it is taken; None to take whole ones and solve nothing again, which is best where few nodes are left over.
+    solution: the master's for all chunks. counts: chunks by item type. threshold: the fraction of a node from which it is taken.
+    None: take whole ones and solve nothing again, which is best where few nodes are left over.
     """
     patterns = columns.master.patterns
     left = counts.copy()

@@ -1,7 +1,7 @@
 """Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
 
 Pending pods come first, highest priority first. Among equals those come first that have least choice of nodes, and of these the
-largest, so that small pods that may be anywhere fill the gaps. Pods of equal shape are one batch. Then demands in their order,
+largest. So small pods that may be anywhere fill the gaps. Pods of equal shape are one batch. Then demands in their order,
 each group a batch of its own.
 """
 
@@ -79,8 +79,8 @@ class Batch:
 
     @property
     def keeps_off_placeholders(self) -> bool:
-        """Chunks whose resource claims are not judged: no node is made for them, and so they take none that came for others, who
-        would need another one then. Pods take what there is, as they will in the cluster."""
+        """Chunks whose resource claims are not judged. No node is made for them, so they take none that came for others, who would
+        need another one then. Pods take what there is, as they will in the cluster."""
         return bool(self.needs.shape.resource_claims) and not self.pods
 
     @property

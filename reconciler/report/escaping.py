@@ -1,7 +1,7 @@
 """What users wrote, made harmless for where it goes: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars.
 
-File names, field names and values come from whoever can open a pull request. A character that could act on its destination
-(a control code, a change of text direction, a line break, markup) is replaced by a visible form of itself.
+File names, field names and values come from whoever can open a pull request. Control codes, changes of text direction, line breaks
+and markup could act on their destination. So they are replaced by a visible form of themselves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A remote repository that is polled: the newest tree, or the last good one with the reason why.
 
-A poll that finds nothing new costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached,
-the branch is gone or the newest commit cannot be used, and over a restart. A tree is never read in part.
+A poll that finds nothing new costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached, the
+branch is gone or the newest commit cannot be used. A restart keeps it too. A tree is never read in part.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from reconciler.source.credentials import Credentials
 @dataclass(frozen=True, slots=True)
 class GitOptions:
     """state: folder for shallow copies and the last good commits (it may serve several repositories); "" for one that goes with
-    the process. allowed_signers: a file; then nothing is taken in which a commit that is new since the last good one is not
-    signed by one of them. "" for none.
+    the process. allowed_signers: a file. Every commit that is new since the last good one must then be signed by one of them, or
+    nothing is taken. "" for none.
 
     timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push. templates: the folder in the
     repository whose templates are read too, wherever the manifests are.

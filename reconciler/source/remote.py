@@ -124,7 +124,7 @@ class Remote:
     def fetch_objects(self, names: Iterable[str]) -> None:
         """Fetches single objects that a filtered fetch left out, in one request.
 
-        A server may filter and still refuse this when it speaks only the first version of git's protocol, as over an ssh
+        A server may filter and still refuse this: when it speaks only the first version of git's protocol. So it is over an ssh
         that does not pass GIT_PROTOCOL on. From then on commits are fetched whole.
         """
         feed = "".join(f"{name}\n" for name in sorted(names)).encode()

@@ -64,8 +64,8 @@ class WrittenBranch:
     def replace(self, files: Mapping[str, bytes], *, message: str, is_current: Callable[[str], bool]) -> bool:
         """Makes these files all that the branch has, in a commit without parents. False: it has them already.
 
-        is_current: whether a branch whose commit says this may stay where the files are the same; it raises where the branch
-        is somebody else's, and nothing is written. Raises `Stalled` too.
+        is_current: whether a branch whose commit says this may stay where the files are the same. It raises where the branch is
+        somebody else's, and nothing is written. Raises `Stalled` too.
         """
         with self._copy() as (remote, git, scratch):
             remote.prepare()

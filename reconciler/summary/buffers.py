@@ -3,8 +3,8 @@
 Field names and meanings are the CapacityBuffer CRD's (autoscaling.x-k8s.io/v1beta1, as Karpenter 1.14 ships it) and those
 of the Kubernetes Buffers API proposal. Times are kept where nothing changed, so that an unchanged cluster gets no write.
 
-What an autoscaler that serves the buffer has written stays as it is. A field in which headroom has a part must be written
-with the value that is there: left out, the API server would take headroom's part of it away.
+What an autoscaler that serves the buffer has written stays as it is. A field that headroom owns in part must be written with the
+value that is there. Left out, the API server would take headroom's part of it away.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """When each behavior of a schedule is active, as arrays of instants.
 
 A behavior is active from a match of its start until the next match of its end after that, half-open. A start at the very time
-of an end wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides: a
-window inside the skipped hour is no window.
+of an end wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides. So a window
+inside the skipped hour is no window.
 """
 
 from __future__ import annotations

@@ -2,18 +2,17 @@
 
 The rules, and nothing about them is anywhere else:
 
-- A change of the cluster or a new commit starts a pass once things have been still for `quiet`, at the latest
-  `quiet_at_most` after the first change.
+- A change of the cluster or a new commit starts a pass once nothing has changed for `quiet`. It starts `quiet_at_most` after the
+first at the latest.
 - A change that takes held room starts one once no further such change has come for a moment (`BURST`), since pods come in
   bursts. Within `quiet` of such a pass it is gathered like any other change.
-- A tick, a request, an edge (an instant at which a schedule's value changes) and a clock that was set back start one at
-  once.
-- After a transient failure nothing starts a pass until its back-off is over (doubling from `retry_first` up to
-  `retry_at_most`), and then one starts by itself.
+- A tick, a request, an edge (a schedule's value changes) and a clock that was set back start one at once.
+- After a transient failure nothing starts a pass until its back-off is over, and then one starts by itself. Back-offs double from
+`retry_first` to `retry_at_most`.
 - After an invalid or stalled pass nothing starts one until the next poll of the repository has succeeded.
 - After one that waits, the next change starts one.
-- A newer commit, a request or an edge ends every back-off. A commit that fails must not delay the one that repairs it, and
-  what a schedule asks for from now on has not been tried yet.
+- A newer commit, a request or an edge ends every back-off. A commit that fails must not delay the one that repairs it. And what a
+schedule asks for from now on has not been tried yet.
 """
 
 from __future__ import annotations

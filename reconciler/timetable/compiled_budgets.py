@@ -1,6 +1,6 @@
 """Budgets in local time, and windows outside of which nothing may be disrupted, compiled into budgets in UTC.
 
-They are compiled for whole months in UTC: from the first of the present month for eleven months, or fewer where more than 50
+They are compiled for whole months in UTC, from the first of the present month for eleven months. These are fewer where more than 50
 budgets would be needed. Both sides of every clock change in that time are in them, so nothing has to happen at the change
 itself. From the first of the next month on the budgets are compiled again, and agree with these while both are valid.
 """

@@ -1,7 +1,7 @@
 """Cron schedules in UTC that open exactly the given windows over some months.
 
-Windows of one time of day and one length form a group. A group's days in a month are either a set of weekdays or a list of
-days, and months with the same days share a schedule. No schedule restricts both day fields, since cron would take either.
+Windows of one time of day and one length form a group. A group's days in a month are either a set of weekdays or a list of days.
+Months with the same days share a schedule. No schedule restricts both day fields, since cron would take either.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A threaded HTTP server that clients cannot use up. One request a connection.
 
-A slow or silent client costs one thread for a few seconds and no more: connections have a deadline as a whole and their
-number is bounded. Where there is no room, the oldest one that has not finished its request makes way, so that clients that
-only connect keep no probe from its answer.
+A slow or silent client costs one thread for a few seconds and no more. Connections have a deadline as a whole, and their number is
+bounded. Where there is no room, the oldest one that has not finished its request makes way. So clients that only connect
+keep no probe from its answer.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
     """Field manager → the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and the types of
     conditions (`status.conditions.Ready`).
 
-    A condition is whose message it has. Of one that somebody else has written over, the manager before keeps what has the same
-    value still, such as the time; that is no word of its own. Headroom itself has to know each part of a condition that it owns.
+    A condition is whose message it has. Of one that somebody else has written over, the manager before keeps what still has the
+    same value, such as the time. That tells nothing of it. Headroom itself has to know each part of a condition that it owns.
     An entry that is not in the form of structured-merge-diff's FieldsV1 is passed over.
     """
     owned: dict[str, set[str]] = {}

@@ -1,7 +1,7 @@
 """Shares pod shapes, since the pods of one workload are alike.
 
-Reckoning a shape costs far more than comparing two specs, and equal pods that have the very same shape cost less memory
-and are grouped by identity first.
+To work out a shape costs far more than to compare two specs. Equal pods that have the very same shape cost less memory, and are
+grouped by identity first.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _claims_volumes(spec: PodSpecWire) -> bool:
 
 
 def _has_generated_claims(pod: PodWire) -> bool:
-    """Of a pod on a node they tell nothing: what its devices are is taken, and a pod in its stead gets claims of its own."""
+    """Of a pod on a node they tell nothing: its devices are taken already, and a pod in its stead gets claims of its own."""
     return bool(pod.status.resource_claim_statuses) and not pod.spec.node_name
 
 

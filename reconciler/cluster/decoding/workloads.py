@@ -68,7 +68,7 @@ def _left_of_job(workload: wire.WorkloadWire) -> int:
 
 
 def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes | msgspec.Raw) -> Workload:
-    """As far as its scale tells, which is all that a cluster shows of such a kind: a pod template in it is not looked at."""
+    """As far as its scale tells, which is all that a cluster shows of such a kind. A pod template in it is not looked at."""
     spec, status = _part(_SCALED_SPEC, scaled.spec), _part(_SCALED_STATUS, scaled.status)
     return Workload(
         ref=ref_of(resource, scaled.metadata),

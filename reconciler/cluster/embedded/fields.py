@@ -134,8 +134,8 @@ class Merge:
 def merge(
     live: Mapping[str, Any], owners: Owners, wanted: Mapping[str, Any], manager: Manager, *, force: bool
 ) -> Merge:
-    """Server-side apply: what the manager no longer mentions and nobody else owns goes; what others own with another value
-    is a conflict, or with force theirs no longer. Equal values are shared."""
+    """Server-side apply: what the manager no longer mentions and nobody else owns goes. What others own with another value is a
+    conflict, or with force theirs no longer. Equal values are shared."""
     applied = dict(leaves(wanted))
     others = {other: fields for other, fields in owners.items() if other != manager}
     taken = {

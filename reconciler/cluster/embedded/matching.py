@@ -1,7 +1,7 @@
 """Whether a pod may be on a node with certain labels and taints.
 
-Judged on concrete labels only, one node at a time: simpler than the planner's algebra, and independent of it, so that
-each can show the other wrong.
+Judged on concrete labels only, one node at a time. That is simpler than the planner's algebra and independent of it, so that each
+can show the other wrong.
 """
 
 from __future__ import annotations

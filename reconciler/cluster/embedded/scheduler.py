@@ -1,6 +1,6 @@
 """The embedded cluster's scheduler: binds pending pods to nodes, the emptiest that fits first. Driven by World.
 
-It knows what kube-scheduler must know for pods to land where they may: requests, selectors, taints, host ports, hard
+It knows what kube-scheduler must know for pods to land where they may. That is requests, selectors, taints, host ports, hard
 topology spread, required affinity and anti-affinity between pods. Preferences, volumes and preemption it does not.
 """
 

@@ -1,6 +1,6 @@
 """Dynamic resource allocation (kube-scheduler's plugin DynamicResources, KEP-4381): pods are where the devices that they claim are.
 
-Devices are counted for sets of classes together: however classes overlap, all that ask for some of them need as many devices as
+Devices are counted for sets of classes together. However classes overlap, all that ask for some of them need as many devices as
 some of them select. Claims that cannot be counted are passed over: placement says of them that they are not judged.
 """
 

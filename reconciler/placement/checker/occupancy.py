@@ -23,8 +23,8 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An occupant, with numbers in place of what is compared often: of its node, its shape, that shape's equivalence class, and its
-    namespace and labels together."""
+    """An occupant, with numbers in place of what is compared often. These are its node, its shape, that shape's equivalence class,
+    and its namespace and labels together."""
 
     occupant: Occupant
     node: int

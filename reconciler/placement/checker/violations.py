@@ -2,7 +2,7 @@
 `placement.check` asks for it, and by tests.
 
 It judges node by node, as plainly as the rules read. What is bound and what is placed must together be what kube-scheduler would
-accept, on every instance type, zone and capacity type that a planned node lists.
+accept. So it must be on every instance type, zone and capacity type that a planned node lists.
 """
 
 from __future__ import annotations

@@ -53,15 +53,15 @@ class Counted:
 
     @property
     def anywhere(self) -> tuple[object, ...]:
-        """The same on whatever nodes, be bound pods counted or not: what two counters have in common on nodes that both look at
-        and where nothing runs yet. To compare with."""
+        """The same on whatever nodes, and whether bound pods count or not. Two counters have it in common on nodes that both look
+        at and where nothing runs yet. To compare with."""
         return (self.key, self.selections, self.owners, self.leaving)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inclusion:
-    """Which nodes a spread constraint looks at; topology has one object for all that are equal, so that what follows from it can be
-    kept by identity. terms: the shape's, where affinity is honoured (else None); tolerations:
+    """Which nodes a spread constraint looks at. `Topology` has one object for all that are equal, so that what follows from it can
+    be kept by identity. terms: the shape's, where affinity is honoured (else None); tolerations:
     where taints are; keys: labels the node must have (all constraints' topology keys)."""
 
     terms: tuple[NodeTerm, ...] | None

@@ -1,6 +1,6 @@
 """Capacity reservations: offerings of capacity type `reserved`, of which a number of nodes is left.
 
-Each reservation that a NodePool may use becomes a pool of its own beside it: the same template, only the reservation's
+Each reservation that a NodePool may use becomes a pool of its own beside it. That has the same template, only the reservation's
 offerings, and a limit on nodes. So everything that knows limits knows reservations. A node planned in one asks for it by
 name, as Karpenter's own NodeClaims do, and for nothing else: its price is the reservation's.
 """
@@ -44,8 +44,8 @@ class Reservations:
 
 
 def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
-    """NodeClaims that ask for reserved capacity and are not launched yet have a node each of what they may take: whoever
-    tells how much is left cannot know of them."""
+    """NodeClaims that ask for reserved capacity and are not launched yet have a node each of it. Whoever tells how much is left
+    cannot know of them."""
     left = dict(catalogue.reserved)
     if not left:
         return Reservations(left)

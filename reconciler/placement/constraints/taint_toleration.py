@@ -1,6 +1,6 @@
 """Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep a pod off that does not tolerate them.
 
-Chunks with a taint of their own are placed on nodes that have it, and on no other, as long as nodes may be made for them.
+As long as nodes may be made for them, chunks with a taint of their own are placed only on nodes that have it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
 that count but are under no such rule may come after those that are, or may raise the emptiest domain before them. So all can be
-placed in some order when, in each domain that is used, all but those are within maxSkew of the fewest in the end.
+placed in some order when, at the end, all but those are within maxSkew of the fewest, in each domain used.
 """
 
 from __future__ import annotations

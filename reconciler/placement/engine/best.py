@@ -102,8 +102,8 @@ def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, in
 
 
 def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
-    """Where no node can be made, by number of batch, in a placement so small that every way will be looked at anyway; None where
-    it makes no difference.
+    """Where no node can be made, by number of batch. Only in a placement so small that every way will be looked at anyway; else
+    None, since it makes no difference.
 
     With limits the packer may use up in one zone what another zone needs, and then do without that one. That is better than no place,
     but worse than any way that is as balanced as it can be.

@@ -34,8 +34,8 @@ def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -
 
 
 def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or that a node could be made with; worked out once for all that
-    ask for the same nodes."""
+    """Every combination of values that some bin has or that a node could be made with. Worked out once for all that ask for the
+    same nodes."""
     needs = batch.needs
     asked = (id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
     known = state.combinations.get(asked)

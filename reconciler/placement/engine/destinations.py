@@ -81,8 +81,8 @@ def destinations_of(
 
 
 def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Combination, int]:
-    """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch: for
-    their taints, their sizes or their limits. Each with 0, the number of chunks that it takes."""
+    """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch. Taints,
+    sizes or limits are against it. Each with 0, the number of chunks that it takes."""
     if not constraints.spread or not constraints.keys:
         return {}
     state.weights = state.weights or by_weight(state)

@@ -102,8 +102,8 @@ class Shares:
         return shares
 
     def _domains(self, number: int, rule: Rule, caps: Mapping[Combination, int]) -> set[Domain]:
-        """Domains that count for the minimum: those that are there, and those where a node can be made (as Karpenter has
-        it; kube-scheduler alone would be content with fewer). One where none turned out to be possible does not count."""
+        """Domains that count for the minimum: those that are there, and those where a node can be made. So Karpenter has it;
+        kube-scheduler alone would be content with fewer. One where none turned out to be possible does not count."""
         seen = set(self._lasting[number])
         for combination in self._combinations:
             value = combination.value(rule.key)

@@ -1,7 +1,7 @@
 """Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.engine.precompile`.
 
-Called when the image is built. It makes a placement just large enough for the loops, so that they are compiled for the same
-types of arrays as every other placement hands to them.
+Called when the image is built. It makes a placement just large enough for the loops. So they are compiled for the same types of
+arrays as every other placement hands to them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Preferred affinity and soft spread, made rules: shapes to be tried before the pod as it is.
 
-Only new nodes are planned by them: on nodes that exist kube-scheduler weighs preferences itself, and never leaves a pod without
-a place for their sake. They are given up in Karpenter's order: preferred pod affinity, heaviest first, then spread that is
-`ScheduleAnyway`. (Preferred node affinity and soft taints come after these: `RelaxationStep`.) Spread over hosts and preferred
+Only new nodes are planned by them. On nodes that exist kube-scheduler weighs preferences itself, and never leaves a pod without a
+place for their sake. They are given up in Karpenter's order: preferred pod affinity, heaviest first, then spread that is
+`ScheduleAnyway`. Preferred node affinity and soft taints come after these (`RelaxationStep`). Spread over hosts and preferred
 anti-affinity decide nothing here: as rules they would buy a node for each pod.
 """
 

@@ -64,8 +64,8 @@ class Retention:
             moving |= partly
 
     def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
-        """What came in one order may not be able to stay in another: while some have to move and they are few, other orders
-        are tried."""
+        """What came in one order may not be able to stay in another. So while some have to move and they are few, other orders are
+        tried."""
         saved = self._state.save()
         best, stayed = rank, self._in_order(rank, moving)
         known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}

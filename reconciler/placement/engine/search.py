@@ -1,7 +1,7 @@
 """Every way to place a few chunks, and the best of them.
 
-Depth first, one chunk at a time, in any order, to any destination; a way is left as soon as it cannot become better than the
-best known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
+Depth first, one chunk at a time, in any order, to any destination. A way is left as soon as it cannot become better than the best
+known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Whichever way its launcher chooses, no offering can come to hold more of a demand than the share allows.
 
 First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
-team. Then the teams in turn add to their lists what fits beside all others: zones while there is one type, then types, cheapest
-first, in all of the zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
+team. Then the teams in turn add to their lists what fits beside all others. These are zones while there is one type, then types,
+cheapest first, in all zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
 others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node
 lists on-demand only where that costs less than the offering that is left for it, or where no offering has room.
 """

@@ -41,7 +41,8 @@ _MOST_LOOKED_AT = 32
 _ALLOWED = 5
 """How far an alternative comes if some offering would do, so that only topology rules are in the way."""
 _REFUSED_AT_ONCE = 1
-"""How near a pool comes that takes no such chunk at all: no way to look at it makes it the reason where another came farther."""
+"""How near a pool comes that takes no such chunk at all. However it is looked at, it is not the reason where another came
+farther."""
 NEAREST = _REFUSED_AT_ONCE + 1 + _ALLOWED + 1
 """How near a reason comes that holds whatever the pools are."""
 _Judged = tuple[int, list[UnplacedReason]]

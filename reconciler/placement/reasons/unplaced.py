@@ -54,7 +54,7 @@ def unplaced_chunks(
 def _reasons_of_wholes(
     state: State, batches: Sequence[Batch], missing: Mapping[int, int], circumstances: Circumstances
 ) -> dict[int, tuple[UnplacedReason, ...]]:
-    """By number of a batch, of demands that are placed as a whole and were not: what stopped the first of their chunks without a place.
+    """What stopped the first chunk without a place, by number of its batch: of demands that are placed as a whole and were not.
 
     That can be seen only while those before it stand, so they are placed once more, and taken away again.
     """

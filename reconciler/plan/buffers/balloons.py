@@ -104,8 +104,8 @@ def _deployment(demand: Demand, ref: ObjectRef, image: str) -> Manifest:
 
 
 def balloon_shape(shape: PodShape, name: str) -> PodShape:
-    """The shape of a balloon's pods. Labels of the workload would make them the backends of its Services, so they have their
-    own; rules of the workload about its own pods become rules about the balloon's."""
+    """The shape of a balloon's pods. They have labels of their own, since those of the workload would make them backends of its
+    Services. Rules of the workload about its own pods become rules about the balloon's."""
     own = LabelSelector(match_labels=((BALLOON_LABEL, name),))
     labels = dict(shape.labels)
 

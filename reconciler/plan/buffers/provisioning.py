@@ -1,7 +1,7 @@
 """Whether the capacity that a buffer asks for is there, as its conditions say it: for all who may keep it.
 
-The reasons are Karpenter's (controllers/provisioning/buffers.go). Otherwise than there, chunks on a node that is still on
-its way are not capacity that fits: the condition becomes true when the capacity is there.
+The reasons are Karpenter's (controllers/provisioning/buffers.go). Unlike there, chunks on a node that is still on its way are not
+capacity that fits. The condition becomes true when the capacity is there.
 """
 
 from __future__ import annotations

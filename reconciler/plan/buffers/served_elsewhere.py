@@ -1,4 +1,5 @@
-"""Buffers for which an autoscaler looks for room too: it must find the room that headroom holds for them, and not make it a second time."""
+"""Buffers for which an autoscaler looks for room too. It must find the room that headroom holds for them, and not make it a second
+time."""
 
 from __future__ import annotations
 

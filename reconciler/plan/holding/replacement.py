@@ -17,8 +17,8 @@ from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
-"""How long before its expiry a node takes no more chunks: a node is there within minutes, or not before Karpenter gives
-its launch up after 15."""
+"""How long before its expiry a node takes no more chunks. Another one is there within minutes, or not before Karpenter gives its
+launch up after 15."""
 _SHARE_OF_LIFE = 4
 _STEPS = 4
 """In so many the placeholders of a pool are replaced; each takes about as long as a launch."""
@@ -34,8 +34,8 @@ def unavailable_bins(
 ) -> frozenset[str]:
     """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
 
-    now: by the cluster's clock. Where that is in doubt nodes are as young as they may be. By a clock that is ahead, a node that has just
-    come in the place of an old one would be old itself, and so on without end.
+    now: by the cluster's clock. Where that is in doubt nodes are as young as they may be. By a clock that is ahead, a node that has
+    just come in place of an old one would be old itself. That would never end.
     kept: names of those whose chunks stay, whatever becomes of them; spared: whose chunks stay though they drift.
     """
     bins = all_bins(view)
@@ -48,8 +48,8 @@ def unavailable_bins(
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
-    """Of those that hold chunks a step of each pool at a time, the oldest first: whatever is wrong with a clock or with
-    `expireAfter`, never all at once. One that is still on its way was made minutes ago, and is never replaced."""
+    """Of those that hold chunks a few of each pool at a time, the oldest first. Whatever is wrong with a clock or with
+    `expireAfter`, it is never all at once. One that is still on its way was made minutes ago, and is never replaced."""
     held: dict[str, list[Bin]] = {}
     names = set()
     for item in bins:

@@ -14,8 +14,8 @@ from reconciler.plan.bins import Bin
 def could_fit_elsewhere(
     name: str, bins: Sequence[Bin], demands: Iterable[Demand], view: ClusterView, closed: Collection[str]
 ) -> bool:
-    """Whether the other open bins together have at least the room that the chunks of this one ask for, and each of its chunks
-    fits on one of them. closed: bins that take nothing."""
+    """Whether the other open bins together have the room that the chunks of this one ask for. Each of its chunks must fit on one of
+    them. closed: bins that take nothing."""
     leaving = next((item for item in bins if item.name == name), None)
     if leaving is None:
         return False

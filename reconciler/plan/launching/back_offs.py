@@ -86,8 +86,8 @@ class LaunchRecord:
         """Offerings (type, zone, capacity type) to stay away from at this time. They may well be available: Karpenter knows nothing
         of back-offs, and NodeClaims that are there may become them.
 
-        since: when the attempt of a request began that is under way. What failed in an attempt is not tried again in it, or one whose
-        launches take longer to fail than the back-off lasts would go on for ever.
+        since: when the attempt of a request began that is under way. What failed in an attempt is not tried again in it. Else one
+        whose launches take longer to fail than the back-off lasts would go on for ever.
         """
         return frozenset(
             offering

@@ -1,7 +1,7 @@
 """Names of new NodeClaims.
 
-A name follows from the pool, from what is asked for, and from how many equal NodeClaims come before it; names that are taken
-are skipped. A pass may be repeated, because the last one was cut short or its result is not visible yet. It then asks for
+A name follows from the pool, from what is asked for, and from how many equal NodeClaims come before it. Names that are taken are
+skipped. A pass may be repeated, because the last one was cut short or its result is not visible yet. It then asks for
 the very same objects, and nothing is made twice.
 """
 

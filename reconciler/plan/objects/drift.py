@@ -1,6 +1,6 @@
 """What was changed in the cluster since headroom applied it, and what becomes of that.
 
-A live object has drifted when it carries the hash of the very manifest that would be applied and yet differs from it: then
+A live object has drifted when it carries the hash of the very manifest that would be applied, and yet differs from it. Then
 somebody changed it, and not Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.
 """
 

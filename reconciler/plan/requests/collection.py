@@ -30,8 +30,8 @@ def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
 
 
 def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:
-    """The records, with those cancelled whose object is deleted while they were under way: whoever removes a document ends its request
-    for good, as one does who deletes the object. now: by the cluster's clock."""
+    """The records. Those are cancelled whose object was deleted while they were under way. To remove a document ends its request
+    for good, as to delete the object does. now: by the cluster's clock."""
     gone = {
         record_name(change.ref.namespace, change.ref.name)
         for change in changes

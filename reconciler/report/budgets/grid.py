@@ -1,7 +1,7 @@
 """What disruption budgets allow, on a terminal: one row per day, one cell per hour of the reader's time zone.
 
-A cell shows the least that is allowed at any time of its hour: by number, by how dark it is, and by colour where
-there is colour.
+A cell shows the least that is allowed at any time of its hour, by number and by how dark it is. Where there is colour, that tells
+it too.
 """
 
 from __future__ import annotations
