@@ -41,54 +41,62 @@ def planned(*holdings: Holding, price: float = 0.2) -> PlannedNode:
     )
 
 
+def _demands() -> tuple[DemandOutcome, ...]:
+    return (
+        DemandOutcome(
+            Demand(buffer_ref("broken"), source=SourcePosition("buffers.yaml", 21)),
+            on_existing=0,
+            on_new=0,
+            unplaced=0,
+            conditions=(
+                Condition(
+                    "ReadyForProvisioning",
+                    ConditionStatus.FALSE,
+                    "ScalableRefNotFound",
+                    "Deployment shop/broken is not there",
+                ),
+            ),
+        ),
+        DemandOutcome(
+            demand("cart", count=4),
+            on_existing=0,
+            on_new=0,
+            unplaced=4,
+            unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64"),),
+            conditions=(READY,),
+        ),
+        DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),
+    )
+
+
+def _objects() -> tuple[ObjectChange, ...]:
+    return (
+        ObjectChange(
+            ObjectRef("karpenter.sh", "NodePool", "", "general"),
+            Action.UPDATE,
+            (FieldChange("spec.weight", 10, 20), FieldChange("spec.limits", None, {"cpu": "64"})),
+            {},
+            SourcePosition("nodepools.yaml", 2),
+        ),
+        ObjectChange(buffer_ref("web"), Action.CREATE, (), {}, SourcePosition("buffers.yaml", 1)),
+        ObjectChange(buffer_ref("old"), Action.DELETE, (), None, None, "no longer in the repository"),
+    )
+
+
 def full_plan() -> Plan:
     """One of each: a demand that is met, one that is short, one that is not ready; every kind of change and finding."""
     web, broken = buffer_ref("web"), buffer_ref("broken")
     return Plan(
         revision="main@sha1:" + "1a2b3c4d" * 5,
         now=NOW,
-        demands=(
-            DemandOutcome(
-                Demand(broken, source=SourcePosition("buffers.yaml", 21)),
-                on_existing=0,
-                on_new=0,
-                unplaced=0,
-                conditions=(
-                    Condition(
-                        "ReadyForProvisioning",
-                        ConditionStatus.FALSE,
-                        "ScalableRefNotFound",
-                        "Deployment shop/broken is not there",
-                    ),
-                ),
-            ),
-            DemandOutcome(
-                demand("cart", count=4),
-                on_existing=0,
-                on_new=0,
-                unplaced=4,
-                unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64"),),
-                conditions=(READY,),
-            ),
-            DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),
-        ),
+        demands=_demands(),
         node_claims=NodeClaimChanges(
             create=(NodeClaimCreation("general-headroom-1a2b3c4d5e", planned(Holding(web, 0, 2)), "no free room"),),
             hold=(NodeClaimAction("general-x", "node-x", "general", "holds chunks", (Holding(web, 0, 1),), 0.2),),
             release=(NodeClaimAction("general-y", "node-y", "general", "holds nothing", (), 0.4),),
             delete=(NodeClaimAction("batch-z", None, "batch", "released and empty", (), None),),
         ),
-        objects=(
-            ObjectChange(
-                ObjectRef("karpenter.sh", "NodePool", "", "general"),
-                Action.UPDATE,
-                (FieldChange("spec.weight", 10, 20), FieldChange("spec.limits", None, {"cpu": "64"})),
-                {},
-                SourcePosition("nodepools.yaml", 2),
-            ),
-            ObjectChange(web, Action.CREATE, (), {}, SourcePosition("buffers.yaml", 1)),
-            ObjectChange(buffer_ref("old"), Action.DELETE, (), None, None, "no longer in the repository"),
-        ),
+        objects=_objects(),
         static_pools=(StaticPoolChange("reports", 0, 3, "m-4x", 0.2), StaticPoolChange("spare", 2, 1)),
         cost=Cost(1.5, 1.9, assumptions=("on-demand prices from the catalog file",)),
         findings=(

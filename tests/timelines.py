@@ -21,7 +21,7 @@ def schedule_ref(name: str = "scheduling") -> ObjectRef:
 
 
 def proposal(weekend: int = 1) -> Schedule:
-    """Seed 004's first example: 3 by day, 2 by night, 1 over the weekend."""
+    """The first example of Karpenter's design "Scheduled Capacity": 3 by day, 2 by night, 1 over the weekend."""
     day, night = TimePattern(weekdays=WORKDAYS, hours=(9,)), TimePattern(weekdays=WORKDAYS, hours=(17,))
     behaviors = (
         Behavior(weekend, TimePattern(weekdays=(5,), hours=(17,)), TimePattern(weekdays=(1,), hours=(9,))),

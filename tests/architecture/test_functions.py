@@ -12,11 +12,11 @@ MOST_LINES = 59
 MOST_PARAMETERS = 8
 
 
-def sizes(folder: Path) -> dict[str, tuple[int, int]]:
+def sizes(folder: Path, package: str = "reconciler") -> dict[str, tuple[int, int]]:
     """Lines and parameters of each function by its module and name; `self` is none."""
     return {
         f"{path} {name}": (_lines(function), _parameters(function))
-        for path, tree in modules(folder)
+        for path, tree in modules(folder, package)
         for name, function in _functions(tree, "")
     }
 
@@ -58,6 +58,10 @@ def too_large(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_functions_are_short_and_take_few_parameters() -> None:
     assert too_large(ROOT) == {}
+
+
+def test_functions_of_tests_are_short_too() -> None:
+    assert {name: lines for name, (lines, _) in sizes(ROOT, "tests").items() if lines > MOST_LINES} == {}
 
 
 def test_larger_functions_are_noticed(tmp_path: Path) -> None:

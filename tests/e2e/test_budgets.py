@@ -126,6 +126,28 @@ def budgets(empty_control_plane: ControlPlane, repository: CapacityRepository, k
     return Budgets(empty_control_plane, repository, kubeconfig)
 
 
+BUDGETS = (
+    # Forty percent of three nodes, rounded up.
+    ("[{nodes: 40%}]", 2, 2),
+    # One window that is open, one that is not; nothing names Underutilized.
+    (
+        (
+            "[{nodes: '1', reasons: [Drifted], schedule: '* * * * *', duration: 1h},"
+            " {nodes: '0', schedule: '0 0 29 2 *', duration: 1m}]"
+        ),
+        UNBOUNDED,
+        1,
+    ),
+    # A weekday that Karpenter's parser refuses closes the pool for every reason.
+    ("[{nodes: '5', reasons: [Empty], schedule: '0 0 * * 7', duration: 1h}]", 0, 0),
+    # 30 February never comes, and counts as always open.
+    ("[{nodes: 34%, schedule: '0 0 30 2 *', duration: 1h}]", 2, 2),
+    # An empty list of reasons matches nothing; no budgets at all bound nothing.
+    ("[{nodes: '0', reasons: []}, {nodes: '3', reasons: [Underutilized]}]", 3, UNBOUNDED),
+)
+"""Budgets as written, and how many nodes they allow for Underutilized and for Drifted while three of them are there."""
+
+
 def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
     shop: Shop, budgets: Budgets, repository: CapacityRepository, kubeconfig: Path, tmp_path: Path
 ) -> None:
@@ -141,7 +163,7 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
         budgets.agree({"Underutilized": 0, "Empty": 0, "Drifted": 0})
         assert len(budgets.claims()) == NODES
 
-        # Seed 003: block drift, but allow emptiness. The drifted nodes with pods stay, the empty one goes.
+        # Drift is blocked and emptiness allowed. The drifted nodes with pods stay, the empty one goes.
         held = {pod["spec"]["nodeName"] for pod in shop.running()}
         budgets.push(pool("[{nodes: '0', reasons: [Drifted, Underutilized]}, {nodes: '2', reasons: [Empty]}]"))
         budgets.agree({"Empty": 2, "Drifted": 0})
@@ -149,25 +171,7 @@ def test_karpenter_allows_what_headroom_predicts_and_takes_no_more(
         assert {claim["status"]["nodeName"] for claim in budgets.claims()} == held
         assert len(budgets.drifted()) == NODES - 1
 
-        for written, underutilized, drifted in (
-            # Forty percent of three nodes, rounded up.
-            ("[{nodes: 40%}]", 2, 2),
-            # One window that is open, one that is not; nothing names Underutilized.
-            (
-                (
-                    "[{nodes: '1', reasons: [Drifted], schedule: '* * * * *', duration: 1h},"
-                    " {nodes: '0', schedule: '0 0 29 2 *', duration: 1m}]"
-                ),
-                UNBOUNDED,
-                1,
-            ),
-            # A weekday that Karpenter's parser refuses closes the pool for every reason.
-            ("[{nodes: '5', reasons: [Empty], schedule: '0 0 * * 7', duration: 1h}]", 0, 0),
-            # 30 February never comes, and counts as always open.
-            ("[{nodes: 34%, schedule: '0 0 30 2 *', duration: 1h}]", 2, 2),
-            # An empty list of reasons matches nothing; no budgets at all bound nothing.
-            ("[{nodes: '0', reasons: []}, {nodes: '3', reasons: [Underutilized]}]", 3, UNBOUNDED),
-        ):
+        for written, underutilized, drifted in BUDGETS:
             budgets.push(pool(written))
             budgets.agree({"Underutilized": underutilized, "Drifted": drifted})
             assert len(budgets.claims()) == NODES - 1

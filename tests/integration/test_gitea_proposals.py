@@ -35,6 +35,22 @@ def proposed(repository: GiteaRepository) -> dict[str, Any]:
     }
 
 
+def merge_by_hand(repository: GiteaRepository) -> None:
+    """What is proposed, as a commit on main."""
+    repository.git("fetch", "--quiet", "origin")
+    repository.git("checkout", "--quiet", "main")
+    repository.git("checkout", "--quiet", f"origin/{BRANCH}", "--", "rendered")
+    repository.git("commit", "--quiet", "--message", "Merged by hand")
+    repository.git("push", "--quiet", "origin", "main")
+
+
+def is_open_for(repository: GiteaRepository, commit: str, *, beside: int = 0) -> bool:
+    """Whether a pull request for the commit is open, beside so many that are closed."""
+    pulls = repository.pull_requests()
+    titles = [pull["title"] for pull in pulls if pull["state"] == "open"]
+    return len(pulls) == 1 + beside and [title.endswith(f"main@{commit[:12]}") for title in titles] == [True]
+
+
 def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_cluster(
     repository: GiteaRepository, tmp_path: Path
 ) -> None:
@@ -51,13 +67,7 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         "PASSES_INTERVAL": "3s",
     }
     with GiteaDaemon(repository, tmp_path, **settings) as daemon:
-
-        def titled(commit: str) -> bool:
-            return [
-                (pull["state"], pull["title"].endswith(f"main@{commit[:12]}")) for pull in repository.pull_requests()
-            ] == [("open", True)]
-
-        eventually(lambda: titled(first), within=60, what="a pull request is opened")
+        eventually(lambda: is_open_for(repository, first), within=60, what="a pull request is opened")
         documents = proposed(repository)
         assert {"capacitybuffer.default.web.yaml", "nodepool.general.yaml"} <= set(documents)
         claims = [document for name, document in documents.items() if name.startswith("nodeclaim.")]
@@ -65,7 +75,7 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         assert f"Headroom-Source: {first}" in repository.git("log", "-1", "--format=%B", f"origin/{BRANCH}")
 
         second = repository.push("main", {"west/web.yaml": buffer("web", 9)})
-        eventually(lambda: titled(second), within=60, what="the pull request is updated")
+        eventually(lambda: is_open_for(repository, second), within=60, what="the pull request is updated")
         assert proposed(repository)["capacitybuffer.default.web.yaml"]["spec"]["replicas"] == 9
         assert repository.git("rev-parse", f"origin/{BRANCH}~1") == second
         assert daemon.metric('headroom_writes_total{action="apply",kind="NodePool",outcome="applied"} 1.0') is False
@@ -78,21 +88,11 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         assert [pull["state"] for pull in repository.pull_requests()] == ["closed"]
 
         third = repository.push("main", {"west/web.yaml": buffer("web", 4)})
-
-        def opened_anew() -> bool:
-            pulls = repository.pull_requests()
-            return len(pulls) == 2 and any(
-                pull["state"] == "open" and pull["title"].endswith(f"main@{third[:12]}") for pull in pulls
-            )
-
-        eventually(opened_anew, within=60, what="a later commit is proposed all the same")
+        anew = "a later commit is proposed all the same"
+        eventually(lambda: is_open_for(repository, third, beside=1), within=60, what=anew)
         rendered = {f"rendered/{name}": yaml.safe_dump(document) for name, document in proposed(repository).items()}
         assert rendered
-        repository.git("fetch", "--quiet", "origin")
-        repository.git("checkout", "--quiet", "main")
-        repository.git("checkout", "--quiet", f"origin/{BRANCH}", "--", "rendered")
-        repository.git("commit", "--quiet", "--message", "Merged by hand")
-        repository.git("push", "--quiet", "origin", "main")
+        merge_by_hand(repository)
 
         def all_closed() -> bool:
             return {pull["state"] for pull in repository.pull_requests()} == {"closed"}
