@@ -7,7 +7,9 @@ time, whatever the local clock shows meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -44,24 +46,31 @@ def open_intervals(schedule: str, duration: timedelta, zone: str, start: int, en
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
     """Sorted, with intervals that overlap or touch joined."""
     found: list[Interval] = []
-    for begin, finish in sorted(intervals):
+    until = -math.inf
+    for interval in sorted(intervals):
+        begin, finish = interval
         if finish <= begin:
             continue
-        if not found or begin > found[-1][1]:
-            found.append((begin, finish))
-        elif finish > found[-1][1]:
+        if begin > until:
+            found.append(interval)
+            until = finish
+        elif finish > until:
             found[-1] = (found[-1][0], finish)
+            until = finish
     return found
 
 
-def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    inside = [item for item in intervals if item[1] > start and item[0] < end]
-    return [
-        item if item[0] >= start and item[1] <= end else (max(item[0], start), min(item[1], end)) for item in inside
-    ]
+def clipped(intervals: Sequence[Interval], start: int, end: int) -> list[Interval]:
+    """What merged intervals have of [start, end)."""
+    first = bisect_right(intervals, start, key=lambda item: item[1])
+    inside = list(intervals[first : bisect_left(intervals, end, key=lambda item: item[0])])
+    if inside:
+        inside[0] = (max(inside[0][0], start), inside[0][1])
+        inside[-1] = (inside[-1][0], min(inside[-1][1], end))
+    return inside
 
 
-def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+def inverted(intervals: Sequence[Interval], start: int, end: int) -> list[Interval]:
     """The parts of [start, end) that are in none of these merged intervals."""
     found: list[Interval] = []
     since = start
@@ -74,24 +83,25 @@ def inverted(intervals: Iterable[Interval], start: int, end: int) -> list[Interv
     return found
 
 
-def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> Iterator[Interval]:
+def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> list[Interval]:
     if length <= 0 or not cron.minutes or not cron.hours:
-        return
+        return []
     first = start // MINUTES_A_DAY - length // MINUTES_A_DAY - _SPARE_DAYS
     last = end // MINUTES_A_DAY + _SPARE_DAYS
     times = [hour * 60 + minute for hour in cron.hours for minute in cron.minutes]
     of_a_day = merged((time, time + length) for time in times)
     offsets = _Offsets(zone, first - _SPARE_DAYS, last + _SPARE_DAYS)
+    found: list[Interval] = []
     for day in _days(cron, first, last):
         midnight = day * MINUTES_A_DAY
         offset = offsets.of_whole_day(midnight)
-        if offset is not None:
-            for begin, finish in of_a_day:
-                yield midnight - offset + begin, midnight - offset + finish
-            continue
-        for time in times:
-            hit = offsets.in_utc(midnight + time)
-            yield hit, hit + length
+        if offset is None:
+            hits = [offsets.in_utc(midnight + time) for time in times]
+            found += [(hit, hit + length) for hit in hits]
+        else:
+            midnight -= offset
+            found += [(midnight + begin, midnight + finish) for begin, finish in of_a_day]
+    return found
 
 
 def _days(cron: Cron, first: int, last: int) -> Iterator[int]:

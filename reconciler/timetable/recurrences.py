@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from reconciler.timetable.local_windows import Interval, clipped, merged, moment_of, open_intervals
 
@@ -37,17 +38,18 @@ class _Days:
     days: frozenset[int] = frozenset()
 
     def of(self, month: Month) -> frozenset[int]:
-        first, length = monthrange(*month)
-        return frozenset(
-            day
-            for day in range(1, length + 1)
-            if (not self.days or day in self.days) and (first + day) % 7 in self.weekdays
-        )
+        return _of_month(self.weekdays, self.days, *monthrange(*month))
 
     @property
     def fields(self) -> tuple[str, str]:
         days = _listed(self.days) if self.days else "*"
         return days, "*" if self.weekdays == _EVERY_WEEKDAY else _listed(self.weekdays, _WEEKDAYS)
+
+
+@lru_cache(maxsize=1024)
+def _of_month(weekdays: frozenset[int], days: frozenset[int], first: int, length: int) -> frozenset[int]:
+    """Those of a month of so many days after a first one on this weekday, Monday is 0."""
+    return frozenset(day for day in range(1, length + 1) if (not days or day in days) and (first + day) % 7 in weekdays)
 
 
 def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Recurrence, ...] | None:
