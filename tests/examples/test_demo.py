@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urljoin
 
 from tests.controlplane.waiting import eventually
 from tests.demo import LISTEN, address_for
@@ -51,12 +52,13 @@ def test_the_status_command_and_the_pages_of_the_banner_work_with_port_0(tmp_pat
         page = re.search(r"http://\S+/capacity", banner)
         assert found is not None
         assert page is not None
-        command = shlex.split(found[1])
 
         def answers() -> bool:
-            return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+            with urllib.request.urlopen(urljoin(page[0], "/status"), timeout=10) as answer:
+                return bool(answer.status == 200)
 
         eventually(answers, within=60, what="the daemon answers at the address in the banner")
+        subprocess.run(shlex.split(found[1]), cwd=ROOT, capture_output=True, check=True)
         with urllib.request.urlopen(page[0], timeout=10) as answer:
             assert answer.status == 200
 
