@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from unittest.mock import patch
 
 import pytest
@@ -41,6 +42,12 @@ def placed(
     return place_in_mode(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
 
 
+@cache
+def mixed(options: PlacementOptions = OPTIMAL) -> Placement:
+    """Where the mix is placed, which many tests look at."""
+    return placed(*MIX, options=options)
+
+
 def price(placement: Placement) -> float:
     return sum(item.price for item in placement.planned)
 
@@ -56,7 +63,7 @@ def broken(placement: Placement) -> tuple[str, ...]:
 
 
 def test_mixed_pods_cost_less_and_break_no_rule() -> None:
-    fast, optimal = placed(*MIX, options=FAST), placed(*MIX)
+    fast, optimal = mixed(FAST), mixed()
 
     assert price(optimal) < 0.99 * price(fast)
     assert optimal.unplaced == fast.unplaced == ()
@@ -88,7 +95,7 @@ def test_where_prices_differ_by_zone_chunks_are_packed_anew_in_their_zones() -> 
 
 
 def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None:
-    optimal = placed(*MIX)
+    optimal = mixed()
 
     sentence = said(optimal)
     assert sentence.startswith(f"placement.mode optimal: new nodes cost ${price(optimal):.2f}/h instead of $")
@@ -126,7 +133,7 @@ def test_the_fast_placement_stands_when_the_time_is_over() -> None:
         seconds_left=lambda: 0.0,
     )
 
-    assert late.planned == placed(*MIX, options=FAST).planned
+    assert late.planned == mixed(FAST).planned
     assert "the time for it was over: the fast placement stands" in said(late)
 
 
@@ -141,11 +148,11 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
         seconds_left=lambda: next(left, 0.0),
     )
 
-    assert price(late) <= price(placed(*MIX, options=FAST))
+    assert price(late) <= price(mixed(FAST))
     assert "the time for it was over" in said(late)
     assert not broken(late)
     if looks == 150:
-        assert price(late) < price(placed(*MIX, options=FAST))
+        assert price(late) < price(mixed(FAST))
         assert said(late).endswith("before all was tried, and another run may find more")
 
 
@@ -155,18 +162,18 @@ def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -
         one, other = placed(*MIX), placed(*MIX)
 
     assert one == other
-    assert price(one) <= price(placed(*MIX, options=FAST))
+    assert price(one) <= price(mixed(FAST))
     assert not broken(one)
     assert "the time for it" not in said(one)
 
 
 def test_what_the_checker_has_passed_need_not_be_checked_again() -> None:
-    assert placed(*MIX).checked
-    assert not placed(*MIX, options=FAST).checked
+    assert mixed().checked
+    assert not mixed(FAST).checked
 
 
 def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fast_placement_stands() -> None:
-    roomy = placed(*MIX, options=FAST)
+    roomy = mixed(FAST)
     cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
     limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(cores * 4)})
 
@@ -188,12 +195,12 @@ def test_what_breaks_a_rule_is_not_used() -> None:
     with patch("reconciler.optimizer.place_in_mode.violations", lambda *_args, **_named: ("node-1: broken",)):
         placement = placed(*MIX)
 
-    assert placement.planned == placed(*MIX, options=FAST).planned
+    assert placement.planned == mixed(FAST).planned
     assert "what was cheaper broke a rule: the fast placement stands" in said(placement)
 
 
 def test_limits_of_a_pool_hold() -> None:
-    roomy = placed(*MIX, options=FAST)
+    roomy = mixed(FAST)
     cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
     limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(int(cores * 1.2))})
 
