@@ -46,8 +46,9 @@ test: setup ## Lint, types, contracts and every quick test (a few minutes)
 types:
 	$(BIN)/mypy
 
+# Three on two cores: many tests wait, for a daemon's clock or a process.
 quick-tests:
-	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 2 --dist loadgroup
+	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 3 --dist loadgroup
 
 test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)
 	$(BIN)/pytest -m "e2e" -n 2 --dist loadgroup tests/integration tests/e2e

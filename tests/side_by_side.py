@@ -1,4 +1,4 @@
-"""Which tests stay in one process when several share them (`-n 2 --dist loadgroup`); a pytest plugin.
+"""Which tests stay in one process when several share them (`-n 3 --dist loadgroup`); a pytest plugin.
 
 A fixture that is made once for a file or a session is made in every process that gets one test of it. So a file with such a
 fixture stays together, and so do all files that use the bare API server, or the control plane with Kueue, or that read all our files. Tests on the
