@@ -1,7 +1,8 @@
 """What spread constraints ask of topology domains, as rows of the bound's linear programs: where prices differ, or nodes are few.
 
-kube-scheduler's filter PodTopologySpread binds a pod to a domain when no more would count there than maxSkew above the fewest that count
-in any domain at that moment. Look at the last pod with a constraint that comes to a domain. What counts there by then is at most
+kube-scheduler's filter PodTopologySpread binds a pod to a domain when no more would count there than maxSkew above the fewest. That
+is the fewest that count in any domain at that moment. Look at the last pod with a constraint that comes to a domain. What counts
+there by then is at most
 maxSkew above what counts in any other domain at the end. Pods with the constraint are there by then. So are pods with another
 constraint, where the last of these came before. The order of constraints is not known and may differ by domain. So the limit is the one
 in the order that leaves most room. Pods without a constraint may come last, and pods may be on nodes that a constraint does not look

@@ -9,6 +9,7 @@ from reconciler.manifests.rendered import read_rendered
 from reconciler.model.errors import Stalled
 from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import render_writes
+from reconciler.report.words import counted
 from reconciler.stages.state import PassState
 from reconciler.summary.statuses import SettledStatuses, status_writes
 
@@ -24,7 +25,7 @@ class Render:
         """Raises `Stalled` when the checker rejects the placement: nothing of it may be written."""
         if state.broken_rules:
             raise Stalled(
-                f"the placement breaks {len(state.broken_rules):,} rules ({state.broken_rules[0]}): nothing is applied",
+                f"the placement breaks {counted(len(state.broken_rules), 'rule')}, the first: {state.broken_rules[0]}; nothing is applied",
                 reason="PlacementRejected",
                 hint="this is a defect of headroom: report it with the snapshot that `headroom snapshot` makes",
             )

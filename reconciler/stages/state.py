@@ -27,7 +27,7 @@ from reconciler.spending.month import Basis
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the cluster's own course means for a placement.
+    """What is under way in the cluster, as far as a placement must know of it.
 
     room: the view without the pods that need another place. leaving: those pods as demands. options: back-offs among
     them, and the bins that must hold no more chunks. launches: what is on its way, and what failed. suspended: names of bins that hold chunks of suspended buffers.

@@ -14,10 +14,13 @@ from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.optimizer.place_in_mode import place_in_mode
+from reconciler.render.templates import TemplateSource
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.settings import Settings, load_settings
 from reconciler.stages import placement as stage
+from reconciler.stages.rendering import Render
+from reconciler.stages.state import PassState
 from reconciler.wiring.session import Session, open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"
@@ -85,6 +88,14 @@ def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
     assert result.failure.reason == "PlacementRejected"
     assert result.change_set is None
     assert checked.cluster.view() == before
+
+
+def test_one_broken_rule_is_one_rule() -> None:
+    state = PassState(NOW, broken_rules=("node-4: cpu is overcommitted",))
+    with pytest.raises(Stalled) as caught:
+        Render(TemplateSource({})).run(state)
+    words = "the placement breaks 1 rule, the first: node-4: cpu is overcommitted; nothing is applied"
+    assert caught.value.message == words
 
 
 def test_an_explanation_says_that_the_placement_was_rejected(checked: Session, monkeypatch: pytest.MonkeyPatch) -> None:
