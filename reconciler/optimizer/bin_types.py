@@ -1,12 +1,8 @@
-"""Bin types: what new nodes can be bought as, each instance type where it costs least. Packing and its bound have the same.
-
-Some chunks ask for labels which only the node has, not the catalogue. They share a node only with chunks that ask for the same or
-for none. So each such set of labels has bin types of its own.
-"""
+"""Bin types: what new nodes can be bought as, each instance type where it costs least. Packing and its bound have the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,7 +12,6 @@ from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import ANYWHERE, Requirements
 
 Items: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers of item types and how many chunks of each, by number."""
@@ -48,13 +43,14 @@ class BinTypes:
         return Pattern(items, int(self.prices[number]) / 1e9, int(self.pools[number]))
 
 
-@dataclass(frozen=True, slots=True)
-class Purchase:
-    """What a new node for an item type may be bought as. rows: by number of a NodePool, a mask of its catalogue; labels: those
-    asked for, of which ones only the node has keep others off."""
+Purchase: TypeAlias = Mapping[int, Mask]
+"""What a new node for an item type may be bought as: by number of a NodePool, a mask of its catalogue."""
 
-    rows: Mapping[int, Mask]
-    labels: Requirements = ANYWHERE
+
+def planned_pattern(state: State, index: int, items: Mapping[int, int]) -> Pattern:
+    """A planned node as a pattern. items: how many chunks of each item type are on it."""
+    planned = state.planned
+    return Pattern(tuple(sorted(items.items())), int(planned.price[index]) / 1e9, planned.of(index).pool)
 
 
 def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
@@ -65,13 +61,16 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
     chosen: list[tuple[int, int]] = []
     admits: list[Mask] = []
     for pool, offers in enumerate(state.offers):
-        for numbers in _compartments(offers, purchases, pool):
-            masks = np.array([purchases[number].rows[pool] for number in numbers]) & offers.priced
-            for row in _cheapest_rows(offers, masks):
-                admitted = np.zeros(len(purchases), dtype=np.bool_)
-                admitted[numbers] = masks[:, row]
-                chosen.append((pool, row))
-                admits.append(admitted)
+        nothing = np.zeros(len(offers.priced), dtype=np.bool_)
+        masks = (
+            np.array([rows.get(pool, nothing) for rows in purchases], dtype=np.bool_).reshape(
+                len(purchases), len(nothing)
+            )
+            & offers.priced
+        )
+        for row in _cheapest_rows(offers, masks):
+            chosen.append((pool, row))
+            admits.append(masks[:, row])
     rooms = [state.offers[pool].room[state.offers[pool].offerings.types_of[row]] for pool, row in chosen]
     prices = np.array([state.offers[pool].prices[row] for pool, row in chosen], dtype=np.int64)
     capacity = np.array(rooms, dtype=np.int64).reshape(len(chosen), len(state.columns.names))
@@ -79,17 +78,6 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
     numbers_of_pools = np.array([pool for pool, _ in chosen], dtype=np.int64)
     kept = _undominated(capacity, prices, admitting, numbers_of_pools)
     return BinTypes(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept])
-
-
-def _compartments(offers: PoolOffers, purchases: Sequence[Purchase], pool: int) -> Iterable[list[int]]:
-    """Item types that may share a node of the pool as far as its own labels go."""
-    by_labels: dict[Requirements, list[int]] = {}
-    for number, item in enumerate(purchases):
-        if pool in item.rows:
-            by_labels.setdefault(item.labels.without(offers.offerings.table.keys), []).append(number)
-    anywhere = by_labels.pop(ANYWHERE, [])
-    for members in [*by_labels.values(), []] if anywhere else by_labels.values():
-        yield [*anywhere, *members]
 
 
 def _cheapest_rows(offers: PoolOffers, masks: Mask) -> list[int]:

@@ -26,7 +26,6 @@ def lower_bound(relaxation: Relaxation, budget: WorkBudget) -> float | None:
     packing = relaxation.packing
     master = MasterProblem(relaxation.demand, relaxation.most_nodes)
     master.add(relaxation.nodes)
-    master.add_room(relaxation.free, packing.requests, relaxation.fits)
     columns = ColumnGeneration(master, packing, budget)
     best: float | None = None
     for solution, bound in columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS):

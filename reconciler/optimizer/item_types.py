@@ -14,21 +14,20 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.refs import ObjectRef
-from reconciler.optimizer.bin_types import Items, Pattern, Purchase, bin_types_for
+from reconciler.optimizer.bin_types import Pattern, bin_types_for, planned_pattern
 from reconciler.optimizer.node_rules import (
     conflicts_between,
     demands_over_share,
-    shares_of_nodes,
-    spread_over_nodes,
+    limits_of_nodes,
 )
-from reconciler.optimizer.packing import Packing
-from reconciler.placement.amounts import Amounts
+from reconciler.optimizer.packing import Packing, requests_of
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import Rule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
 
@@ -46,10 +45,6 @@ class ItemType:
     compatibility: Compatibility
     rules: tuple[Rule, ...]
     chunks: list[tuple[Batch, int]] = field(default_factory=list)
-
-    @property
-    def request(self) -> Amounts:
-        return self.batch.needs.request
 
     @property
     def count(self) -> int:
@@ -90,21 +85,17 @@ def packing_problem(state: State) -> PackingProblem:
         if held is None:
             kept.append(index)
         else:
-            pool = state.planned.of(index).pool
-            nodes.append(Pattern(held, int(state.planned.price[index]) / 1e9, pool))
+            nodes.append(planned_pattern(state, index, held))
     found = collected.item_types
     batches = [item.batch for item in found]
-    shares, spread = shares_of_nodes(batches, collected.over_share), spread_over_nodes(state, batches)
-    purchases = [Purchase({item.pool: item.compatibility.rows(item.pool)}, item.compatibility.wanted) for item in found]
+    counted, limits = limits_of_nodes(state, batches, collected.over_share, spread=True)
     packing = Packing(
         counts=np.array([item.count for item in found], dtype=np.int64),
-        bin_types=bin_types_for(state, purchases),
-        requests=np.array([item.request for item in found], dtype=np.int64).reshape(
-            len(found), len(state.columns.names)
-        ),
-        counted=np.concatenate([shares[0], spread[0]], axis=1),
-        limits=np.concatenate([shares[1], spread[1]]),
-        conflicts=conflicts_between(state, batches),
+        bin_types=bin_types_for(state, [{item.pool: item.compatibility.rows(item.pool)} for item in found]),
+        requests=requests_of(state, batches),
+        counted=counted,
+        limits=limits,
+        conflicts=conflicts_between(state, batches) | _ask_for_other_labels(state, found),
     )
     return PackingProblem(tuple(found), tuple(nodes), tuple(kept), packing)
 
@@ -119,22 +110,21 @@ class _Collected:
         self.over_share = over_share
         self.item_types: list[ItemType] = []
 
-    def items_of(self, index: int, entries: Sequence[JournalEntry]) -> Items | None:
+    def items_of(self, index: int, entries: Sequence[JournalEntry]) -> Counter[int] | None:
         """What a planned node holds; None where it is to be kept as it is."""
         template = self._state.planned.of(index)
         pool = template.pool
         if template.own_taint is not None or RESERVATION_MARK in self._state.offers[pool].pool.name:
             return None
-        came = [(entry, self._item_type(index, pool, entry)) for entry in entries]
-        held: dict[int, int] = {}
-        if any(item is None for _, item in came):
+        came = [item for entry in entries if (item := self._item_type(index, pool, entry)) is not None]
+        if len(came) < len(entries):
             return None
-        for entry, item in came:
-            assert item is not None
+        held: Counter[int] = Counter()
+        for entry, item in zip(entries, came, strict=True):
             number = self._number(item)
-            held[number] = held.get(number, 0) + entry.count
+            held[number] += entry.count
             self.item_types[number].chunks.append((entry.batch, entry.count))
-        return tuple(sorted(held.items()))
+        return held
 
     def _item_type(self, index: int, pool: int, entry: JournalEntry) -> ItemType | None:
         """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
@@ -171,7 +161,7 @@ class _Collected:
             if counters[number].host_row >= 0 and counters[number].counted.leaving
         )
         key = (
-            *(item.pool, item.compatibility.number, item.request.tobytes(), item.rules, counted_on_hosts),
+            *(item.pool, item.compatibility.number, batch.needs.request.tobytes(), item.rules, counted_on_hosts),
             *(batch.keeps_minimum, batch.needs.shape.host_ports),
             batch.demand if batch.demand in self.over_share else None,
         )
@@ -179,6 +169,14 @@ class _Collected:
             self._numbers[key] = len(self.item_types)
             self.item_types.append(item)
         return self._numbers[key]
+
+
+def _ask_for_other_labels(state: State, items: Sequence[ItemType]) -> Mask:
+    """Of labels that only the node has, not the catalogue. Item types × item types."""
+    known = {ANYWHERE: 0}
+    own = [item.compatibility.wanted.without(state.offers[item.pool].offerings.table.keys) for item in items]
+    labels = np.array([known.setdefault(wanted, len(known)) for wanted in own], dtype=np.int64)
+    return np.asarray((labels[:, None] != labels) & (np.minimum.outer(labels, labels) > 0), dtype=np.bool_)
 
 
 def _matters(rule: Rule) -> bool:

@@ -34,25 +34,37 @@ class MasterSolution:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What all nodes together must come to. least: by row; of_items: item types × rows, what one chunk adds; slack: by row, what an
-    amount adds that may be anything."""
+    """What all nodes together must come to, and what room costs nothing. By row: least, at least so much; slack, what an amount adds that
+    may be anything. By item type: of_items, what one chunk adds to each row; fits, how many of these alone the room takes; shares, what
+    part of it one takes, by resource."""
 
     least: Floats
     of_items: Floats
     slack: Floats
+    fits: Amounts
+    shares: Floats
 
     @classmethod
     def of_counts(cls, counts: Amounts) -> Rows:
-        """So many chunks of each item type."""
-        return cls(counts.astype(np.float64), np.eye(len(counts)), np.zeros(len(counts)))
+        """So many chunks of each item type, and no room."""
+        none = np.zeros(len(counts), dtype=np.int64)
+        return cls(
+            counts.astype(np.float64), np.eye(len(counts)), none.astype(np.float64), none, np.zeros((len(counts), 0))
+        )
 
     def write(self, program: Any) -> None:
-        """As the first rows of a program."""
+        """As the first rows and columns of a program."""
         for least in self.least.tolist():
             program.addRow(least, UNBOUNDED, 0, *EMPTY)
+        for _ in self.shares.T:
+            program.addRow(-1.0, UNBOUNDED, 0, *EMPTY)
         used = np.flatnonzero(self.slack).astype(np.int32)
         if len(used):
             program.addCol(0.0, 0.0, UNBOUNDED, len(used), used, self.slack[used])
+        for item in np.flatnonzero(self.fits).tolist():
+            amounts = np.concatenate([self.of_items[item], -self.shares[item]])
+            rows = np.flatnonzero(amounts).astype(np.int32)
+            program.addCol(0.0, 0.0, float(self.fits[item]), len(rows), rows, amounts[rows])
 
 
 class MasterProblem:
@@ -65,8 +77,8 @@ class MasterProblem:
         self.patterns: list[Pattern] = []
         self._known: set[Pattern] = set()
         self._demand = demand
-        self._rows_of_pools = {pool: len(demand.least) + place for place, pool in enumerate(most_nodes)}
         demand.write(self._solver)
+        self._rows_of_pools = {pool: self._solver.getNumRow() + place for place, pool in enumerate(most_nodes)}
         self._first = self._solver.getNumCol()
         for most in most_nodes.values():
             self._solver.addRow(-float(most), UNBOUNDED, 0, *EMPTY)
@@ -106,20 +118,3 @@ class MasterProblem:
             self._demand.of_items @ duals[: len(self._demand.least)],
             {pool: float(duals[row]) for pool, row in self._rows_of_pools.items()},
         )
-
-    def add_room(self, room: Amounts, requests: Amounts, fits: Amounts) -> None:
-        """Room that costs nothing. fits: by item type, how many of these alone."""
-        add_room(self._solver, self._demand, room, requests, fits)
-
-
-def add_room(program: Any, demand: Rows, room: Amounts, requests: Amounts, fits: Amounts) -> None:
-    """The same in any program whose first rows are these."""
-    first = program.getNumRow()
-    for _ in room:
-        program.addRow(-1.0, UNBOUNDED, 0, *EMPTY)
-    shares = requests / np.maximum(room, 1)
-    for item in np.flatnonzero(fits).tolist():
-        used, asked = np.flatnonzero(shares[item]), np.flatnonzero(demand.of_items[item])
-        rows = np.concatenate([asked, first + used]).astype(np.int32)
-        amounts = np.concatenate([demand.of_items[item][asked], -shares[item][used]])
-        program.addCol(0.0, 0.0, float(fits[item]), len(rows), rows, amounts)

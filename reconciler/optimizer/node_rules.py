@@ -53,36 +53,22 @@ def demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[Object
     return {demand: state.per_node for demand, total in totals.items() if total > state.per_node}
 
 
-def shares_of_nodes(batches: Sequence[Batch], over_share: Mapping[ObjectRef, int]) -> Limits:
-    """By demand, what a node takes of it."""
-    return _limits(
-        len(batches),
-        [
-            (number, batch.demand, over_share[batch.demand])
-            for number, batch in enumerate(batches)
-            if batch.demand in over_share
-        ],
-    )
-
-
-def spread_over_nodes(state: State, batches: Sequence[Batch]) -> Limits:
-    """Of chunks that bring a spread constraint on hosts and count under it, what a node takes beside an empty host. Those that bring
-    the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
+def limits_of_nodes(
+    state: State, batches: Sequence[Batch], over_share: Mapping[ObjectRef, int], *, spread: bool = False
+) -> Limits:
+    """What a node takes of a demand. spread: and beside an empty host, of chunks that bring a spread constraint on hosts and count under
+    it. Those that bring the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
     found: list[tuple[int, object, int]] = []
     for number, batch in enumerate(batches):
-        for rule in state.constraints(batch).host_spread:
+        if batch.demand in over_share:
+            found.append((number, batch.demand, over_share[batch.demand]))
+        for rule in state.constraints(batch).host_spread if spread else ():
             if rule.counts_itself:
                 counted = state.topology.counters[rule.counter].counted.anywhere
-                most = rule.bound(least=0)
-                found.append((number, (counted, most, rule.min_domains), most))
-    return _limits(len(batches), found)
-
-
-def _limits(batches: int, found: Sequence[tuple[int, object, int]]) -> Limits:
-    """found: numbers of batches, what limits them, and to how many."""
+                found.append((number, (counted, rule.bound(least=0), rule.min_domains), rule.bound(least=0)))
     most = {key: limit for _, key, limit in found}
     columns = {key: column for column, key in enumerate(most)}
-    counted = np.zeros((batches, len(most)), dtype=np.int64)
+    counts = np.zeros((len(batches), len(most)), dtype=np.int64)
     for number, key, _ in found:
-        counted[number, columns[key]] = 1
-    return counted, np.array(list(most.values()), dtype=np.int64)
+        counts[number, columns[key]] = 1
+    return counts, np.array(list(most.values()), dtype=np.int64)

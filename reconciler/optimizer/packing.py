@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,8 @@ import numpy as np
 from reconciler.optimizer.bin_types import BinTypes
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 
 
@@ -72,6 +75,11 @@ class Packing:
         every = np.arange(len(self.conflicts))
         cliques = [members for members in groups.values() if self.conflicts[np.ix_(members, members)].all()]
         return [np.isin(every, members).astype(np.float64) for members in cliques]
+
+
+def requests_of(state: State, batches: Sequence[Batch]) -> Amounts:
+    """Batches × resources."""
+    return np.array([batch.needs.request for batch in batches], dtype=np.int64).reshape(-1, len(state.columns.names))
 
 
 def _fits(room: Amounts, sizes: Amounts) -> Amounts:

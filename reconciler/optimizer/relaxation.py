@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import Pattern, Purchase, bin_types_for
+from reconciler.optimizer.bin_types import Pattern, bin_types_for, planned_pattern
 from reconciler.optimizer.master import Rows
-from reconciler.optimizer.node_rules import conflicts_between, demands_over_share, shares_of_nodes
-from reconciler.optimizer.packing import Packing
+from reconciler.optimizer.node_rules import conflicts_between, demands_over_share, limits_of_nodes
+from reconciler.optimizer.packing import Packing, requests_of
 from reconciler.optimizer.spread_rows import SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
@@ -35,13 +35,9 @@ class Relaxation:
     packing: Packing
     """Of item types that nothing here tells apart. Where spread rows tell domains apart, these chunks have one for each domain."""
     demand: Rows
-    """What is to be placed, and what spread asks of domains."""
+    """What is to be placed, what spread asks of domains, and the room of all existing nodes together."""
     nodes: tuple[Pattern, ...]
     """As the placement has them."""
-    free: Amounts
-    """Room of all existing nodes together, by resource."""
-    fits: Amounts
-    """By item type, how many of these alone the existing nodes take."""
     most_nodes: Mapping[int, int]
     """By number of a NodePool that limits nodes, how many new ones it may have."""
 
@@ -54,142 +50,92 @@ def relaxation_of(state: State) -> Relaxation:
     placed: Counter[Batch] = Counter()
     for entry in entries:
         placed[entry.batch] += entry.count
-    batches = list(placed)
-    spread = spread_rows(state, placed, entries)
+    batches, spread = list(placed), spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
-    parts = _Parts(state, batches, spread)
-    packing = _packing_of(state, placed, parts)
-    fits = np.where(parts.anywhere, fits[parts.owners], 0)
-    numbers, groups = _numbers_of_alike(packing, fits, parts)
-    firsts = np.unique(numbers, return_index=True)[1]
-    merged = _merged(packing, numbers, firsts)
-    counts = np.bincount(groups, weights=list(placed.values()))
+    rows, conflicts = _rows(state, batches), conflicts_between(state, batches)
+    counted, limits = limits_of_nodes(state, batches, demands_over_share(state, placed))
+    kinds = _numbers_of_alike(
+        [tuple((pool, mask.tobytes()) for pool, mask in some.items()) for some in rows],
+        [batch.needs.request.tobytes() for batch in batches],
+        [spread.weights.get(batch) for batch in batches],
+        *([row.tobytes() for row in rows_] for rows_ in (conflicts, counted, fits)),
+    )
+    counts = np.bincount(kinds, weights=list(placed.values())).astype(np.int64)
+    firsts = np.unique(kinds, return_index=True)[1].tolist()
+    items = [(first, place) for first in firsts for place in spread.places(batches[first])]
+    owners = np.array([first for first, _ in items], dtype=np.int64)
+    packing = Packing(
+        counts=counts[kinds[owners]],
+        bin_types=bin_types_for(
+            state, spread.purchases(state, [(batches[first], rows[first], place) for first, place in items])
+        ),
+        requests=requests_of(state, batches)[owners],
+        conflicts=conflicts[np.ix_(owners, owners)],
+        counted=counted[owners],
+        limits=limits,
+    )
     places = [
-        np.concatenate([np.arange(len(counts)) == groups[parts.owners[item]], parts.rows[item]]) for item in firsts
+        np.concatenate([np.arange(len(counts)) == kinds[first], spread.row(batches[first], place)])
+        for first, place in items
     ]
+    numbers = {(int(kinds[first]), place): number for number, (first, place) in enumerate(items)}
     return Relaxation(
-        packing=merged,
+        packing=packing,
         demand=Rows(
             least=np.concatenate([counts, spread.least]),
-            of_items=np.array(places, dtype=np.float64).reshape(len(firsts), len(counts) + len(spread.least)),
+            of_items=np.array(places, dtype=np.float64).reshape(len(items), len(counts) + len(spread.least)),
             slack=np.concatenate([np.zeros(len(counts)), spread.fewest]),
+            fits=np.array([fits[first] if place < 0 else 0 for first, place in items], dtype=np.int64),
+            shares=packing.requests / np.maximum(free, 1),
         ),
-        nodes=_nodes(state, entries, {key: int(numbers[item]) for key, item in parts.items.items()}, spread),
-        free=free,
-        fits=fits[firsts],
+        nodes=_nodes(state, entries, spread, dict(zip(batches, kinds.tolist(), strict=True)), numbers),
         most_nodes={pool: most for pool in range(len(state.offers)) if (most := _most_nodes(state, pool)) is not None},
     )
 
 
-class _Parts:
-    """One item type for each batch, or one for each domain and one for anywhere else. By item type:
-
-    owners: the number of its batch; anywhere: whether it may be on existing nodes; rows: what a chunk adds to spread rows; alike:
-    domain and weights, by which it is told apart. items: by batch and domain.
-    """
-
-    def __init__(self, state: State, batches: Sequence[Batch], spread: SpreadRows) -> None:
-        weights = [spread.weights.get(batch, (0, 0.0)) for batch in batches]
-        places = [range(-1, len(spread.domains) if any(weight) else 0) for weight in weights]
-        told = [(number, place) for number, some in enumerate(places) for place in some]
-        masks = [spread.masks(offers) for offers in state.offers] if spread.domains else []
-        self.owners = np.array([number for number, _ in told], dtype=np.int64)
-        self.anywhere = np.array([place < 0 for _, place in told], dtype=np.bool_)
-        self.rows = [spread.row(weights[number], place) for number, place in told]
-        self.items = {(batches[number], place): item for item, (number, place) in enumerate(told)}
-        self.alike = [(place, weights[number]) for number, place in told]
-        self._masks = [
-            [of_pool[place] for of_pool in masks] if len(places[number]) > 1 else [] for number, place in told
-        ]
-
-    def purchases(self, rows: Sequence[Mapping[int, Mask]]) -> list[Purchase]:
-        """rows: by batch and NodePool."""
-        return [
-            Purchase({pool: mask & masks[pool] for pool, mask in rows[owner].items()} if masks else rows[owner])
-            for owner, masks in zip(self.owners.tolist(), self._masks, strict=True)
-        ]
-
-
-def _packing_of(state: State, placed: Mapping[Batch, int], parts: _Parts) -> Packing:
-    """Of each batch by itself."""
-    batches, owners = list(placed), parts.owners
-    rows: dict[int, Mapping[int, Mask]] = {}
+def _rows(state: State, batches: Sequence[Batch]) -> list[Mapping[int, Mask]]:
+    """By batch and NodePool what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
+    of_classes: dict[int, dict[int, Mask]] = {}
     for batch in batches:
-        if batch.needs.equivalence_class not in rows:
-            rows[batch.needs.equivalence_class] = _rows(state, batch)
-    of_batches = [rows[batch.needs.equivalence_class] if _opens_nodes(batch) else {} for batch in batches]
-    requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
-    counted, limits = shares_of_nodes(batches, demands_over_share(state, placed))
-    return Packing(
-        counts=np.array(list(placed.values()), dtype=np.int64)[owners],
-        bin_types=bin_types_for(state, parts.purchases(of_batches)),
-        requests=requests.reshape(len(batches), len(state.columns.names))[owners],
-        conflicts=conflicts_between(state, batches)[np.ix_(owners, owners)],
-        counted=counted[owners],
-        limits=limits,
-    )
-
-
-def _opens_nodes(batch: Batch) -> bool:
-    return batch.opens_nodes and not batch.needs.shape.resource_claims
-
-
-def _rows(state: State, batch: Batch) -> Mapping[int, Mask]:
-    """By NodePool what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
-    found: dict[int, Mask] = {}
-    for step in batch.needs.relaxations:
-        compatibility = state.compatibilities.get(batch.needs, step, ANYWHERE)
-        for pool in range(len(state.offers)):
-            rows = compatibility.rows(pool)
-            if rows.any():
-                found[pool] = found[pool] | rows if pool in found else rows
-    return found
-
-
-def _numbers_of_alike(packing: Packing, fits: Amounts, parts: _Parts) -> tuple[Amounts, Amounts]:
-    """By item type, and by batch, the same number for those that nothing tells apart."""
-    alike = (packing.requests, packing.bin_types.admits.T, packing.conflicts, packing.counted, fits)
-    of_batches: dict[int, list[object]] = {}
-    for item, owner in enumerate(parts.owners.tolist()):
-        of_batches.setdefault(owner, []).append((parts.alike[item], *(part[item].tobytes() for part in alike)))
-    known: dict[tuple[object, ...], int] = {}
-    groups = [known.setdefault(tuple(of_batch), len(known)) for of_batch in of_batches.values()]
-    numbers: dict[tuple[int, int], int] = {}
-    found = [
-        numbers.setdefault((groups[owner], parts.alike[item][0]), len(numbers))
-        for item, owner in enumerate(parts.owners.tolist())
+        needs = batch.needs
+        if needs.equivalence_class in of_classes:
+            continue
+        found = of_classes[needs.equivalence_class] = {}
+        for compatibility in (state.compatibilities.get(needs, step, ANYWHERE) for step in needs.relaxations):
+            for pool in range(len(state.offers)):
+                rows = compatibility.rows(pool)
+                if rows.any():
+                    found[pool] = found[pool] | rows if pool in found else rows
+    open_ = [batch.opens_nodes and not batch.needs.shape.resource_claims for batch in batches]
+    return [
+        of_classes[batch.needs.equivalence_class] if opens else {} for batch, opens in zip(batches, open_, strict=True)
     ]
-    return np.array(found, dtype=np.int64), np.array(groups, dtype=np.int64)
 
 
-def _merged(packing: Packing, numbers: Amounts, firsts: Amounts) -> Packing:
-    """numbers: as above; firsts: the first item type of each number."""
-    return Packing(
-        counts=np.bincount(numbers, weights=packing.counts, minlength=len(firsts)).astype(np.int64),
-        bin_types=replace(packing.bin_types, admits=packing.bin_types.admits[:, firsts]),
-        requests=packing.requests[firsts],
-        conflicts=packing.conflicts[np.ix_(firsts, firsts)],
-        counted=packing.counted[firsts],
-        limits=packing.limits,
-    )
+def _numbers_of_alike(*told: Sequence[object]) -> Amounts:
+    """The same number for what is the same in each list."""
+    known: dict[tuple[object, ...], int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in zip(*told, strict=True)], dtype=np.int64)
 
 
 def _nodes(
-    state: State, entries: Sequence[JournalEntry], number_of: Mapping[tuple[Batch, int], int], spread: SpreadRows
+    state: State,
+    entries: Sequence[JournalEntry],
+    spread: SpreadRows,
+    kinds: Mapping[Batch, int],
+    numbers: Mapping[tuple[int, int], int],
 ) -> tuple[Pattern, ...]:
+    """kinds: of batches; numbers: of item types, by kind and place."""
     held: dict[int, Counter[int]] = {}
-    places = {domain: place for place, domain in enumerate(spread.domains)}
     for entry in entries:
         if entry.bin >= state.base:
             domain = state.decided(entry.bin, spread.key) if spread.domains else None
-            place = -1 if domain is None else places.get(domain, -1)
-            number = number_of.get((entry.batch, place), number_of[entry.batch, -1])
-            held.setdefault(entry.bin - state.base, Counter())[number] += entry.count
-    planned = state.planned
-    return tuple(
-        Pattern(tuple(sorted(items.items())), int(planned.price[index]) / 1e9, planned.of(index).pool)
-        for index, items in held.items()
-    )
+            place = spread.domains.index(domain) if domain in spread.domains else -1
+            kind = kinds[entry.batch]
+            held.setdefault(entry.bin - state.base, Counter())[numbers.get((kind, place), numbers[kind, -1])] += (
+                entry.count
+            )
+    return tuple(planned_pattern(state, index, items) for index, items in held.items())
 
 
 def _running(state: State, entries: Sequence[JournalEntry]) -> Amounts:

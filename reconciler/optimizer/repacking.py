@@ -76,5 +76,6 @@ def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]
     if solution is None:
         return []
     thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
-    found = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
+    attempts = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
+    found = [patterns for patterns in attempts if patterns is not None]
     return sorted(found, key=lambda patterns: (round(sum(pattern.price for pattern in patterns) * 1e9), len(patterns)))

@@ -20,6 +20,7 @@ from operator import attrgetter
 import numpy as np
 
 from reconciler.model.quantity import PODS
+from reconciler.optimizer.bin_types import Purchase
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
@@ -60,12 +61,27 @@ class SpreadRows:
         """By row, what one more of the fewest that count anywhere takes from it."""
         return [*[-1.0] * len(self.domains), *[1.0] * len(self.domains)]
 
-    def row(self, weights: Weights, place: int) -> Floats:
-        """What a chunk in a domain adds to each row. place: number of the domain; -1 where that may be any, or none of them."""
-        here = np.arange(len(self.domains)) == place
-        return np.concatenate([weights[0] * (here | (place < 0)), -weights[1] * here.astype(np.float64)])
+    def places(self, batch: Batch) -> range:
+        """Where its chunks may be that are told apart: numbers of domains, and -1 for any other one, or all."""
+        return range(-1, len(self.domains) if any(self.weights.get(batch, ())) else 0)
 
-    def masks(self, offers: PoolOffers) -> list[Mask]:
+    def row(self, batch: Batch, place: int) -> Floats:
+        """What one of its chunks there adds to each row."""
+        counting, limited = self.weights.get(batch, (0, 0.0))
+        here = np.arange(len(self.domains)) == place
+        return np.concatenate([counting * (here | (place < 0)), -limited * here.astype(np.float64)])
+
+    def purchases(self, state: State, items: Iterable[tuple[Batch, Mapping[int, Mask], int]]) -> list[Purchase]:
+        """What chunks may be bought as where they are. items: batches, with rows of catalogues by NodePool, and places."""
+        masks = [self._masks(offers) for offers in state.offers] if self.domains else []
+        return [
+            {pool: mask & masks[pool][place] for pool, mask in rows.items()}
+            if any(self.weights.get(batch, ()))
+            else rows
+            for batch, rows, place in items
+        ]
+
+    def _masks(self, offers: PoolOffers) -> list[Mask]:
         """Rows of a catalogue by domain, and last those of other domains."""
         codes, cells = offers.offerings.table.column(self.key)
         found = [np.array([cell == domain for cell in cells], dtype=np.bool_)[codes] for domain in self.domains]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reconciler.optimizer.master import EMPTY, add_room
+from reconciler.optimizer.master import EMPTY
 from reconciler.optimizer.relaxation import Relaxation
 from reconciler.optimizer.solver import UNBOUNDED, Floats, load_solver, run
 from reconciler.optimizer.work_budget import WorkBudget
@@ -48,7 +48,6 @@ def whole_nodes_bound(relaxation: Relaxation, budget: WorkBudget) -> float:
         for shares in packing.shares(bin_type):
             held = np.flatnonzero(shares[items])
             _add_limit(program, bin_type, first + held, shares[items][held])
-    add_room(program, demand, relaxation.free, packing.requests, relaxation.fits)
     for pool, most in relaxation.most_nodes.items():
         nodes = np.flatnonzero(packing.bin_types.pools == pool).astype(np.int32)
         program.addRow(-UNBOUNDED, float(most), len(nodes), nodes, np.ones(len(nodes)))
