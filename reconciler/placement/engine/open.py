@@ -164,8 +164,8 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
 
 
 def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
-    """The most chunks, up to `amount`, of which an empty node may hold so many that enough of what is within the pool's limits
-    is left open for its minValues."""
+    """The most chunks, up to `amount`, that an empty node may hold. Enough of what is within the pool's limits stays open for its
+    minValues."""
     while amount and template.offers.minimums and template.least(batch.needs.request * amount) is None:
         amount -= 1
     return amount

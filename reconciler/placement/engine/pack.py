@@ -247,8 +247,8 @@ class Packer:
     def _place_batch(self, batch: Batch, count: int) -> int:
         """Places up to `count` chunks of one batch; returns how many.
 
-        First without new nodes. Only if that is not enough they are placed again with them, since a node yet to come is an
-        empty domain that spread constraints look at.
+        First without new nodes. Only if that is not enough they are placed again with them: a node yet to come is an empty domain,
+        and spread constraints look at it.
         """
         if not count:
             return 0

@@ -21,9 +21,9 @@ def serve(
 ) -> tuple[int, int]:
     """Places up to `count` chunks in three ways, one after the other.
 
-    Where `filling`, on planned nodes as they are. Then on planned nodes of the pools that are made larger, as long as that
-    is no dearer than new ones for all that is left. Where the pools have limits it is only one, since limits change what
-    new ones cost. Then on a new node, where `options` know which takes all that is left. Not for pools with minValues.
+    Where `filling`, on planned nodes as they are. Then planned nodes of the pools are made larger, while that is no dearer than new
+    ones for all that is left. Where the pools have limits it is only one, since limits change what new ones cost. Then on a new
+    node, where `options` know which takes all that is left. Not for pools with minValues.
 
     Returns how many chunks found a place, and what is next for the others (see arrays): NEXT_NOTE only where the pools have limits.
     """
