@@ -32,6 +32,8 @@ ON_THEIR_WAY = 1
 """Writes of one replica that may come in after it has lost the lead."""
 LOOKS_AGAIN = 5.0
 """Seconds between two looks of a replica at the Lease."""
+PATIENCE = 60.0
+"""Seconds beyond the time in which both should have led."""
 TEMPLATES = 30
 TEMPLATE = """\
 apiVersion: v1
@@ -170,12 +172,13 @@ def plane(empty_api_server: ControlPlane) -> Iterator[ControlPlane]:
 
 
 def disturb(trouble: Trouble, seconds: float, ways: list[Callable[[], None]], chance: random.Random) -> None:
-    """Every way once in a random order, then again, until the time is over."""
-    until = time.monotonic() + seconds
+    """Every way once in a random order, then again, until the time is over and both have led (a slow machine does few in the time)."""
+    until, led = time.monotonic() + seconds, set[str]()
     for way in itertools.chain.from_iterable(chance.sample(ways, len(ways)) for _ in itertools.count()):
-        trouble.leader()
+        led.add(trouble.leader().user)
         trouble.let_pass(0.5, 2)
-        if time.monotonic() >= until:
+        over = time.monotonic() - until
+        if over >= 0 and (len(led) > 1 or over >= PATIENCE):
             return
         way()
 
