@@ -62,12 +62,8 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
     admits: list[Mask] = []
     for pool, offers in enumerate(state.offers):
         nothing = np.zeros(len(offers.priced), dtype=np.bool_)
-        masks = (
-            np.array([rows.get(pool, nothing) for rows in purchases], dtype=np.bool_).reshape(
-                len(purchases), len(nothing)
-            )
-            & offers.priced
-        )
+        of_pool = np.array([rows.get(pool, nothing) for rows in purchases], dtype=np.bool_)
+        masks = of_pool.reshape(len(purchases), len(nothing)) & offers.priced
         for row in _cheapest_rows(offers, masks):
             chosen.append((pool, row))
             admits.append(masks[:, row])

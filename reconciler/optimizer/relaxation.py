@@ -106,9 +106,9 @@ def _rows(state: State, batches: Sequence[Batch]) -> list[Mapping[int, Mask]]:
                 rows = compatibility.rows(pool)
                 if rows.any():
                     found[pool] = found[pool] | rows if pool in found else rows
-    open_ = [batch.opens_nodes and not batch.needs.shape.resource_claims for batch in batches]
     return [
-        of_classes[batch.needs.equivalence_class] if opens else {} for batch, opens in zip(batches, open_, strict=True)
+        of_classes[batch.needs.equivalence_class] if batch.opens_nodes and not batch.needs.shape.resource_claims else {}
+        for batch in batches
     ]
 
 

@@ -63,7 +63,7 @@ class SpreadRows:
 
     def places(self, batch: Batch) -> range:
         """Where its chunks may be that are told apart: numbers of domains, and -1 for any other one, or all."""
-        return range(-1, len(self.domains) if any(self.weights.get(batch, ())) else 0)
+        return range(-1, len(self.domains) if self._is_told_apart(batch) else 0)
 
     def row(self, batch: Batch, place: int) -> Floats:
         """What one of its chunks there adds to each row."""
@@ -75,11 +75,13 @@ class SpreadRows:
         """What chunks may be bought as where they are. items: batches, with rows of catalogues by NodePool, and places."""
         masks = [self._masks(offers) for offers in state.offers] if self.domains else []
         return [
-            {pool: mask & masks[pool][place] for pool, mask in rows.items()}
-            if any(self.weights.get(batch, ()))
-            else rows
+            {pool: mask & masks[pool][place] for pool, mask in rows.items()} if self._is_told_apart(batch) else rows
             for batch, rows, place in items
         ]
+
+    def _is_told_apart(self, batch: Batch) -> bool:
+        """Whether its chunks are told apart by domain."""
+        return any(self.weights.get(batch, ()))
 
     def _masks(self, offers: PoolOffers) -> list[Mask]:
         """Rows of a catalogue by domain, and last those of other domains."""

@@ -53,22 +53,19 @@ class ConstraintSet:
 
 
 def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> ConstraintSet:
-    # Lists, since there are hundreds of sets and a generator for a rule or two costs more than all the rest.
-    on_labels = tuple([rule for rule in rules if rule.key != HOSTNAME_LABEL])
-    on_hosts = tuple([rule for rule in rules if rule.key == HOSTNAME_LABEL])
-    spread = tuple([rule for rule in rules if isinstance(rule, SpreadRule)])
-    affinity = tuple([rule for rule in on_labels if isinstance(rule, AffinityRule)])
+    on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
+    on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
     return ConstraintSet(
         rules=rules,
-        keys=tuple(sorted({*deciding_keys, *[rule.key for rule in on_labels]})),
+        keys=tuple(sorted({*deciding_keys, *(rule.key for rule in on_labels)})),
         on_labels=on_labels,
         on_hosts=on_hosts,
-        spread=spread,
-        host_spread=tuple([rule for rule in spread if rule.key == HOSTNAME_LABEL]),
-        affinity=affinity,
-        host_affinity=tuple([rule for rule in on_hosts if isinstance(rule, AffinityRule)]),
-        shared=True in [rule.counts_itself and not isinstance(rule, AffinityRule) for rule in on_labels],
-        by_domain=True in [not isinstance(rule, AntiAffinityRule) for rule in rules],
+        spread=tuple(rule for rule in rules if isinstance(rule, SpreadRule)),
+        host_spread=tuple(rule for rule in on_hosts if isinstance(rule, SpreadRule)),
+        affinity=tuple(rule for rule in on_labels if isinstance(rule, AffinityRule)),
+        host_affinity=tuple(rule for rule in on_hosts if isinstance(rule, AffinityRule)),
+        shared=any(rule.counts_itself and not isinstance(rule, AffinityRule) for rule in on_labels),
+        by_domain=any(not isinstance(rule, AntiAffinityRule) for rule in rules),
     )
 
 

@@ -111,7 +111,7 @@ class Counter:
             return self.counts.get(domain, 0)
         return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
 
-    def counts_of(self, domains: Sequence[Domain]) -> dict[Domain, int]:
+    def counts_in(self, domains: Sequence[Domain]) -> dict[Domain, int]:
         """The same for several."""
         if self.host_row < 0:
             return {domain: self.counts.get(domain, 0) for domain in domains}

@@ -51,7 +51,7 @@ class Balance:
         if None in used:
             return False
         counter = self._state.topology.counters[rule.counter]
-        counts = counter.counts_of([domain for domain in used if domain is not None])
+        counts = counter.counts_in([domain for domain in used if domain is not None])
         most = max(counts.values())
         if most <= rule.bound(0) or most <= (bound := rule.bound(self._least_of(rule))):
             return True

@@ -209,12 +209,8 @@ class State:
                 labels.append((position, domain))
             else:
                 hosts.append(position)
-        entry = JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts)))
-        self._count(entry, 1)
-        for constraint in self._reserving:
-            if constraint.concerns(batch):
-                constraint.reserve(batch, number, count)
-        self._journal.append(entry)
+        concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]
+        self._note(JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts))), concerned)
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
@@ -245,13 +241,15 @@ class State:
                     self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
             known = self._known_counts.get((number, equivalence_class))
             counted_in = known or self._counted_in(batch, number, index)
-            entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
-            self._count(entry, 1)
-            for constraint in concerned:
-                constraint.reserve(batch, entry.bin, count)
-            self._journal.append(entry)
+            self._note(JournalEntry(batch, self.base + index, count, counted_in, was, position), concerned)
             placed += count
         return placed
+
+    def _note(self, entry: JournalEntry, concerned: Iterable[Constraint]) -> None:
+        self._count(entry, 1)
+        for constraint in concerned:
+            constraint.reserve(entry.batch, entry.bin, entry.count)
+        self._journal.append(entry)
 
     def concerned(self, batch: Batch) -> list[Constraint]:
         """Constraints that planned nodes are asked for one by one."""
@@ -285,15 +283,11 @@ class State:
         return CountedIn(tuple(labels), tuple(hosts))
 
     def _count(self, entry: JournalEntry, sign: int) -> None:
-        counters, hosts, more = self.topology.counters, self.topology.hosts, sign * entry.count
+        counters, more = self.topology.counters, sign * entry.count
         for position, domain in entry.counted_in.labels:
             counters[position].add(domain, more)
-        if entry.counted_in.hosts:
-            column = hosts.sharing.get(entry.bin, entry.bin)
-            for position in entry.counted_in.hosts:
-                counter = counters[position]
-                counter.total += more
-                hosts.table[counter.host_row, column] += more
+        for position in entry.counted_in.hosts:
+            counters[position].add(entry.bin, more)
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin, None while it is open or without that label."""
