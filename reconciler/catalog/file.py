@@ -1,4 +1,4 @@
-"""A catalogue in a file, in the format of the `instance_types.json` of Karpenter's KWOK provider."""
+"""A catalog in a file, in the format of the `instance_types.json` of Karpenter's KWOK provider."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FileCatalog:
                 self._stamp = stamp
         except OSError as error:
             raise Invalid(
-                f"catalogue {self._path} cannot be read ({error.strerror})",
+                f"catalog {self._path} cannot be read ({error.strerror})",
                 hint="name a JSON file, karpenter-metrics:URL or observed",
             ) from error
         return self._instance_types
@@ -44,17 +44,17 @@ class FileCatalog:
         try:
             document = json.loads(read_named_file(self._path))
         except UnicodeDecodeError as error:
-            raise Invalid(f"catalogue {self._path} is not text in UTF-8") from error
+            raise Invalid(f"catalog {self._path} is not text in UTF-8") from error
         except json.JSONDecodeError as error:
             raise Invalid(f"{self._path}:{error.lineno}:{error.colno}: is not JSON ({error.msg})") from error
         except RecursionError as error:
-            raise Invalid(f"catalogue {self._path} is nested too deeply") from error
+            raise Invalid(f"catalog {self._path} is nested too deeply") from error
         except ValueError as error:
-            raise Invalid(f"catalogue {self._path} has a number that is too large") from error
+            raise Invalid(f"catalog {self._path} has a number that is too large") from error
         try:
             json.dumps(document, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise Invalid(f"catalogue {self._path} has half of a surrogate pair, which no text can hold") from error
+            raise Invalid(f"catalog {self._path} has half of a surrogate pair, which no text can hold") from error
         try:
             found = instance_types_from(document)
             self._as_of = date_of_prices(document)

@@ -1,4 +1,4 @@
-"""A catalogue from what Karpenter's controller exports about instance types.
+"""A catalog from what Karpenter's controller exports about instance types.
 
 Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory. For every zone and
 capacity type they give the price and whether it is available, without credentials for the cloud. Architecture, pods and
@@ -136,7 +136,7 @@ def parse_scrape(lines: Iterable[str]) -> Scrape:
 
     Raises ValueError when they are malformed, or say nothing about instance types.
     """
-    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - only for this kind of catalogue
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - only for this kind of catalog
 
     scrape = Scrape()
     for family in text_string_to_metric_families("\n".join(lines) + "\n"):

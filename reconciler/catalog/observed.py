@@ -1,4 +1,4 @@
-"""A catalogue of what the cluster shows: types seen on its nodes, without prices.
+"""A catalog of what the cluster shows: types seen on its nodes, without prices.
 
 It knows only zones and capacity types that have been launched before, so every placeholder can be launched. Where nodes of
 one type differ, by firmware or kubelet settings, the least of each amount is taken: a new node may have no more.
@@ -42,7 +42,7 @@ class ObservedCatalog:
 
 
 class ClusterCatalog:
-    """The catalogue of a snapshot or of the embedded cluster; without one, what the nodes show."""
+    """The catalog of a snapshot or of the embedded cluster; without one, what the nodes show."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -51,7 +51,7 @@ class ClusterCatalog:
 
     @property
     def source(self) -> str:
-        return f"the catalogue of {self._cluster}, undated" if self._came_with_one else self._observed.source
+        return f"the catalog of {self._cluster}, undated" if self._came_with_one else self._observed.source
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
         self._came_with_one = bool(view.catalog)

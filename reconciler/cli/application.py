@@ -80,7 +80,9 @@ def application() -> None:
     \b
     Exit codes:
       plan, diff   0 no change, 1 changes, 2 any error; diff also 3 for a bound that is not kept
-                   with --detailed-exitcode: 0 no change, 2 changes, 1 any error
+                   with --detailed-exitcode: 0 no change, 2 changes, 1 any error or such a bound
       all others   0 done, 1 a failure, 2 wrong usage
+                   validate, budgets and schedule: 1 also for an error in the manifests
     A cluster that is not there or does not answer is an error or a failure, not wrong usage.
+    Ctrl-C is 130; the daemon ends with 0 then.
     """

@@ -1,7 +1,8 @@
 """Exit codes, in one place.
 
 plan and diff follow kubectl diff: 0 no change, 1 changes, 2 any error; diff 3 for a bound that is not kept. With `--detailed-exitcode` they
-follow Terraform: 0 no change, 2 changes, 1 any error. All others: 0 done, 1 a failure, 2 wrong usage. `headroom --help` says so too.
+follow Terraform: 0 no change, 2 changes, 1 any error, a bound among them. All others: 0 done, 1 a failure, 2 wrong usage. For validate,
+budgets and schedule an error in the manifests is a failure. `headroom --help` says so too.
 """
 
 from __future__ import annotations

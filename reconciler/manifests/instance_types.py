@@ -1,4 +1,4 @@
-"""The catalogue of instance types as JSON values, read and written.
+"""The catalog of instance types as JSON values, read and written.
 
 The format is that of Karpenter's KWOK provider, whose Go field names are capitalised inside an offering, with two more
 optional fields: `labels` and `overhead`. Names are matched without regard to case, as by Go's JSON decoder.
@@ -43,7 +43,7 @@ _OWN_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL)
 
 
 def date_of_prices(document: Any) -> str:
-    """As of when the prices of a catalogue are, as it says itself in `asOf`; "" where it says nothing. Raises `Invalid` for what is no
+    """As of when the prices of a catalog are, as it says itself in `asOf`; "" where it says nothing. Raises `Invalid` for what is no
     date."""
     if not isinstance(document, dict) or AS_OF not in document:
         return ""
@@ -51,7 +51,7 @@ def date_of_prices(document: Any) -> str:
     try:
         date = datetime.fromisoformat(said)
     except (TypeError, ValueError):
-        raise Invalid(f"{AS_OF} of a catalogue is a date, not {_words(said)}", hint='write "2026-11-21"') from None
+        raise Invalid(f"{AS_OF} of a catalog is a date, not {_words(said)}", hint='write "2026-11-21"') from None
     return date.strftime("%Y-%m-%d" if len(said) == len("2026-11-21") else "%Y-%m-%d %H:%M %Z").strip()
 
 
@@ -65,7 +65,7 @@ def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
         document = document[_TYPES]
     if not isinstance(document, list):
         raise Invalid(
-            f"a catalogue of instance types is a list, not {_words(document)}",
+            f"a catalog of instance types is a list, not {_words(document)}",
             hint='write [{"name": …, "architecture": …, "operatingSystems": […], "resources": {…}, "offerings": […]}]',
         )
     found: dict[str, InstanceType] = {}
@@ -89,7 +89,7 @@ def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
 
 
 def instance_types_document(instance_types: Iterable[InstanceType]) -> list[dict[str, Any]]:
-    """The same catalogue as JSON values: `instance_types_from` reads back equal types."""
+    """The same catalog as JSON values: `instance_types_from` reads back equal types."""
     return [
         {
             "name": item.name,

@@ -1,6 +1,6 @@
-"""A synthetic catalogue, computed by formula: the default of the embedded cluster.
+"""A synthetic catalog, computed by formula: the default of the embedded cluster.
 
-Names, sizes and prices are those of the catalogue that Karpenter's KWOK provider carries. So a plan made offline and a Karpenter
+Names, sizes and prices are those of the catalog that Karpenter's KWOK provider carries. So a plan made offline and a Karpenter
 that runs on KWOK agree.
 """
 

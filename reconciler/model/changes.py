@@ -197,6 +197,7 @@ class Cost:
 
 
 HOURS_PER_MONTH = 730
+"""A twelfth of a year, for the price of an instant. Cost over 30 days, which schedules change, is of 720 hours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
 
 
 def _watchdog(settings: Settings) -> Watchdog:
-    """The optimizing placement has a time limit of its own, which counts on top."""
+    """The optimal placement has a time limit of its own, which counts on top."""
     placement = settings.placement
     optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
     more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}

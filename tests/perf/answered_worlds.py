@@ -35,7 +35,7 @@ WORLDS = {"wide": 200, "crowded": 100, "markets": 100}
 
 
 def generated_worlds(kind: str) -> Questions:
-    """Each in the fast mode. Those with odd numbers in the optimising mode too, those with even ones in the pass after it."""
+    """Each in the fast mode. Those with odd numbers in the optimal mode too, those with even ones in the pass after it."""
     for number in range(WORLDS[kind]):
         world = partial(_GENERATED[kind], number)
         yield f"{number:03}", partial(fast, world)

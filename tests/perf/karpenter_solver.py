@@ -53,6 +53,6 @@ def solver() -> Path | None:
 
 
 def solve(program: Path, manifests: list[dict[str, Any]], *, runs: int) -> KarpenterAnswer:
-    """Over pending pods on an empty cluster with one on-demand Linux NodePool and the catalogue of its KWOK provider."""
+    """Over pending pods on an empty cluster with one on-demand Linux NodePool and the catalog of its KWOK provider."""
     done = subprocess.run([program, str(runs)], input=json.dumps(manifests), capture_output=True, text=True, check=True)
     return KarpenterAnswer(**json.loads(done.stdout))

@@ -8,7 +8,7 @@ python -m tests.perf.placement buffers
 python -m tests.perf.placement cluster
 
 Each prints one line of JSON. Time is taken in process from decoded state: what the daemon holds when a pass begins. Every
-run gets its input decoded anew, so that nothing kept by identity makes a later one look faster than it is. Of pods, the catalogue
+run gets its input decoded anew, so that nothing kept by identity makes a later one look faster than it is. Of pods, the catalog
 apart: a pass finds it as the one before left it, and Karpenter's scheduler gets it made ready outside its own figure; what a
 placement takes that has to read it too is told as `cold`. Python looks for garbage as rarely as in `headroom` itself.
 """
@@ -51,7 +51,7 @@ ENOUGH = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a placement came to; seconds: the best of some; cold: the best of those that read the catalogue too; first: the first
+    """What a placement came to; seconds: the best of some; cold: the best of those that read the catalog too; first: the first
     one in the process, with whatever it loads; check: seconds that the independent checker takes for it; broken: rules that it
     found broken."""
 
@@ -160,7 +160,7 @@ def large_cluster() -> ClusterFigures:
 
 
 def _bound(demands: tuple[Demand, ...], types: tuple[InstanceType, ...]) -> float:
-    """What new nodes for these demands cost at least, as the optimising mode says it."""
+    """What new nodes for these demands cost at least, as the optimal mode says it."""
     options = PlacementOptions(include_pending=True)
     problem = Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=demands, options=options)
     bound = lower_bound(relaxation_of(fast_solution(problem, Memory()).state), WorkBudget(lambda: math.inf))
@@ -174,7 +174,7 @@ def _best(
     optimal: bool,
     types: tuple[InstanceType, ...] = synthetic_instance_types(),
 ) -> Run:
-    """Every other one finds the catalogue read, by a placement of a single demand before it."""
+    """Every other one finds the catalog read, by a placement of a single demand before it."""
     cold: list[float] = []
     took: list[float] = []
     for number, (view, demands) in enumerate(inputs):
@@ -221,10 +221,10 @@ def main(arguments: Sequence[str]) -> int:
     of_mix.add_argument("pods", type=int)
     of_mix.add_argument("--karpenter", action="store_true", help="run Karpenter's scheduler too; needs Go")
     of_mix.add_argument("--runs", type=int, default=5)
-    of_mix.add_argument("--optimal", action="store_true", help="in the optimising mode")
+    of_mix.add_argument("--optimal", action="store_true", help="in the optimal mode")
     of_mix.add_argument("--zone-prices", action="store_true", help="where each zone has prices of its own")
     of_buffers = cases.add_parser("buffers")
-    of_buffers.add_argument("--optimal", action="store_true", help="in the optimising mode")
+    of_buffers.add_argument("--optimal", action="store_true", help="in the optimal mode")
     of_limited = cases.add_parser("limited", help="the mix in a NodePool with limits, beside one without")
     of_limited.add_argument("pods", type=int)
     cases.add_parser("cluster")

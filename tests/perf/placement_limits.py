@@ -45,7 +45,7 @@ class OptimalLimit:
 
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
 OPTIMAL_DEARER = 1.02
-"""What the optimising mode pays at most, times the lower bound; on buffers too."""
+"""What the optimal mode pays at most, times the lower bound; on buffers too."""
 ZONE_PRICES = {1000: (1.06, 1.025, 60), 5000: (1.06, 1.025, 120)}
 """Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that."""
 SMALL = 1000
@@ -121,13 +121,13 @@ def _buffers() -> bool:
 
 
 def _optimal(*, large: bool) -> int:
-    """The optimising mode: what it pays, and how long it takes."""
+    """The optimal mode: what it pays, and how long it takes."""
     cases: dict[str, tuple[tuple[str, ...], float]] = {
-        f"{limit.pods:,} pods, optimising mode": (("mix", str(limit.pods), "--runs", "1"), limit.seconds)
+        f"{limit.pods:,} pods, optimal mode": (("mix", str(limit.pods), "--runs", "1"), limit.seconds)
         for limit in OPTIMAL_MIXES
         if large or not limit.large
     }
-    cases["10,000 chunks in 20 buffers, optimising mode"] = (("buffers",), OPTIMAL_BUFFERS_SECONDS)
+    cases["10,000 chunks in 20 buffers, optimal mode"] = (("buffers",), OPTIMAL_BUFFERS_SECONDS)
     return sum(
         _is_over(head, (*arguments, "--optimal"), dearer=OPTIMAL_DEARER, seconds=seconds)
         for head, (arguments, seconds) in cases.items()
@@ -141,7 +141,7 @@ def _zone_prices(*, large: bool) -> int:
             continue
         arguments, head = ("mix", str(pods), "--runs", "1", "--zone-prices"), f"{pods:,} pods, prices by zone"
         failed += _is_over(f"{head}, fast mode", arguments, dearer=fast, seconds=seconds)
-        failed += _is_over(f"{head}, optimising mode", (*arguments, "--optimal"), dearer=optimal, seconds=seconds)
+        failed += _is_over(f"{head}, optimal mode", (*arguments, "--optimal"), dearer=optimal, seconds=seconds)
     return failed
 
 

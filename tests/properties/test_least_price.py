@@ -1,4 +1,4 @@
-"""What the optimising mode says cannot be undercut, beside the cheapest of all ways there are (brute force).
+"""What the optimal mode says cannot be undercut, beside the cheapest of all ways there are (brute force).
 
 Zones have prices of their own here, and many pods want to be in one zone or on one host with their like: who decides such things
 before the least price is reckoned, and reckons only with what was decided, says too much.

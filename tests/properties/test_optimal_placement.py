@@ -1,4 +1,4 @@
-"""The optimising mode against the fast one, whatever the cluster, the pools and the demands are."""
+"""The optimal mode against the fast one, whatever the cluster, the pools and the demands are."""
 
 from __future__ import annotations
 

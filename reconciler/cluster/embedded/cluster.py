@@ -217,7 +217,7 @@ class EmbeddedCluster:
             self._world.store.change(ref, write, manager)
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
-        """Whether launches find this offering from now on; the catalogue goes on listing it."""
+        """Whether launches find this offering from now on; the catalog goes on listing it."""
         with self._acting():
             self._world.market.set_stock(instance_type, zone, capacity_type, available=available)
 

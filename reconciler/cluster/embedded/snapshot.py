@@ -26,7 +26,7 @@ class Beginning:
     """What an embedded cluster begins with.
 
     objects: in an order in which they may be made. scaled: kinds of which only the scale is known. instance_types: the
-    catalogue, () where there is none. findings: what was not read.
+    catalog, () where there is none. findings: what was not read.
     """
 
     objects: tuple[tuple[ObjectRef, Body], ...]

@@ -1,6 +1,6 @@
 """What each NodePool's limits still allow.
 
-Usage is counted by the capacities of the catalogue's types where they are known, since some providers report less than a node has. A
+Usage is counted by the capacities of the catalog's types where they are known, since some providers report less than a node has. A
 NodeClaim whose type is open counts as the largest it may become. Nodes that are being deleted count until they are gone.
 """
 

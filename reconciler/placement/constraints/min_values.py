@@ -86,19 +86,19 @@ def _enough(offers: PoolOffers, rows: Mask, shares: Sequence[float]) -> float:
 
 def _shortest(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...] | None:
     """As many of the types, in their order, as have enough values; of these only such as are needed, of several limits' sake."""
-    catalogue = offers.offerings
-    if not instance_types or not offers.meets_minimums(rows & catalogue.rows_of(instance_types)):
+    catalog = offers.offerings
+    if not instance_types or not offers.meets_minimums(rows & catalog.rows_of(instance_types)):
         return None
     fewest, most = 1, len(instance_types)
     while fewest < most:
         half = (fewest + most) // 2
-        if offers.meets_minimums(rows & catalogue.rows_of(instance_types[:half])):
+        if offers.meets_minimums(rows & catalog.rows_of(instance_types[:half])):
             most = half
         else:
             fewest = half + 1
     found = list(instance_types[:most])
     for instance_type in reversed(found[1:]):
         others = [item for item in found if item != instance_type]
-        if offers.meets_minimums(rows & catalogue.rows_of(others)):
+        if offers.meets_minimums(rows & catalog.rows_of(others)):
             found = others
     return tuple(found)

@@ -22,7 +22,7 @@ from reconciler.placement.requirements import Requirements
 
 
 def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:
-    """Prices by row for nodes of the pool, and which of them are known: an overlay may set one that the catalogue lacks."""
+    """Prices by row for nodes of the pool, and which of them are known: an overlay may set one that the catalog lacks."""
     prices, known = offerings.prices.copy(), offerings.known.copy()
     settled = np.zeros(len(prices), dtype=np.bool_)
     for overlay in by_weight(overlays):

@@ -43,10 +43,10 @@ class Reservations:
         return sorted({offers.offerings.reservations[row] for row in rows} & self.left.keys())
 
 
-def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
+def reservations_of(catalog: Offerings, view: ClusterView) -> Reservations:
     """NodeClaims that ask for reserved capacity and are not launched yet have a node each of it. Whoever tells how much is left
     cannot know of them."""
-    left = dict(catalogue.reserved)
+    left = dict(catalog.reserved)
     if not left:
         return Reservations(left)
     for claim in view.node_claims:
@@ -59,8 +59,8 @@ def reservations_of(catalogue: Offerings, view: ClusterView) -> Reservations:
             or claim.deleting
         ):
             continue
-        rows = np.flatnonzero(catalogue.table.matching(asked.only(catalogue.table.keys))).tolist()
-        for name in {catalogue.reservations[row] for row in rows} & left.keys():
+        rows = np.flatnonzero(catalog.table.matching(asked.only(catalog.table.keys))).tolist()
+        for name in {catalog.reservations[row] for row in rows} & left.keys():
             left[name] = max(0, left[name] - 1)
     return Reservations(left)
 
@@ -74,8 +74,8 @@ def with_reservations(offers: PoolOffers, reservations: Reservations) -> list[Po
     return [plain, *(_reservation(offers, name) for name in reservations.names_of(offers))]
 
 
-def _rows(catalogue: Offerings, name: str | None = None) -> Mask:
-    return np.array([item != "" if name is None else item == name for item in catalogue.reservations], dtype=np.bool_)
+def _rows(catalog: Offerings, name: str | None = None) -> Mask:
+    return np.array([item != "" if name is None else item == name for item in catalog.reservations], dtype=np.bool_)
 
 
 def _reservation(offers: PoolOffers, name: str) -> PoolOffers:

@@ -18,7 +18,7 @@ EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
 """Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
 TEMPLATE, POSITION, TYPE, ROW, PRICE, LEAST = range(6)
 """Rows of `marks`. TEMPLATE: number of the node template. POSITION: which of its types the node would be bought as. TYPE, ROW: that type
-and its cheapest row of the catalogue, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour. LEAST:
+and its cheapest row of the catalog, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour. LEAST:
 while chunks of one batch are placed, at most what a chunk costs when the node is made larger for it."""
 START, END, POOL = range(3)
 """Rows of `spans`: where the types of a node template begin and end in the line, and its NodePool."""
@@ -51,6 +51,6 @@ LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
 nodes × limited resources, what each counts for; empty where that is its type's capacity."""
 OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
 """joined, growing, bought_as, prices, new. joined: by node template, the template of a node once the chunks came, -1 where they may
-not come. Empty where no node is to be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalogue,
+not come. Empty where no node is to be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
 whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost, and the template of one that takes them
 all (-1: not known)."""

@@ -1,6 +1,6 @@
 """Which topology domains new nodes for some chunks cost least in.
 
-Most catalogues sell a type at one price in all zones, on demand at least. Whether that is so is found out once for all that ask for the
+Most catalogs sell a type at one price in all zones, on demand at least. Whether that is so is found out once for all that ask for the
 same nodes. Where it is so, the order of the domains stays as it is.
 """
 

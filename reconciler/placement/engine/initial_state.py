@@ -36,7 +36,7 @@ def initial_state(
     """columns: of the resources that any chunk asks for; memory: what did not change since the last placement is taken from it."""
     view, options = problem.view, problem.options
     sold, observed = (tuple(problem.instance_types), options.back_offs), attached.observed
-    catalogue = memory.once("catalogue", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
+    catalog = memory.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
     daemons = daemons_of(view.daemon_sets, columns)
     overlaid = (sold[0], tuple(problem.node_pools), tuple(problem.overlays))
     in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(problem))
@@ -46,7 +46,7 @@ def initial_state(
         "offers",
         pools,
         lambda: {
-            pool.name: pool_offers(pool, catalogue, daemons, in_force.overlays, columns, observed=observed)
+            pool.name: pool_offers(pool, catalog, daemons, in_force.overlays, columns, observed=observed)
             for pool in node_pools
         },
     )
@@ -61,10 +61,10 @@ def initial_state(
         for wanted in (batch.needs, *batch.preferences):
             topology.watch(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
-    reservations = reservations_of(catalogue, view)
+    reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
-    sentences = (*attached.assumptions, *catalogue.left_out, *in_force.left_out, *unknown_prices(offers))
+    sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
     if topology.looks_at_hosts:
         topology.assumptions.update(frame.hostnames.sentences)

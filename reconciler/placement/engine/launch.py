@@ -59,7 +59,7 @@ class OfferedNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """rows: what of its pool's catalogue a node may list, beside what holds it; primary: the cheapest of them."""
+    """rows: what of its pool's catalog a node may list, beside what holds it; primary: the cheapest of them."""
 
     rows: Mask
     primary: int
@@ -200,20 +200,20 @@ def _types_to_list(
 ) -> list[int]:
     """Of types that are sold in all of the places, cheapest first, those that limits allow; more than `most` only where minValues
     ask for more."""
-    catalogue = offers.offerings
+    catalog = offers.offerings
     chosen = list(sold)
     if allowed is not None:
-        own = int(catalogue.types_of[primary])
+        own = int(catalog.types_of[primary])
         chosen = [instance_type for instance_type in chosen if instance_type == own or allowed[instance_type]]
     few = chosen[:most]
-    if len(few) < len(chosen) and not offers.meets_minimums(rows & catalogue.rows_of(few)):
+    if len(few) < len(chosen) and not offers.meets_minimums(rows & catalog.rows_of(few)):
         return chosen
     return few
 
 
 def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
-    """One concrete value for every label that the pool asks for and the catalogue does not decide. own: values of the labels that
-    the catalogue does not judge."""
+    """One concrete value for every label that the pool asks for and the catalog does not decide. own: values of the labels that
+    the catalog does not judge."""
     fixed = dict(offers.pool.template.labels)
     wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
     labels = {}

@@ -60,9 +60,9 @@ class _Team:
     load: dict[ObjectRef, int]
 
     def rows(self) -> Mask:
-        catalogue = self.alternatives.offers.offerings
-        names = np.isin([item.name for item in catalogue.types], self.types)
-        return np.asarray(names[catalogue.types_of] & np.isin(catalogue.zones, self.zones), dtype=np.bool_)
+        catalog = self.alternatives.offers.offerings
+        names = np.isin([item.name for item in catalog.types], self.types)
+        return np.asarray(names[catalog.types_of] & np.isin(catalog.zones, self.zones), dtype=np.bool_)
 
 
 def narrowed_lists(
@@ -107,15 +107,13 @@ def narrowed_lists(
 
 
 def _alternatives_of(offers: PoolOffers, rows: Mask) -> _Alternatives:
-    catalogue = offers.offerings
-    there = [row for row in np.flatnonzero(rows).tolist() if catalogue.capacity_types[row] == SPOT]
+    catalog = offers.offerings
+    there = [row for row in np.flatnonzero(rows).tolist() if catalog.capacity_types[row] == SPOT]
     first: dict[SpotOffering, int] = {}
     for row in sorted(there, key=lambda row: (int(offers.prices[row]), row)):
-        first.setdefault((catalogue.types[catalogue.types_of[row]].name, catalogue.zones[row]), row)
+        first.setdefault((catalog.types[catalog.types_of[row]].name, catalog.zones[row]), row)
     prices = {offering: int(offers.prices[row]) for offering, row in first.items()}
-    bought = [
-        row for row in np.flatnonzero(rows & offers.priced).tolist() if catalogue.capacity_types[row] == ON_DEMAND
-    ]
+    bought = [row for row in np.flatnonzero(rows & offers.priced).tolist() if catalog.capacity_types[row] == ON_DEMAND]
     bought.sort(key=lambda row: (int(offers.prices[row]), row))
     return _Alternatives(offers, tuple(first.values()), tuple(first), prices, tuple(bought))
 

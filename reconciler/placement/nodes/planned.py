@@ -24,8 +24,8 @@ _FIRST_ROWS = 64
 class PlannedBin:
     """A planned node once everything is placed.
 
-    pool: number of its NodePool's offers. rows: by row of the pool's catalogue, whether it may be bought as that.
-    own: its labels apart from those that the catalogue decides. wanted: what its chunks ask of labels, all together.
+    pool: number of its NodePool's offers. rows: by row of the pool's catalog, whether it may be bought as that.
+    own: its labels apart from those that the catalog decides. wanted: what its chunks ask of labels, all together.
     used: what its chunks take, by resource column. primary: the cheapest row that holds them.
     """
 
@@ -146,16 +146,16 @@ class PlannedNodes:
         return self.templates.list[int(self.template[index])]
 
     def rows(self, index: int) -> Mask:
-        """By row of its pool's catalogue: whether the node may still be bought as that, given what it holds."""
+        """By row of its pool's catalog: whether the node may still be bought as that, given what it holds."""
         template = self.of(index)
         return template.rows & template.offers.rows_holding(self.used[index])
 
     def primary(self, index: int) -> int:
-        """The row of its pool's catalogue that it would be bought as now: the cheapest that holds its chunks."""
+        """The row of its pool's catalog that it would be bought as now: the cheapest that holds its chunks."""
         return int(self.of(index).type_rows[self.position[index]])
 
     def cells(self, index: int, key: str) -> frozenset[str | None]:
-        """Values that the node may get of a label that the catalogue decides; None among them if it may lack the label."""
+        """Values that the node may get of a label that the catalog decides; None among them if it may lack the label."""
         template = self.of(index)
         found = template.cells(key)
         if found is None:

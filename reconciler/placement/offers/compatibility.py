@@ -51,10 +51,10 @@ class Compatibility:
         self._none = [np.zeros(len(item.rows), dtype=np.bool_) for item in templates.offers]
         parts = [self.rows(pool) for pool in range(len(self._none))]
         self.bought_as: Mask = np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
-        """By row of the catalogues of all pools: whether a node may be bought as that with such chunks on it."""
+        """By row of the catalogs of all pools: whether a node may be bought as that with such chunks on it."""
 
     def rows(self, pool: int) -> Mask:
-        """By row of the pool's catalogue: whether a new node with such chunks may be bought as that.
+        """By row of the pool's catalog: whether a new node with such chunks may be bought as that.
 
         All are False where the pool's labels or taints rule the chunks out.
         """

@@ -27,7 +27,7 @@ def listable(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[tuple[Mas
     """Rows and places to list, best first.
 
     A type with a known price is listed with types whose price is known too, unless minValues needs more.
-    rows: by row of the catalogue, whether it may be listed at all. primary: the cheapest of them.
+    rows: by row of the catalog, whether it may be listed at all. primary: the cheapest of them.
     """
     if offers.priced[primary] and not offers.priced[rows].all():
         known = rows & offers.priced
@@ -37,15 +37,15 @@ def listable(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[tuple[Mas
 
 def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[int]]:
     """The rows that are in a place, and the numbers of the types that are sold in all of it, cheapest first."""
-    catalogue = offers.offerings
-    table = catalogue.table
+    catalog = offers.offerings
+    table = catalog.table
     there = rows & table.allowed(ZONE_LABEL, one_of(*place[0])) & table.allowed(CAPACITY_TYPE_LABEL, one_of(*place[1]))
     zones, capacity_types = table.column(ZONE_LABEL), table.column(CAPACITY_TYPE_LABEL)
-    sold = np.zeros((len(catalogue.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
-    sold[catalogue.types_of[there], zones[0][there], capacity_types[0][there]] = True
+    sold = np.zeros((len(catalog.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
+    sold[catalog.types_of[there], zones[0][there], capacity_types[0][there]] = True
     complete = np.flatnonzero(sold.sum(axis=(1, 2)) == len(place[0]) * len(place[1]))
-    prices = np.full(len(catalogue.types), PLENTY, dtype=np.int64)
-    np.minimum.at(prices, catalogue.types_of[there], offers.prices[there])
+    prices = np.full(len(catalog.types), PLENTY, dtype=np.int64)
+    np.minimum.at(prices, catalog.types_of[there], offers.prices[there])
     instance_types: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
     return there, instance_types
 
@@ -64,9 +64,9 @@ def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
             yield place
     if not offers.minimums:
         return
-    catalogue, there = offers.offerings, np.flatnonzero(rows).tolist()
-    zones = sorted({catalogue.zones[row] for row in there})
-    capacity_types = sorted({catalogue.capacity_types[row] for row in there})
+    catalog, there = offers.offerings, np.flatnonzero(rows).tolist()
+    zones = sorted({catalog.zones[row] for row in there})
+    capacity_types = sorted({catalog.capacity_types[row] for row in there})
     if len(zones) <= MOST_ZONES:
         yield from (place for place in product(_subsets(zones), _subsets(capacity_types)) if place not in seen)
 
@@ -77,13 +77,13 @@ def _subsets(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 
 def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
-    catalogue = offers.offerings
-    instance_type = catalogue.types_of[primary]
+    catalog = offers.offerings
+    instance_type = catalog.types_of[primary]
     sold = {
-        (catalogue.zones[row], catalogue.capacity_types[row])
-        for row in np.flatnonzero(rows & (catalogue.types_of == instance_type)).tolist()
+        (catalog.zones[row], catalog.capacity_types[row])
+        for row in np.flatnonzero(rows & (catalog.types_of == instance_type)).tolist()
     }
-    zone, capacity_type = catalogue.zones[primary], catalogue.capacity_types[primary]
+    zone, capacity_type = catalog.zones[primary], catalog.capacity_types[primary]
     zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))
     others = sorted({sold_as for _, sold_as in sold} - {capacity_type})
     for size in range(len(others), 0, -1):
@@ -96,6 +96,6 @@ def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
 
 
 def _alone(offers: PoolOffers, rows: Mask) -> Iterator[Place]:
-    catalogue, there = offers.offerings, np.flatnonzero(rows)
+    catalog, there = offers.offerings, np.flatnonzero(rows)
     for row in there[np.argsort(offers.prices[there], kind="stable")].tolist():
-        yield (catalogue.zones[row],), (catalogue.capacity_types[row],)
+        yield (catalog.zones[row],), (catalog.capacity_types[row],)

@@ -30,8 +30,8 @@ class NodeTemplate:
     """What nodes of one pool may be bought as, for chunks that ask for the same labels.
 
     number: its index in `NodeTemplates.list`. pool: the number of its NodePool's offers.
-    rows: by row of the pool's catalogue, whether a node may be bought as that, whatever it holds.
-    own: labels apart from those that the catalogue decides. wanted: what the chunks ask of labels, all together.
+    rows: by row of the pool's catalog, whether a node may be bought as that, whatever it holds.
+    own: labels apart from those that the catalog decides. wanted: what the chunks ask of labels, all together.
     own_taint: of nodes that are for the chunks of one demand alone.
 
     types, type_rows, type_prices: each type once with its cheapest row and that row's price, cheapest first; shape (types,).
@@ -64,7 +64,7 @@ class NodeTemplate:
         return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
 
     def cells(self, key: str) -> frozenset[str | None] | None:
-        """The values of a label that the catalogue decides; None among them where a node may lack the label.
+        """The values of a label that the catalog decides; None among them where a node may lack the label.
 
         None instead of a set where the values depend on the type.
         """

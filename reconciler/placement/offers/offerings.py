@@ -1,4 +1,4 @@
-"""The catalogue as rows, one for each way to buy an instance type: type × operating system × offering."""
+"""The catalog as rows, one for each way to buy an instance type: type × operating system × offering."""
 
 from __future__ import annotations
 

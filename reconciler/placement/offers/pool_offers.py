@@ -1,4 +1,4 @@
-"""What each NodePool may buy: rows of the catalogue, prices, and the room that each type has left after daemon pods."""
+"""What each NodePool may buy: rows of the catalog, prices, and the room that each type has left after daemon pods."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from reconciler.placement.requirements import Requirements
 PoolType = tuple[str, str]
 """Names of a NodePool and an instance type."""
 Observed = Mapping[PoolType, Resources]
-"""Resources that nodes of a pool and type are seen to have beyond what the catalogue says: devices, volumes."""
+"""Resources that nodes of a pool and type are seen to have beyond what the catalog says: devices, volumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoRows:
     """Why a pool has nothing for a shape.
 
-    key: the label. undefined: neither the pool nor the catalogue defines it; else no value is allowed by both sides.
+    key: the label. undefined: neither the pool nor the catalog defines it; else no value is allowed by both sides.
     """
 
     key: str
@@ -40,8 +40,8 @@ class NoRows:
 class PoolOffers:
     """What one NodePool may buy, or one of its capacity reservations.
 
-    offerings: the catalogue. template: the labels and requirements of its NodeClaims.
-    rows: by row of the catalogue, whether the pool may buy it.
+    offerings: the catalog. template: the labels and requirements of its NodeClaims.
+    rows: by row of the catalog, whether the pool may buy it.
     room: allocatable less daemon pods; daemon_load: what those take; both of shape (types, resources).
     overlaid: by number of type, the part of its room that overlays add.
     capacities: whole capacity by type, which is what counts against limits.
@@ -72,7 +72,7 @@ class PoolOffers:
         return self.pool.template.taints
 
     def rows_holding(self, used: Amounts) -> Mask:
-        """By row of the catalogue, whether its type has that much room."""
+        """By row of the catalog, whether its type has that much room."""
         fits: Mask = np.all(self.room >= used, axis=1)
         return fits[self.offerings.types_of]
 
@@ -104,9 +104,9 @@ class PoolOffers:
         return not isinstance(rows, NoRows) and self.whole.meets_minimums(rows & holds[self.offerings.types_of])
 
     def rows_for(self, wanted: Requirements) -> Mask | NoRows:
-        """By row of the catalogue, whether a node for `wanted` may be bought as that.
+        """By row of the catalog, whether a node for `wanted` may be bought as that.
 
-        A label that neither the catalogue nor the pool defines rules all of them out, unless the node may lack it.
+        A label that neither the catalog nor the pool defines rules all of them out, unless the node may lack it.
         """
         if wanted not in self._known:
             self._known[wanted] = self._rows_for(wanted)
@@ -123,7 +123,7 @@ class PoolOffers:
         return self.rows & self.offerings.table.matching(wanted.only(self.offerings.table.keys))
 
     def own_labels(self, wanted: Requirements) -> Requirements:
-        """The part of `wanted` that the catalogue does not decide, narrowed by the pool: labels to give to the node itself."""
+        """The part of `wanted` that the catalog does not decide, narrowed by the pool: labels to give to the node itself."""
         keys = self.offerings.table.keys
         return self.template.without(keys).both(wanted.without(keys))
 

@@ -146,7 +146,7 @@ def _no_offering(state: State, batch: Batch, offers: PoolOffers, wanted: Require
 def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
     table = offers.offerings.table
     if not len(offers.rows):
-        return "the catalogue has no offering that can be had now"
+        return "the catalog has no offering that can be had now"
     if not offers.rows.any():
         return "no offering that can be had now meets its own requirements"
     asked = wanted.only(table.keys)

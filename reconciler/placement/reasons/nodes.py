@@ -6,16 +6,19 @@ placed as a whole that includes as many of its own chunks as find a place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 
+from reconciler.model.demand import Demand
 from reconciler.model.placement import UnplacedReason
+from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
+from reconciler.placement.reasons.no_new_nodes import is_check, why_no_new_nodes
 from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons
 from reconciler.placement.reasons.phrases import asked_at_once
 from reconciler.placement.reasons.topology import topology_words
@@ -27,10 +30,12 @@ class Circumstances:
 
     unused_pools: why NodePools may not be used, one each.
     per_node: how many chunks of one demand a node may hold at most, None for any number.
+    demands: by their manifests.
     """
 
     unused_pools: tuple[UnplacedReason, ...]
     per_node: int | None
+    demands: Mapping[ObjectRef, Demand]
 
 
 def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
@@ -44,8 +49,10 @@ def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
         if not state.offers and not circumstances.unused_pools:
             found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
-        words = "the cluster has no node, and no new nodes are made for this demand"
-        found.append(UnplacedReason("no node", 1, words, NEAREST))
+        why = "" if batch.opens_nodes else f", and {why_no_new_nodes(circumstances.demands[batch.demand])}"
+        found.append(UnplacedReason("no node", 1, f"the cluster has no node{why}", NEAREST))
+    elif not batch.opens_nodes and is_check(circumstances.demands[batch.demand]):
+        found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(circumstances.demands[batch.demand])))
     found += _general(state, batch, circumstances)
     return tuple(sorted(found, key=attrgetter("order")))
 

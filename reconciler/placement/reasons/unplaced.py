@@ -29,7 +29,8 @@ def unplaced_chunks(
     unused_pools = tuple(
         unused(pool) for pool in sorted(problem.node_pools, key=lambda pool: pool.name) if not usable(pool)
     )
-    circumstances = Circumstances(unused_pools, problem.options.chunks_per_node)
+    demands = {item.ref: item for item in problem.demands}
+    circumstances = Circumstances(unused_pools, problem.options.chunks_per_node, demands)
     # The chunks of a batch are alike but for the names of their claims.
     shapes = {(item.ref, index): group.shape for item in problem.demands for index, group in enumerate(item.groups)}
     of_wholes = _reasons_of_wholes(state, batches, missing, circumstances)

@@ -1,4 +1,4 @@
-"""A catalogue in a file: read once, read again when it changes, refused with a place when it is wrong."""
+"""A catalog in a file: read once, read again when it changes, refused with a place when it is wrong."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_the_source_names_the_file_and_its_date(tmp_path: Path, as_of: str, when
     ("content", "message"),
     [
         (b'[\n  {"name": }\n]', "{path}:2:12: is not JSON (Expecting value)"),
-        (b"\xff\xfe\xff", "catalogue {path} is not text in UTF-8"),
-        (b'{"asOf": "soon", "instanceTypes": []}', "{path}: asOf of a catalogue is a date, not a text"),
+        (b"\xff\xfe\xff", "catalog {path} is not text in UTF-8"),
+        (b'{"asOf": "soon", "instanceTypes": []}', "{path}: asOf of a catalog is a date, not a text"),
         (b'[{"name": "m"}]', "{path}: instance type m: architecture is missing, expected a text"),
-        (b"[" * 100_000, "catalogue {path} is nested too deeply"),
-        (b"[" + b"9" * 5000 + b"]", "catalogue {path} has a number that is too large"),
-        (b'[{"name": "\\ud800"}]', "catalogue {path} has half of a surrogate pair, which no text can hold"),
+        (b"[" * 100_000, "catalog {path} is nested too deeply"),
+        (b"[" + b"9" * 5000 + b"]", "catalog {path} has a number that is too large"),
+        (b'[{"name": "\\ud800"}]', "catalog {path} has half of a surrogate pair, which no text can hold"),
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, message: str) -> None:

@@ -1,4 +1,4 @@
-"""A catalogue from Karpenter's metrics, read from a real HTTP server that can be told to fail."""
+"""A catalog from Karpenter's metrics, read from a real HTTP server that can be told to fail."""
 
 from __future__ import annotations
 

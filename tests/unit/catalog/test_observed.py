@@ -1,4 +1,4 @@
-"""A catalogue of what the cluster's nodes show."""
+"""A catalog of what the cluster's nodes show."""
 
 from __future__ import annotations
 
@@ -84,4 +84,4 @@ def test_the_clusters_own_catalogue_comes_before_what_its_nodes_show() -> None:
     assert catalog.source == ObservedCatalog().source
     view = ClusterView(nodes=(node("a"),), catalog=(instance_type("m-4x"),))
     assert catalog.instance_types(view) == view.catalog
-    assert catalog.source == "the catalogue of snapshot:before, undated"
+    assert catalog.source == "the catalog of snapshot:before, undated"

@@ -350,3 +350,10 @@ def test_text_wraps_at_the_terminals_width(command: str) -> None:
     text = done.stdout.partition("Hour by hour")[0]
     assert text
     assert all(len(line) <= 60 or " " not in line.strip() for line in text.splitlines())
+
+
+def test_help_names_every_exit_code() -> None:
+    told = headroom("--help").stdout.partition("Exit codes:")[2]
+    assert "with --detailed-exitcode: 0 no change, 2 changes, 1 any error or such a bound" in told
+    assert "validate, budgets and schedule: 1 also for an error in the manifests" in told
+    assert "Ctrl-C is 130" in told

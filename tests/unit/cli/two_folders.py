@@ -95,7 +95,7 @@ START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer()}
 
 @dataclass
 class Folders:
-    """Two folders and a snapshot of a cluster, which has nothing but a catalogue of one type at $0.40 an hour with 8 cores."""
+    """Two folders and a snapshot of a cluster, which has nothing but a catalog of one type at $0.40 an hour with 8 cores."""
 
     root: Path
     lists: dict[str, list[Document]] = field(default_factory=dict)

@@ -160,7 +160,7 @@ def test_a_mistake_is_told_with_the_type_and_the_field(changes: dict[str, Any], 
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"items": []}, "a catalogue of instance types is a list, not an object"),
+        ({"items": []}, "a catalog of instance types is a list, not an object"),
         ([entry(), "m5"], "instance type [1] is a text, expected an object with a name"),
         ([entry(), entry()], "instance type m5.large is listed twice"),
         ([{"architecture": "amd64"}], "instance type [0]: name is missing, expected a text"),

@@ -1,4 +1,4 @@
-"""The optimising mode: what it saves, what it says of it, and when the fast placement stands."""
+"""The optimal mode: what it saves, what it says of it, and when the fast placement stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimising mode in a whole pass: the plan says under its cost what came of it, and within which time."""
+"""The optimal mode in a whole pass: the plan says under its cost what came of it, and within which time."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def test_nor_are_those_of_a_node_that_is_made_for_others() -> None:
 
 
 def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
-    """It may have been launched there all the same: the catalogue says what can be bought now."""
+    """It may have been launched there all the same: the catalog says what can be bought now."""
     gpu = NodeOverlay(
         ref=ObjectRef("karpenter.sh", "NodeOverlay", "", "gpu"),
         requirements=(Requirement("topology.kubernetes.io/zone", Operator.IN, ("zone-a",)),),

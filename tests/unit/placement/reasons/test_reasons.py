@@ -1,8 +1,10 @@
-"""Excuses say the cause, how many candidates gave it, and the nearest miss."""
+"""Reasons say the cause, how many candidates gave it, and the nearest miss."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
@@ -15,6 +17,9 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
+from reconciler.model.refs import ObjectRef
+from reconciler.model.request_records import RequestRecord
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
@@ -133,7 +138,7 @@ def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
     (empty,) = reasons(demand(count=1), types=())
     (other,) = reasons(demand(count=1), pools=(none_for_the_pool,))
 
-    assert empty.example == "NodePool general: the catalogue has no offering that can be had now"
+    assert empty.example == "NodePool general: the catalog has no offering that can be had now"
     assert other.example == "NodePool general: no offering that can be had now meets its own requirements"
 
 
@@ -227,3 +232,33 @@ def test_the_pool_that_came_farthest_comes_first() -> None:
     limited = replace(pools[2], template=replace(pools[2].template, labels=(("disk", "ssd"),)))
     found = reasons(asked, view=ClusterView(nodes=nodes), pools=(*pools[:2], limited))
     assert [item.cause for item in found] == ["NodePool limit", "NodePool labels", "NodePool taints", "node labels"]
+
+
+CHECK = RequestState(RequestKind.CHECK, Phase.WAITING, RequestRecord())
+GETS_NONE = (
+    "a check-capacity request gets no new nodes: one of class best-effort-atomic-scale-up.autoscaling.x-k8s.io does"
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (replace(demand(), request=CHECK), GETS_NONE),
+        (
+            replace(demand(), ref=ObjectRef("", "Pod", "shop", "api")),
+            "Karpenter makes nodes for pods, headroom does not",
+        ),
+        (replace(demand(), fulfilment="native"), "new nodes for this buffer are left to whoever keeps it"),
+        (demand(), "headroom makes no new nodes for this demand now"),
+    ],
+)
+def test_without_any_node_the_reason_says_who_makes_new_ones(wanted: Demand, why: str) -> None:
+    (reason,) = reasons(replace(wanted, opens_nodes=False))
+    assert reason == UnplacedReason("no node", 1, f"the cluster has no node, and {why}")
+
+
+def test_a_request_that_finds_all_nodes_full_learns_what_to_ask_for_instead() -> None:
+    view = ClusterView(nodes=(node("a", cpu="1"),))
+    small, none = reasons(replace(demand(pod_shape=shape("2")), request=CHECK, opens_nodes=False), view=view)
+    assert small.cause == "node too small"
+    assert none == UnplacedReason("no new nodes", 1, GETS_NONE)

@@ -1,0 +1,25 @@
+"""Why headroom makes no new node for a demand, and what would make one."""
+
+from __future__ import annotations
+
+from reconciler.model.buffers import Fulfilment
+from reconciler.model.demand import Demand
+from reconciler.model.provisioning_requests import RequestKind
+
+_MAKES_NODES = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+
+
+def is_check(demand: Demand) -> bool:
+    """It only asks whether there is room."""
+    return demand.request is not None and demand.request.kind is RequestKind.CHECK
+
+
+def why_no_new_nodes(demand: Demand) -> str:
+    """As a clause."""
+    if demand.is_pending_pod:
+        return "Karpenter makes nodes for pods, headroom does not"
+    if is_check(demand):
+        return f"a check-capacity request gets no new nodes: one of class {_MAKES_NODES} does"
+    if demand.fulfilment != Fulfilment.PLACEHOLDER:
+        return "new nodes for this buffer are left to whoever keeps it"
+    return "headroom makes no new nodes for this demand now"
