@@ -1,7 +1,7 @@
 """Whether headroom provides for a ProvisioningRequest, and with which parameters.
 
-A ProvisioningClass gives its requests defaults and says what they may set. A request whose conditions somebody else writes is left
-to him, whatever its class.
+A ProvisioningClass gives its requests defaults and says what they may set. A request whose conditions another controller writes is left to
+that controller, whatever its class.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ PARAMETER_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "LeftToAnother"
 class AcceptedRequest:
     """A request of a class that is provided here, with its class's defaults.
 
-    refused: why nothing is done for it, as its condition Accepted. left_to_another: then nothing is written about it either.
+    refused: why nothing is done for it, as its condition Accepted. left_to_another: another controller provides for it, so nothing is
+    written about it either.
     """
 
     request: ProvisioningRequest
@@ -31,7 +32,7 @@ class AcceptedRequest:
 
 
 def accepted_requests(declared: Declared) -> tuple[AcceptedRequest, ...]:
-    """The requests of known classes. Those of other classes are left out: whoever provides those classes sees to them."""
+    """The requests of known classes. Other classes are left to whoever provides them."""
     classes = {item.class_name: item for item in declared.provisioning_classes}
     return tuple(
         _accepted(request, request.kind, classes)
@@ -57,7 +58,7 @@ def _accepted(
 
 
 def _provider_of(request: ProvisioningRequest, kind: RequestKind) -> str:
-    """In words, who else provides for it, or ""."""
+    """Which other controller provides for the request, as a clause; "" for none."""
     if request.status_manager is not None:
         return f"{request.status_manager} writes its conditions"
     instance = request.parameter(PROCESSOR_INSTANCE)

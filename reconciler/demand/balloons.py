@@ -1,4 +1,4 @@
-"""Balloon pods on their way out: the room that they have is the buffer's, whoever keeps it from now on."""
+"""Balloon pods that are about to be deleted: their room belongs to the buffer, whoever keeps it next."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reconciler.model.view import ClusterView
 
 
 def leaving_balloons(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
-    """Deployments that go with this pass if they are there: of buffers that headroom keeps with placeholders, or that an
-    autoscaler reports as provisioned."""
+    """Balloon Deployments that this pass deletes if they exist: placeholders or an autoscaler keep their buffers now. An autoscaler counts
+    once it reports the buffer as provisioned."""
     return frozenset(balloon_ref(demand.ref) for demand in demands if demand.desired is not None and _is_let_go(demand))
 
 
 def without_balloons(view: ClusterView, leaving: Collection[ObjectRef]) -> ClusterView:
-    """The cluster without those pods, so that chunks are placed where they stand; the same object where there are none."""
+    """The view without their pods, so that chunks can be placed in that room. The same object if there are none."""
     pods = tuple(pod for pod in view.pods if balloon_of(pod) not in leaving)
     return view if len(pods) == len(view.pods) else replace(view, pods=pods)
 
@@ -27,7 +27,7 @@ def without_balloons(view: ClusterView, leaving: Collection[ObjectRef]) -> Clust
 def without_waiting_balloons(
     demands: Sequence[Demand], view: ClusterView, leaving: Collection[ObjectRef]
 ) -> tuple[Demand, ...]:
-    """Without the pending pods among them: nobody makes room any more for what goes."""
+    """Leaves out their pending pods: a pod that is about to be deleted needs no room."""
     gone = {(pod.namespace, pod.name) for pod in view.pods if balloon_of(pod) in leaving}
     return tuple(
         demand for demand in demands if not demand.is_pending_pod or (demand.ref.namespace, demand.ref.name) not in gone

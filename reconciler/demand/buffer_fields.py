@@ -1,4 +1,4 @@
-"""Where in a buffer's document stands what a finding is about."""
+"""The field of a buffer's document that a finding is about."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def buffer_demands(
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
-    now: by the cluster's clock; None: how old a status is does not matter.
+    now: by the cluster's clock; None to ignore how old a status is.
     memory: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
     """
     memory = memory or PassMemory()
@@ -120,7 +120,7 @@ def _demand_and_findings(
 MOST_CHUNKS = 150_000
 """Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
 
-No more chunks of one buffer are placed, so that a mistyped number cannot hold up every pass."""
+One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -183,7 +183,7 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
 
 
 def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
-    """With who keeps it, and its chunks where they take room. What an autoscaler keeps has the size that it says."""
+    """Adds who keeps the buffer, and its chunks if they take room. Of a buffer that an autoscaler keeps, the status has the size."""
     native = kept.fulfilment is Fulfilment.NATIVE
     if native and kept.autoscaler is not None and demand.desired is not None:
         demand = replace(
@@ -193,7 +193,7 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
     count = max(0, (demand.desired or 0) - kept.balloons - len(kept.waiting_balloons))
     if kept.is_placed and demand.shape is not None and count:
         groups = (ChunkGroup(demand.shape, min(count, MOST_CHUNKS)),)
-    # What an autoscaler says of its buffer goes before what headroom would say.
+    # Conditions that the autoscaler writes stay; headroom adds none of the same type.
     types = kept.autoscaler.conditions if native and kept.autoscaler is not None else frozenset[str]()
     theirs = tuple(each for each in item.buffer.status_conditions if each.type in types)
     own = tuple(each for each in demand.conditions if each.type not in types) if kept.holds_nodes or not native else ()
@@ -234,7 +234,7 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     found: list[Finding] = []
     if item.unresolved is not None:
         problem = item.unresolved
-        # A repository's documents were checked when they were read, with line and column.
+        # Of documents in the repository the same was found when they were read, with line and column.
         if problem.code in _FOUND_BY_SCHEDULES:
             return found
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
@@ -271,7 +271,7 @@ def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Fin
 
 
 def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:
-    """That somebody else serves it, where the buffer did not ask for that."""
+    """An autoscaler serves the buffer, which did not ask for that."""
     if kept.autoscaler is None or asked_for(buffer) is Fulfilment.NATIVE:
         return []
     name = kept.autoscaler.name

@@ -13,14 +13,14 @@ BUFFER_LABEL = "autoscaling.x-k8s.io/buffer"
 BUFFER_NAMESPACE_LABEL = "autoscaling.x-k8s.io/buffer-namespace"
 BUFFER_CAPACITY_TYPE = "buffer"
 SHOWN_IN_FULL = 10**15
-"""A mistyped number of chunks from which on its digits tell nobody anything."""
+"""A larger number of chunks is a typing error, and its digits are not printed."""
 
 
 def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
     Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
-    Claims that were generated for a live pod are its own: a pod in its stead would have others made from the templates.
+    ResourceClaims that were generated for a live pod belong to it. Another pod would get its own from the templates.
     """
     labels = dict(shape.labels) | {
         CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,

@@ -31,14 +31,14 @@ def demands(
     requests: RequestRules | None = None,
     memory: PassMemory | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). And the findings on buffers and on provisioning requests.
+    """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). The second result is the
+    findings on buffers and provisioning requests.
 
     declared: the repository's documents merged over the cluster's own.
     include_pending: new nodes may be planned for pending pods.
-    instance_types: what a chunk of a node class buffer without a size of its own must fit; without them it is one core.
-    now: by the cluster's clock, to which the age of a status is compared. Without it provisioning requests are left out, which the
-    clock moves on.
-    memory: of buffers in the pass before, so that only those that changed are worked out again.
+    instance_types: a chunk must fit one of them where a buffer on a node class does not size it; without types it is one core.
+    now: by the cluster's clock, for the age of a status. None leaves out provisioning requests, since their phases go by time.
+    memory: buffers of the previous pass, so that only those that changed are computed again.
     """
     asked, of_requests = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(
@@ -50,13 +50,13 @@ def demands(
 
 
 def with_leaving(found: Sequence[Demand], leaving: Sequence[Demand]) -> tuple[Demand, ...]:
-    """leaving: pods of nodes that are being deleted, which come after those that wait."""
+    """Puts them after the pending pods. leaving: pods of nodes that are being deleted."""
     waiting = sum(item.is_pending_pod for item in found)
     return (*found[:waiting], *leaving, *found[waiting:])
 
 
 def _kept_from(requests: Sequence[Demand], buffers: Sequence[Demand]) -> Sequence[Demand]:
-    """Buffers that serve no request come before those that ask for room now, so that these find none of theirs."""
+    """Ranks buffers that may serve no request above all that ask for room now, so that no request takes their room."""
     highest = max((item.priority for item in requests if item.groups and not item.booked), default=None)
     if highest is None:
         return buffers

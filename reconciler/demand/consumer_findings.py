@@ -1,6 +1,5 @@
-"""Pods that ask for the capacity of a ProvisioningRequest and will not get it as they are annotated.
-
-Nothing else would tell: such a pod takes room, or waits, like any other.
+"""Pods whose annotations ask for the capacity of a ProvisioningRequest in vain. Without a finding nobody would notice: such a pod runs or
+waits like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from reconciler.model.view import ClusterView
 
 _Key = tuple[str, str]
 _MOST_NAMES = 3
-"""Of other requests in its namespace."""
+"""How many other requests of the namespace a hint names."""
 _LOOKED_AT = frozenset({*CONSUME_ANNOTATIONS, *CLASS_ANNOTATIONS})
 
 
@@ -34,7 +33,7 @@ class _Problem:
 
 
 def consumer_findings(requests: Iterable[ProvisioningRequest], view: ClusterView) -> tuple[Finding, ...]:
-    """One for all pods of an owner, about the first of them by name. requests: of all classes, those of Git too."""
+    """One finding for all pods of an owner, about the first by name. requests: of every class, in Git or in the cluster."""
     found: dict[_Problem, list[str]] = {}
     classes: dict[_Key, str] | None = None
     for pod in view.pods:
@@ -76,7 +75,7 @@ def _problem(pod: Pod, classes: dict[_Key, str], *, complete: bool) -> _Problem 
 
 
 def _waits(pod: Pod) -> bool:
-    """Of a request that has been collected pods may still run."""
+    """A pod that runs may have had its room from a request that has been collected since."""
     return pod.node_name is None and not pod.gated
 
 

@@ -22,7 +22,7 @@ class Consumption:
     def counted(
         self, record: RequestRecord, request: ProvisioningRequest, shapes: Sequence[PodShape], *, complete: bool
     ) -> RequestRecord:
-        """With the pods that have come since the last pass. What has been used stays used, by pods that are gone too.
+        """The record with the pods counted that have come since the last pass. Room that was used stays used after its pod is gone.
 
         complete: the cluster was read in full, so that a pod that is not there is gone.
         """
@@ -42,7 +42,7 @@ class Consumption:
         return replace(record, consumed=tuple(consumed), present=() if now == consumed else tuple(now))
 
     def left(self, request: ProvisioningRequest, shapes: Sequence[PodShape], consumed: Sequence[int]) -> list[int]:
-        """By pod set, how many pods are still to come. Those that wait for a node take room by themselves, before any booking."""
+        """How many pods are still to come, by pod set. Pending pods are not among them: they are placed before any booking."""
         free = [item.count - used for item, used in zip(request.pod_sets, consumed, strict=True)]
         waiting = _by_set(self.pending.get(_key(request), ()), shapes, free)
         return [count - taken for count, taken in zip(free, waiting, strict=True)]

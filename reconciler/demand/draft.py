@@ -23,7 +23,7 @@ from reconciler.model.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The objects that buffers refer to. absence_of: says why there is none of a name; memory: of the pass before."""
+    """The objects that buffers refer to. absence_of: says why there is none of a name; memory: of the previous pass."""
 
     workloads: Mapping[ObjectRef, Workload]
     pods: tuple[Pod, ...]

@@ -1,7 +1,7 @@
 """Who keeps a buffer's capacity: headroom with placeholders, the autoscaler that serves it, or balloon pods.
 
-Nothing is let go before the one that comes after has it. How far that is, is read from the buffer's own condition
-`Fulfilment`, so that a restart in the middle changes nothing.
+Capacity is let go only once the next keeper has it. The buffer's own condition `Fulfilment` says how far a hand-over is, so that a restart
+in the middle changes nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Situation:
 
 
 def with_default_fulfilment(declared: Declared, default: Fulfilment) -> Declared:
-    """Every buffer with who keeps it where it does not say so itself."""
+    """Every buffer; those that do not say who keeps them get the default."""
     if default is Fulfilment.PLACEHOLDER:
         return declared
     return replace(declared, buffers=tuple(replace(item, default_fulfilment=default) for item in declared.buffers))
@@ -130,7 +130,7 @@ def _native(situation: Situation, autoscaler: ServingAutoscaler | None, *, may_t
 
 
 def _not_served(situation: Situation) -> Keeping:
-    """Asked for, but nobody has come yet: only what headroom had before is kept."""
+    """No autoscaler has picked the buffer up yet: headroom keeps what it had before, and adds nothing."""
     if _held_before(situation.live):
         return _handing_over("until an autoscaler serves the buffer", None)
     message = "left to the autoscaler, which has not picked it up yet"
@@ -169,7 +169,8 @@ def _balloon(situation: Situation, autoscaler: ServingAutoscaler | None) -> Keep
 
 
 def _awaits_answer(live: LiveObject | None, now: datetime | None) -> bool:
-    """Headroom has just written over the words of an autoscaler that serves the buffer too, and sees in a moment whether that is there."""
+    """Headroom has just overwritten the status of an autoscaler that serves the buffer too. If that one is alive, it writes again within
+    moments."""
     if live is None or now is None or condition_of(live, FULFILMENT).get("reason") != ALSO_SERVED:
         return False
     written = time_of(max((at for name, at in live.status_writes.items() if is_own(name)), default=""))
@@ -177,7 +178,7 @@ def _awaits_answer(live: LiveObject | None, now: datetime | None) -> bool:
 
 
 def _held_before(live: LiveObject | None) -> bool:
-    """Headroom kept it up to now: its own word stands in the status, and it has not let go since."""
+    """Headroom kept the buffer until now: the Provisioning condition is its own, and nobody has taken over since."""
     if live is None or condition_of(live, FULFILMENT).get("reason") in {SERVED, MISSING, LEFT, BALLOONS}:
         return False
     provisioning = "status.conditions.Provisioning"
@@ -189,7 +190,7 @@ def _is_silent(autoscaler: ServingAutoscaler, now: datetime | None) -> bool:
 
 
 def _is_taken_back(situation: Situation, autoscaler: ServingAutoscaler, *, silent: bool) -> bool:
-    """Since the capacity went missing the autoscaler has not said that it is there again."""
+    """Capacity went missing, and the autoscaler has not reported it as provisioned again."""
     condition = condition_of(situation.live, FULFILMENT)
     since = time_of(condition.get("lastTransitionTime"))
     if since is None or situation.now is None:

@@ -1,4 +1,4 @@
-"""The newest live pod of a workload, which shows what its pods are like once admission has been over them."""
+"""The newest live pod of a workload, which shows what admission makes of its pods."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _Places = dict[tuple[str, str], list[Pod]]
 class LivePods:
     """Pods that are not being deleted, looked up by selector.
 
-    Pods that are alike share one shape, so that one newest pod for each shape is all there is to look at. These are
-    found by one of their labels: there may be hundreds of workloads in a namespace.
+    Equal pods share one shape, so only the newest pod of each shape is kept. Each is indexed by one of its labels, since a namespace may
+    have hundreds of workloads.
     """
 
     def __init__(self, pods: Iterable[Pod]) -> None:

@@ -25,6 +25,6 @@ class Priorities:
 
 
 def declared_priority(annotations: Labels) -> int:
-    """As annotated. What is no number is reported by validation and means the usual."""
+    """As annotated. Text that is not a number counts as the default; validation reports it."""
     written = next((value for name, value in annotations if name == PRIORITY_ANNOTATION), "")
     return int(written) if is_priority(written) else 0

@@ -1,6 +1,7 @@
 """ProvisioningRequests as demands: what each still asks for, by its record and its conditions.
 
-A request is asked for as a whole until it is provisioned. Afterwards it is a booking: what its pods have not used yet, for a while.
+A request is placed as a whole until it is provisioned. Afterwards it is a booking: for a while it keeps the room that its pods have not
+used yet.
 What depends on room is decided in `plan/requests/requests.py`.
 """
 
@@ -44,8 +45,8 @@ _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What requests are judged by. attempts: by uid of a request, the last one of which there is a NodeClaim. priorities: of pods to
-    come, which are real ones."""
+    """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. priorities: those of
+    real pods, since real pods will use the room."""
 
     workloads: Mapping[ObjectRef, Workload]
     absence_of: AbsenceOf
@@ -61,8 +62,8 @@ class _Context:
 def request_demands(
     declared: Declared, view: ClusterView, now: datetime, rules: RequestRules
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """A demand for each request of a class that is provided here. Findings on requests that were edited after they had ended, and on pods
-    that are annotated for one in vain.
+    """A demand for each request of a class that is provided here. The findings are on requests that were edited after they had ended, and
+    on pods that name a request in vain.
 
     Requests that have ended ask for no chunk.
 
@@ -93,7 +94,7 @@ def request_demands(
 
 
 def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
-    """An object that is there tells by itself that it cannot be changed."""
+    """Only if the object is gone: while it exists, the API server refuses the change."""
     return state.record.ended is not None and not state.exists and state.record.spec != spec_digest(request)
 
 
@@ -183,7 +184,7 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
 
 
 def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> Condition | None:
-    """Its pods could not come to the nodes that would be made for them."""
+    """The refusal if its pods do not tolerate the taint of the nodes that are reserved for them."""
     taint = own_taint(request)
     if taint is None:
         return None

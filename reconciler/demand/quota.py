@@ -43,7 +43,7 @@ def within_quotas(requests: Iterable[QuotaRequest], quotas: Sequence[ResourceQuo
 
 
 def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
-    """The quota as if these pods did not use it. Its controller counts pods a little late, so that nothing falls below none."""
+    """The quota without what these pods use. Never below zero, since the quota's controller counts pods a little late."""
     taken = Resources.total(shape.requests for shape in pods if in_scope(shape, quota.scopes))
     used = Resources.of((name, max(0, amount - taken.get(name))) for name, amount in quota.used)
     return replace(quota, used=used)

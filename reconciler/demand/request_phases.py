@@ -31,7 +31,7 @@ from reconciler.model.view import ClusterView
 
 
 def spec_digest(request: ProvisioningRequest) -> str:
-    """Tells specs apart: the document of a request that ran must stay as it was."""
+    """Changes with the spec, to notice that the document of a request that ran was edited."""
     sets = [[item.pod_template, item.count] for item in request.pod_sets]
     text = json.dumps([request.class_name, sets, list(request.parameters)], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -53,7 +53,8 @@ def record_of(
     attempts: Mapping[str, int],
     now: datetime,
 ) -> RequestRecord:
-    """The inventory's record if it is about this very object. Else what the conditions say, as of one that is met for the first time."""
+    """The inventory's record if it is about this very object. Otherwise one is made from the conditions, as for a request that is seen for
+    the first time."""
     known = records.get(record_name(request.ref.namespace, request.ref.name))
     digest = spec_digest(request)
     if known is not None and _is_about(known, request, digest):
@@ -70,14 +71,14 @@ def record_of(
 
 
 def _is_about(record: RequestRecord, request: ProvisioningRequest, digest: str) -> bool:
-    """A request of the repository that has ended stays the same, whoever made its object anew."""
+    """A request from Git that has ended does not run again when somebody recreates its object."""
     if not request.uid or record.uid == request.uid:
         return True
     return request.position is not None and record.ended is not None and record.spec == digest
 
 
 def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestRules) -> datetime | None:
-    """None: it has not been created, so that no time counts."""
+    """None while the request has no object in the cluster: its time has not begun."""
     created = _time(request.created)
     if created is None:
         return None
@@ -114,7 +115,7 @@ def _booking(record: RequestRecord, pods: int, now: datetime, rules: RequestRule
 
 
 def _too_late(state: RequestState) -> str:
-    """With what stood in its way last, which its conditions have. What was not accepted was not tried either."""
+    """Also says what stood in its way last, by its conditions. A request that was not accepted was never tried."""
     known = {item.type: item for item in state.status_conditions}
     accepted, provisioned = known.get(ACCEPTED), known.get(PROVISIONED)
     if accepted is not None and accepted.status is ConditionStatus.FALSE:
@@ -124,7 +125,7 @@ def _too_late(state: RequestState) -> str:
 
 
 def _time(text: str | None) -> datetime | None:
-    """What is written is RFC 3339 by the API server; whatever else a snapshot has is no time."""
+    """The API server writes RFC 3339. A snapshot may have other text, which counts as no time."""
     try:
         return datetime.fromisoformat(text) if text else None
     except ValueError:

@@ -36,7 +36,7 @@ GROUPS: Mapping[str, str] = {
 AbsenceOf: TypeAlias = Callable[[ObjectRef], Absence]
 """Says why nothing is known of an object (see `Declared.absence_of`)."""
 _KUBERNETES_OWN = "k8s.io"
-"""How Kubernetes' own groups end, if not without a dot."""
+"""The API groups of Kubernetes itself end so, or have no dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Target:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Where the shape came from, if not from what the buffer names."""
+        """Says where the shape came from if it is not the template's."""
         return () if self.pod is None else (f"chunks are like {self.pod.name}, the newest pod of {self.words}",)
 
 

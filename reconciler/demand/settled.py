@@ -1,6 +1,5 @@
-"""Demands as they will be once all has settled: also those whose capacity somebody else makes then.
-
-In a pass headroom makes no node for them. Foreseeing what a change comes to, and what it costs, takes the nodes that the other will make.
+"""Demands for a forecast: nodes are also planned for buffers whose capacity an autoscaler will make. A pass makes no nodes for those, but
+what a change costs includes them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from reconciler.model.view import ClusterView, LiveObject
 
 
 def settled(demands: tuple[Demand, ...], view: ClusterView) -> tuple[Demand, ...]:
-    """The very same tuple where headroom makes the nodes for all of them."""
+    """The same tuple if headroom makes the nodes for all of them."""
     if not any(map(_is_for_another, demands)):
         return demands
     serving = _serving(view)

@@ -51,6 +51,6 @@ def suspended(demand: Demand, view: ClusterView) -> Demand:
 
 
 def _nodes_that_hold(ref: ObjectRef, view: ClusterView) -> tuple[str, ...]:
-    """By name; of NodeClaims, where there is no node yet."""
+    """Their names; of a node that has not registered yet, its NodeClaim's."""
     words = str(ref)
     return tuple(item.name for item in view.machines if words in item.held_for and words in item.holders)

@@ -87,7 +87,7 @@ def followed_pieces(
     start: datetime,
     end: datetime,
 ) -> list[_Piece]:
-    """Spans in which nothing that the followed schedules say changes; none where one of them is unknown."""
+    """Spans within which no followed schedule changes; none if one of them is unknown."""
     if following is None:
         return [(start, end, (None, True))]
     if any(ref not in schedules for ref in following.schedules):
@@ -116,9 +116,8 @@ def _rounds(
     followings: Mapping[ObjectRef, Following | None],
     pieces: Mapping[ObjectRef, Sequence[_Piece]],
 ) -> Iterator[dict[ObjectRef, tuple[Buffer, State]]]:
-    """Rounds of buffers, each in one state, until every buffer had every state in which it exists.
-
-    There are as many rounds as one buffer has states, so that few rounds size many buffers.
+    """One state of each buffer by round, until every state in which a buffer exists has been in a round. Sizing all buffers of a round at
+    once takes few rounds for many buffers.
     """
     waiting = {
         buffer: list(dict.fromkeys(state for _, _, state in pieces[buffer.ref] if state[1])) for buffer in buffers
@@ -136,7 +135,7 @@ def _rounds(
 
 
 def _reason(demand: Demand, following: Following | None) -> str:
-    """The facts that made the size, limits among them, and the schedule by which the buffer exists."""
+    """What made the size, limits among them, and the schedule that says whether the buffer exists."""
     facts = list(demand.explanation)
     if (
         following is not None
