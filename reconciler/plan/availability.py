@@ -1,4 +1,4 @@
-"""How much of what a demand asks for is there: what conditions of buffers and of ProvisioningRequests are decided by."""
+"""How much of what a demand asks for is there. Conditions of buffers and ProvisioningRequests are decided by it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Chunks of one demand, by how far they are.
+    """Counts of one demand's chunks by state, and in words why some are missing.
 
-    ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready, are not now, and are
-    waited for. new: on nodes that the plan makes. cut: a cap keeps them waiting, in words. sold_out: what cannot be had now and
-    until when. why: what stood in the way of the others. unread: what of the cluster cannot be read, so that the others may be
-    there after all. tried: of a request, whether its attempt under way has asked for nodes or set some aside.
+    ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready and are waited for. new: on nodes
+    that the plan makes. cut: the cap that keeps some waiting. sold_out: what cannot be had now, and until when. why: what stood in the way
+    of unplaced chunks. unread: what of the cluster cannot be read, so that missing chunks may be there after all. tried: of a request,
+    whether its current attempt has asked for nodes or set some aside.
     """
 
     ready: int = 0

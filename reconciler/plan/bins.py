@@ -27,8 +27,8 @@ from reconciler.model.view import ClusterView
 @dataclass(frozen=True, slots=True)
 class Bin:
     """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
-    are to run here; in_use: real pods other than daemons run here. watched: chunks of which somebody else keeps the capacity:
-    the node is not held for them. is_served_elsewhere: an autoscaler looks for room for each of its chunks too."""
+    are to run here; in_use: real pods other than daemons run here. watched: chunks whose capacity somebody else keeps, so the node is not
+    held for them. is_served_elsewhere: an autoscaler also looks for room for every one of its chunks."""
 
     node: Node | None
     claim: NodeClaim | None
@@ -64,7 +64,7 @@ class Bin:
 
     @property
     def is_going(self) -> bool:
-        """On its way out, whoever decided it."""
+        """It is being deleted or drained, whoever decided so."""
         tainted = self.node is not None and any(taint.key == DISRUPTED_TAINT for taint in self.node.taints)
         return tainted or any(side.deleting for side in self.sides)
 
@@ -77,12 +77,12 @@ class Bin:
 
     @property
     def is_marked(self) -> bool:
-        """Any side carries headroom's own mark."""
+        """Its node or its NodeClaim carries headroom's own mark."""
         return any(is_marked(side) for side in self.sides)
 
     @property
     def is_protected(self) -> bool:
-        """Karpenter leaves it alone: by headroom's mark on every side, or by a person's word on the side that counts.
+        """Karpenter leaves it alone: headroom's mark is on node and NodeClaim, or a person's do-not-disrupt on the one that counts.
 
         Karpenter reads the node's annotations once the node is there, and the NodeClaim's before.
         """
@@ -93,7 +93,7 @@ class Bin:
 
     @property
     def is_tainted(self) -> bool:
-        """Karpenter plans no pods onto it, as it carries the taint of nodes that are held."""
+        """It carries the taint of held nodes, so Karpenter plans no pods onto it."""
         return self.node is not None and HELD_TAINT in self.node.taints
 
     @property
@@ -103,14 +103,14 @@ class Bin:
 
     @property
     def held_before(self) -> dict[tuple[str, int], int]:
-        """What its annotation says that it holds, by demand and group. The node's counts, and before there is one the NodeClaim's."""
+        """Chunks by demand and group, as its annotation says. The NodeClaim's counts only while there is no node."""
         return read_holdings(
             next((text for side in reversed(self.sides) if (text := side.annotation(HOLDS_ANNOTATION))), "")
         )
 
     @property
     def says_what_it_holds(self) -> bool:
-        """Whether the next pass can read there which chunks it holds now."""
+        """Its annotation is up to date, so that the next pass can read its chunks there."""
         return self.held_before == read_holdings(words_of_holdings(self.chunks))
 
 
@@ -123,7 +123,7 @@ def is_kept(side: Node | NodeClaim) -> bool:
 
 
 def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:
-    """Bins by their NodePool; "" for those of none. With hundreds of pools, looking each up in all bins takes seconds."""
+    """Bins by NodePool, "" for nodes of none. Made once, since filtering all bins for each of hundreds of pools takes seconds."""
     found: dict[str, list[Bin]] = {}
     for item in bins:
         found.setdefault(item.node_pool, []).append(item)
@@ -136,8 +136,8 @@ def all_bins(
     watched: Collection[ObjectRef] = (),
     served_elsewhere: Collection[ObjectRef] = (),
 ) -> tuple[Bin, ...]:
-    """By name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps; served_elsewhere: those
-    for which somebody else looks for room too."""
+    """All bins by name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps. served_elsewhere:
+    demands for which an autoscaler looks for room too."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
     bins: list[Bin] = []
     for machine in view.machines:

@@ -1,4 +1,4 @@
-"""What caps let through of the nodes that a placement plans, beside what is there."""
+"""Which of the nodes that a placement plans the caps allow, given what is there already."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def capped_nodes(
 
 
 def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
-    """The nodes of demands that are placed anew without new nodes."""
+    """The cut nodes of demands that are then placed again without new nodes."""
     found = []
     for cut in capped.cuts:
         refused = capped.refused.intersection(holding.demand for holding in cut.node.holdings)
@@ -46,6 +46,6 @@ def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
 
 
 def still_refused(cuts: Sequence[Cut], placement: Placement) -> tuple[Cut, ...]:
-    """Without those whose demands all found room on nodes that are there."""
+    """The cuts of which some demand is still unplaced; the others found room on existing nodes."""
     unplaced = {item.demand for item in placement.unplaced}
     return tuple(cut for cut in cuts if cut.refused & unplaced)

@@ -1,4 +1,4 @@
-"""A machine whose clock is not the cluster's: ages of nodes are judged by the API server's, schedules by this one's."""
+"""A machine whose clock differs from the cluster's: ages of nodes go by the API server's clock, schedules by this machine's."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NOT_TOLD = Finding(
     CLOCK_UNKNOWN.name,
     CLOCK_UNKNOWN.severity,
     "the API server's answers have no Date: ages of pods are judged by this machine's clock, and those of nodes by the newest object",
-    hint="let what stands between the two pass the header on, and let both machines keep their time by NTP",
+    hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
 )
-"""Instead of a skew, where none can be known."""
+"""Said instead of a skew, if none can be known."""
 
 
 def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
@@ -27,6 +27,6 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
             CLOCK_SKEW.name,
             CLOCK_SKEW.severity,
             f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
-            hint="let both machines keep their time by NTP",
+            hint="keep the time of both machines with NTP",
         ),
     )

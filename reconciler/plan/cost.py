@@ -1,6 +1,6 @@
 """What the cluster costs an hour before and after a plan, in USD.
 
-A node is priced by its labels; a price that nobody knows is told as an assumption, never guessed.
+A node is priced by its labels. An unknown price is never guessed: an assumption says that it is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Prices:
 
     def of(self, item: Bin) -> float | None:
         """USD an hour; None when its labels do not lead to exactly one price."""
-        known = self._known.get(id(item))  # the bin is kept beside its price, so that no other can have its identity
+        known = self._known.get(id(item))  # keeps the bin alive, so that no other can get its id
         if known is None:
             known = self._known[id(item)] = (item, self._of(item))
         return known[1]
@@ -45,7 +45,7 @@ class Prices:
         return prices.pop() if len(prices) == 1 else None
 
     def _asked_for(self, item: Bin) -> float | None:
-        """A NodeClaim that is not launched yet: the cheapest of what it asks for, on which it was planned."""
+        """Of a NodeClaim that is not launched yet: the cheapest offering that it asks for, as when it was planned."""
         if item.claim is None:
             return None
         asked = {need.key: need.values for need in item.claim.requirements if need.operator is Operator.IN}
@@ -79,9 +79,9 @@ def cost_of(
     static: Sequence[StaticPoolChange] = (),
     assumptions: Iterable[str],
 ) -> Cost:
-    """Before: every node and NodeClaim there is. After: with the planned ones, without what goes.
+    """Before: every node and NodeClaim. After: with the planned ones, and without those that go.
 
-    static: what Karpenter makes and deletes by itself when static NodePools come to have another size.
+    static: nodes that Karpenter makes and deletes by itself when static NodePools change size.
 
     Released nodes that nothing runs on count as gone, because Karpenter removes them; nodes on their way out likewise.
     """
@@ -131,7 +131,7 @@ def _static_note(change: StaticPoolChange) -> str:
         which = "" if change.after == 0 else ": empty ones are counted as going first"
         return f"{words} will go, paid for until Karpenter has deleted {'it' if count == 1 else 'them'}{which}"
     if change.price is None:
-        return f"{words} will come, not counted: no type with a known price is known that it admits"
+        return f"{words} will come, not counted: it admits no type with a known price"
     each = "" if count == 1 else " each"
     return f"{words} will come, counted as {change.instance_type}{each}: the cheapest type that it admits"
 

@@ -1,4 +1,4 @@
-"""What becomes of each demand: how many chunks are where, and the reasons of the rest."""
+"""What becomes of each demand: how many chunks are where, and why the others have no place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.plan.launching.caps import Cut
 from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE
 
 MOST_OF_A_REASON = 5
-"""Sentences with one reason: of a cluster with many NodePools, some are enough to see what is wrong."""
+"""Sentences for one reason: in a cluster with many NodePools a few are enough to see what is wrong."""
 
 
 @dataclass(slots=True)
@@ -35,14 +35,15 @@ class _Tally:
     unplaced_reasons: dict[tuple[str, str], UnplacedReason] = field(default_factory=dict)
 
     def count_reason(self, reason: UnplacedReason) -> None:
-        """Groups of a demand that say the same of the same candidates say it once."""
+        """Groups of a demand with the same reason for the same candidates count once."""
         key = (reason.cause, reason.example)
         known = self.unplaced_reasons.get(key)
         if known is None or known.count < reason.count:
             self.unplaced_reasons[key] = reason
 
     def rows(self) -> tuple[UnplacedReason, ...]:
-        """What came nearest first. Of one reason the first sentences only; the last of them has the candidates of the others too."""
+        """The reasons that came nearest first. Of one reason only the first sentences are kept, and the last counts the candidates of the
+        rest."""
         rows: dict[str, list[UnplacedReason]] = {}
         for item in sorted(self.unplaced_reasons.values(), key=_ORDER):
             alike = rows.setdefault(item.cause, [])
@@ -55,13 +56,14 @@ class _Tally:
 
 _ORDER = attrgetter("order")
 _FIRST = 100
-"""Nearer than any reason of the placement."""
+"""Comes before any reason that placement gives."""
 
 
 class Tallies:
     """Chunks of every demand by where they are.
 
-    retry: when offerings are tried again of which launches found nothing, in words. replaced: names of bins whose chunks are moving. As long as one stands there and nobody uses it, it is their capacity.
+    retry: when offerings that gave no node are tried again, in words. replaced: names of bins whose chunks are moving. Such a bin is their
+    capacity as long as it exists and is not in use.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class Tallies:
         return self._tallies.setdefault(ref, _Tally())
 
     def availability(self, ref: ObjectRef) -> Availability:
-        """Of a provisioning request."""
+        """Of a ProvisioningRequest, for its decision."""
         return _availability(self._of(ref), self._retry)
 
     def outcome(self, demand: Demand) -> DemandOutcome:
@@ -140,7 +142,7 @@ class Tallies:
             on_existing=tally.existing,
             on_new=tally.new,
             unplaced=tally.unplaced,
-            # Nodes would do for those of a suspended buffer, but it is not to get any: its condition says so.
+            # A suspended buffer lacks nothing but the permission to get nodes, as its condition says.
             unplaced_reasons=() if demand.suspended else tally.rows(),
             conditions=conditions,
             on_its_way=tally.on_its_way,
@@ -148,8 +150,8 @@ class Tallies:
         )
 
     def _with_balloons(self, tally: _Tally, demand: Demand) -> _Tally:
-        """Chunks become balloon pods: some have a node, others wait for one, and the rest is still to be made. Of those that wait
-        it is said elsewhere where they can go."""
+        """Chunks become balloon pods: some have a node, others wait for one, and the rest is still to be made. Pods that wait are demands
+        of their own, which say where they can go."""
         waiting = [self._tallies.get(ref, _Tally()) for ref in demand.waiting_balloons]
         wanted = demand.desired or 0
         existing = min(wanted, tally.existing + demand.balloons + sum(item.existing for item in waiting))
@@ -187,7 +189,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
 
 
 def _standing(bins: Iterable[Bin]) -> dict[str, int]:
-    """Chunks by demand that these nodes could still serve, which are to be replaced."""
+    """Chunks by demand on nodes that are to be replaced and could still serve them."""
     counts: dict[str, int] = {}
     for item in bins:
         for (name, _), count in item.held_before.items() if _stands(item) else ():
@@ -202,13 +204,13 @@ def _stands(item: Bin) -> bool:
 
 
 def _moving(tally: _Tally, standing: int) -> _Tally:
-    """Without those that are moving and whose old place still stands."""
+    """Counts chunks that are moving as neither coming nor new while their old node can serve them."""
     at_rest = min(standing, tally.on_its_way)
     return replace(tally, on_its_way=tally.on_its_way - at_rest, new=max(0, tally.new - (standing - at_rest)))
 
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:
-    """Of pods that wait for a node; not of those whose node is being deleted."""
+    """Counts of pending pods; pods whose node is being deleted are not among them."""
     pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod and not outcome.demand.leaves]
     return PendingOutcome(
         placed_on_existing=sum(outcome.on_existing for outcome in pods),

@@ -70,12 +70,12 @@ class PlanInputs:
 
     declared: the repository's own documents, each in a version that the cluster serves. live: the cluster's.
     node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
-    price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a
-    rewound branch or a stalled source (gaps of the view are added here). replaced: bins that must hold no more chunks, from
+    price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a rewound branch
+    or a stalled source; gaps of the view are added here. replaced: bins that must hold no more chunks, from
     `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects
-    that no template can be rendered for, with the reason: none of them is created or changed. refused: nodes of requests that a cap
-    is against, which are placed without new ones.
+    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
+    template can be rendered, with the reason; none of them is created or changed. refused: nodes for requests that are over a cap; those
+    requests are placed without new nodes.
     """
 
     revision: str | None
@@ -107,12 +107,12 @@ class PlanInputs:
 
     @property
     def cluster_now(self) -> datetime:
-        """The time by the cluster's own clock, by which it dates its objects."""
+        """The time by the cluster's clock, which dates its objects."""
         return self.now - self.view.clock_skew
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
-    """The plan: a function of its inputs alone, whatever order their parts come in."""
+    """The plan depends on its inputs alone, and not on the order of their parts."""
     view, placement = inputs.view, inputs.placement
     blocked = _blocked(inputs)
     watched = frozenset(demand.ref for demand in inputs.demands if not demand.holds_nodes)
@@ -175,7 +175,7 @@ def _edges(inputs: PlanInputs, requests: RequestPlan, outcomes: Sequence[DemandO
 
 
 def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
-    """A name does not depend on whether another claim can be rendered."""
+    """Named first: a name must not depend on whether another claim can be rendered."""
     created = creations(capped.kept, (claim.name for claim in inputs.view.node_claims))
     return without_unrendered(created, capped, inputs.unrendered)
 
@@ -183,7 +183,7 @@ def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreatio
 def _objects(
     inputs: PlanInputs, requests: RequestPlan, *, blocked: bool
 ) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
-    """What becomes of objects: against the repository, of what it no longer declares, and all changes in their order."""
+    """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = inputs.view
     declared = with_balloons(inputs.declared, inputs.demands, view, inputs.balloon_image)
     objects = object_changes(still_to_run(declared, requests), view, inputs.applyset_id, inputs.drift)
@@ -284,7 +284,7 @@ def _blocked(inputs: PlanInputs) -> tuple[str, ...]:
 
 
 def _assumptions(inputs: PlanInputs, capped: Capped) -> tuple[str, ...]:
-    """What the cost rests on."""
+    """Assumptions that the cost rests on."""
     failed = any(cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
     own = (*_overlay_notes(inputs), *cost_notes(capped), *((COST_NOTE,) if failed else ()))
     return (inputs.price_source, *inputs.placement.assumptions, *own)
@@ -293,7 +293,7 @@ def _assumptions(inputs: PlanInputs, capped: Capped) -> tuple[str, ...]:
 def _overlay_notes(inputs: PlanInputs) -> tuple[str, ...]:
     overlays = (*inputs.declared.node_overlays, *inputs.live.node_overlays)
     if any(overlay.price is not None or overlay.price_adjustment is not None for overlay in overlays):
-        return ("price overlays count for new nodes; nodes that are there have the catalog's price",)
+        return ("price overlays count for new nodes; existing nodes have the catalog's price",)
     return ()
 
 
@@ -302,7 +302,7 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
-    """The inventory's memory with this package's own entries replaced; what others remember stays."""
+    """The inventory's memory with this package's entries replaced; those of others stay."""
     own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]

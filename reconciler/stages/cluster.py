@@ -30,8 +30,7 @@ class ReadCluster:
         live = live_declared(view, self.memory)
         local = in_utc(state.repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
-        # After a restart nothing tells what was declared before but the inventory. Balloon pods may be of buffers that the
-        # cluster alone has.
+        # After a restart only the inventory tells what was declared before. The buffer of balloon pods may be in the cluster only.
         was_declared = any(ref.kind != DEPLOYMENT_KIND for ref in view.inventory.members)
         is_emptied = was_declared and not state.repository.documents and not self.allow_empty
         return replace(

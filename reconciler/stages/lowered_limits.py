@@ -1,4 +1,4 @@
-"""NodePools that a change leaves over their limits: nothing is taken away, but nothing is added either until enough has gone."""
+"""NodePools whose limits a change sets below what their nodes use: no node goes, but none is added until enough have gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.plan.codes import POOL_OVER_LIMIT
 def lowered_limits(
     before: Sequence[NodePool], after: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]
 ) -> Iterator[Finding]:
-    """A warning for each limit that `after` has, that is below what its nodes in the cluster use, and that was kept in `before`."""
+    """A warning for each limit in `after` that the pool's nodes exceed, and did not exceed in `before`."""
     code = POOL_OVER_LIMIT
     known, limits = (PoolLimits(pools, view, instance_types) for pools in (before, after))
     for pool in after:

@@ -14,7 +14,7 @@ from reconciler.stages.state import PassState
 
 
 def emptied(tree: SourceTree) -> SourceTree:
-    """A tree without a document, which is more likely a mistake than an order to delete everything: it stalls."""
+    """Stalls on a tree without any document: that is more likely a mistake than an order to delete everything."""
     message = "there is no document any more: the last good commit stays in force (allowEmpty: true if that is meant)"
     return replace(tree, stalled=tree.stalled or ("NoDocuments", message))
 
@@ -32,7 +32,7 @@ class ReadManifests:
 
     @property
     def last(self) -> Declared | None:
-        """As read last, budgets in local time still as they were written; None before the first pass."""
+        """The last documents, with budgets in local time as they were written; None before the first pass."""
         return self._documents
 
     def run(self, state: PassState) -> PassState:

@@ -25,8 +25,8 @@ from reconciler.stages.state import PassState
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """memory: of the placement before, so that only what changed is worked out again. narrowed: the same where pending pods leave less
-    of a limit. unrefused: the same without new nodes for requests that a cap is against."""
+    """memory: the previous placement, so that only what changed is computed again. narrowed: the same for limits that pending pods have
+    used up in part. unrefused: the same without new nodes for requests that are over a cap."""
 
     phase: ClassVar[str] = "placement"
 
@@ -74,7 +74,8 @@ class Place:
     def _without_refused(
         self, state: PassState, problem: Problem, placement: Placement, seconds_left: Callable[[], float]
     ) -> tuple[Problem, Placement, tuple[Cut, ...]]:
-        """A request for which no nodes may be made takes none from others by taking room of theirs for a part of it."""
+        """Places again without new nodes for requests that are over a cap. Part of such a request would otherwise take room that others
+        need."""
         whole = {demand.ref for demand in problem.demands if demand.whole and demand.opens_nodes}
         cuts: tuple[Cut, ...] = ()
         while any(holding.demand in whole for node in placement.planned for holding in node.holdings):

@@ -1,4 +1,4 @@
-"""Makes the plan: the one place where it is made. What is wrong with the repository's templates is found here too."""
+"""Makes the plan, here and nowhere else. Errors in the repository's templates are found here too."""
 
 from __future__ import annotations
 

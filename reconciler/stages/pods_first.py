@@ -22,14 +22,14 @@ from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM
 
 @dataclass(slots=True)
 class PodMemories:
-    """Of the two questions that are asked here, so that an unchanged cluster is not asked again."""
+    """Answers of the two placements that are tried here, so that an unchanged cluster is not tried again."""
 
     pods: Memory = field(default_factory=Memory)
     without_buffers: Memory = field(default_factory=Memory)
 
 
 def with_promised(problem: Problem, placement: Placement, memories: PodMemories) -> Problem:
-    """The problem with what pending pods will use of the limits; the very same where chunks do not come near any."""
+    """The problem with what pending pods will use of the limits. The same object if chunks come near no limit."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
         return problem
@@ -39,7 +39,7 @@ def with_promised(problem: Problem, placement: Placement, memories: PodMemories)
 
 
 def no_room_findings(problem: Problem, placement: Placement, memories: PodMemories) -> tuple[Finding, ...]:
-    """A buffer is named where pods cannot have a node because of a limit, and could if its empty placeholders were gone."""
+    """Names buffers whose empty placeholders use up a limit, so that pods cannot have a node."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     bins = all_bins(problem.view, placement.occupied)
     own = [item for item in bins if item.node_pool in limited and _is_only_for_chunks(item)]
@@ -60,7 +60,7 @@ def _waiting(problem: Problem, placement: Placement) -> tuple[ObjectRef, ...]:
 
 
 def _of_pods(problem: Problem) -> Problem:
-    """What Karpenter will do for the pods alone."""
+    """The nodes that Karpenter will make for the pods alone."""
     pods = tuple(replace(demand, opens_nodes=True) for demand in problem.demands if demand.is_pending_pod)
     return replace(problem, demands=pods, options=replace(problem.options, include_pending=True, optimal=False))
 
@@ -68,7 +68,7 @@ def _of_pods(problem: Problem) -> Problem:
 def _used_by(
     planned: Iterable[PlannedNode], instance_types: Iterable[InstanceType], limited: set[str]
 ) -> tuple[tuple[str, Resources], ...]:
-    """Karpenter charges each new node at the largest type that it may still become."""
+    """As Karpenter does, counts each new node against the limit as the largest type that it may still become."""
     capacities = {kind.name: kind.capacity for kind in instance_types}
     used: dict[str, Resources] = {}
     for node in planned:

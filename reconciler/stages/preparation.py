@@ -1,4 +1,4 @@
-"""Works out what must be known before anything is placed: pods and nodes that are on the move, and what ran out.
+"""Computes what placement must know: which pods and nodes are about to move, and which offerings ran out.
 
 - Pods for which kube-scheduler has chosen a node count as being there.
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.

@@ -12,14 +12,14 @@ from reconciler.stages.state import PassState, Stage
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
-    """timings: seconds by phase. failure: what ended the pass; `state` is then as the stage before left it."""
+    """timings: seconds by phase. failure: what ended the pass; `state` is then what the last successful stage left."""
 
     state: PassState
     timings: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
 
     def after(self, stages: Sequence[Stage], tell: Callable[[str], None]) -> PassProgress:
-        """When these stages have run too. A pass that has failed goes no further. tell: called with the phase of each stage."""
+        """The progress after these stages. A pass that has failed runs no more of them. tell: called with the phase of each stage."""
         state, timings, failure = self.state, dict(self.timings), self.failure
         for stage in stages:
             if failure is not None:

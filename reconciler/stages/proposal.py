@@ -19,7 +19,7 @@ from reconciler.stages.state import PassState
 
 @dataclass(frozen=True, slots=True)
 class ProposeWrites:
-    """Statuses, and marks on nodes that exist, are not among the documents: nothing but the cluster can hold them."""
+    """Statuses and marks on existing nodes are left out: only the cluster can hold them."""
 
     phase: ClassVar[str] = "apply"
 
@@ -33,7 +33,7 @@ class ProposeWrites:
             return replace(state, change_set=ChangeSet(state.unrendered))
         documents = {file_of(ref): to_yaml(manifest) for ref, manifest in self._documents(state)}
         going = {action.node_claim for action in (*plan.node_claims.delete, *plan.node_claims.release)}
-        # What Git has of a placeholder that stands stays there, or whoever applies the documents would delete it.
+        # The document of a placeholder that exists stays in Git, or whoever applies the documents would delete the node.
         standing = {file_of(node_claim_ref(claim.name)) for claim in state.view.node_claims if claim.name not in going}
         self.proposals.propose(documents, keep=standing.__contains__, state=ProposedPlan(plan, state.tree.revision))
         return replace(state, change_set=ChangeSet(state.unrendered))
@@ -56,6 +56,6 @@ class ProposeWrites:
 
 
 def file_of(ref: ObjectRef) -> str:
-    """One file for each object, such as capacitybuffer.shop.web.yaml. A namespace has no dots, so that none can be taken for another."""
+    """One file for each object, such as capacitybuffer.shop.web.yaml. A namespace has no dots, so no two objects share a name."""
     parts = (ref.kind.lower(), *((ref.namespace,) if ref.namespace else ()), ref.name)
     return ".".join(parts).replace("/", "%2F") + ".yaml"

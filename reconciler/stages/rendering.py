@@ -1,4 +1,4 @@
-"""Turns the plan into writes: objects from templates, and the statuses that say something new."""
+"""Turns the plan into writes: objects from templates, and statuses that have changed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from reconciler.stages.state import PassState
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """failure: the pass stopped there, and nothing after that stage happened. timings: seconds by phase.
+    """failure: why the pass stopped; no later stage has run. timings: seconds by phase.
 
     settled: nothing was left to change and nothing is on its way.
     """
@@ -32,11 +32,11 @@ class PassResult:
     failure: Failure | None = None
     settled: bool = False
     basis: Basis | None = None
-    """What a forecast of costs starts from; None where nothing was placed."""
+    """What a forecast of costs starts from; None if nothing was placed."""
     written: tuple[DeclaredManifest, ...] = ()
     """The repository's documents as they are written, budgets in local time too."""
     templates: DocumentTemplates | None = None
-    """Those that documents are rendered from."""
+    """Templates that objects are rendered from."""
 
     @property
     def required_plan(self) -> Plan:
@@ -60,7 +60,7 @@ class Observation:
 
 
 def result_of(state: PassState, timings: Mapping[str, float], failure: Failure | None) -> PassResult:
-    """What is told of a pass that got as far as this state, with the seconds of each stage."""
+    """The result of a pass that got as far as this state, with the seconds of each stage."""
     return PassResult(
         plan=state.plan,
         change_set=state.change_set,

@@ -16,11 +16,12 @@ from reconciler.plan.objects.drift import Drift
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """optimal_within: how long placement may look for something cheaper. not_ready_grace: how long chunks wait for a node that is not ready. check_placement: let the checker judge it too.
+    """optimal_within: how long placement may look for something cheaper. not_ready_grace: how long chunks wait for a node that is not
+    ready. check_placement: whether the checker judges it too.
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
-    allow_empty: a repository without a document is taken at its word. fulfilment: of buffers that do not say it.
-    balloon_image: of the pods that keep a buffer with the fulfilment balloon."""
+    allow_empty: an empty repository is obeyed, and not taken for a mistake. fulfilment: for buffers that do not name one.
+    balloon_image: image of balloon pods."""
 
     dialect: Dialect
     caps: PlanCaps

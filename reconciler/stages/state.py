@@ -27,10 +27,11 @@ from reconciler.spending.month import Basis
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is under way in the cluster, as far as a placement must know of it.
+    """What is changing in the cluster already, as far as placement must know.
 
-    room: the view without the pods that need another place. leaving: those pods as demands. options: back-offs among
-    them, and the bins that must hold no more chunks. launches: what is on its way, and what failed. suspended: names of bins that hold chunks of suspended buffers.
+    room: the view without the pods that need another place. leaving: those pods as demands. options: among them back-offs, and bins that
+    must hold no more chunks. launches: NodeClaims on their way, and those that failed. suspended: names of bins that hold chunks of
+    suspended buffers.
     """
 
     room: ClusterView = field(default_factory=ClusterView)
@@ -45,8 +46,11 @@ class PassState:
     """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
     applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
-    suspended: nothing is to be written. settled: what is foreseen is the cluster once all has settled, so that nothing is to be written either. broken_rules: what the checker rejects, in sentences. edges: when time alone will change what comes out. unrendered: writes that no template could be rendered for.
-    refused: nodes of requests that a cap is against, which are placed without new ones.
+    suspended: nothing is to be written. settled: the plan is a forecast for the time when all changes are done, so nothing is to be written
+    either. broken_rules: what the checker rejects, in sentences. edges: instants at which time alone changes the plan. unrendered: writes
+    that
+    no template could be rendered for.
+    refused: nodes for requests that are over a cap; those requests are placed without new nodes.
     """
 
     now: datetime
@@ -85,16 +89,16 @@ class PassState:
 
     @property
     def deleted_for_good(self) -> frozenset[ObjectRef]:
-        """What the plan deletes, but for what a schedule only puts to sleep."""
+        """What the plan deletes, except objects that a schedule only puts to sleep."""
         deleted = {change.ref for change in self.required_plan.objects if change.action is Action.DELETE}
         return frozenset(deleted - self.repository.dormant.keys())
 
 
 class Stage(Protocol):
-    """One step of a pass. What it cannot do it raises as a `Failure`, which ends the pass."""
+    """One step of a pass. It raises a `Failure` to end the pass."""
 
     @property
     def phase(self) -> str:
-        """What its seconds are counted as, and what people are shown; stages may share one."""
+        """The name under which its seconds are counted and shown; stages may share one."""
 
     def run(self, state: PassState) -> PassState: ...

@@ -1,4 +1,5 @@
-"""When the next pass must be made whatever happens: what is declared, or due by the last plan, then asks for something else."""
+"""When the next pass must be made even if nothing happens: schedules, or something that the last plan waits for, then ask for something
+else."""
 
 from __future__ import annotations
 
@@ -13,21 +14,21 @@ from reconciler.stages.state import PassState
 
 
 class UpcomingEdges:
-    """Keeps what the last pass knew of the time to come, also where a later stage of it failed."""
+    """Keeps what the last pass knew about coming edges, even if one of its later stages failed."""
 
     def __init__(self) -> None:
         self.outlook: Outlook | None = None
-        """None before a pass has got that far."""
+        """None until a pass has got that far."""
         self._of_schedules = NextEdges()
         self._due: tuple[Edge, ...] = ()
 
     def remember(self, state: PassState) -> None:
-        """What a pass knows so far. What it does not know yet stays as the pass before had it."""
+        """Takes over what a pass knows so far. What it does not know yet stays as in the previous pass."""
         self.outlook = state.outlook or self.outlook
         self._due = self._due if state.plan is None else state.plan.edges
 
     def first(self, after: datetime, repository: Declared | None) -> Edge | None:
-        """The first after an instant. repository: its documents as last read; their budgets in local time are compiled for a while."""
+        """The first edge after an instant. repository: its documents as last read; budgets in local time must be compiled again by then."""
         of_schedules = None if self.outlook is None else self._of_schedules.first(self.outlook.declared, after)
         edges = [] if of_schedules is None else [of_schedules]
         edges += [edge for edge in self._due if edge.at > after][:1]

@@ -1,4 +1,4 @@
-"""Lets chunks leave placeholders for room that became free elsewhere: a few placements on trial, of which the last good one is kept."""
+"""Lets chunks leave placeholders for room that became free elsewhere. A few placements are tried, and the last good one is kept."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 
 MOST_TRIALS = 6
-"""In one pass. The next pass goes on where this one left off, since what was left is released by then."""
+"""Trials in one pass. The next pass continues, since placeholders that chunks have left are released by then."""
 
 
 @dataclass(slots=True)
 class Trials:
-    """What each trial of the last pass came to, so that an unchanged cluster is not tried again."""
+    """The outcome of each trial in the last pass, so that an unchanged cluster is not tried again."""
 
     memories: list[Memory] = field(default_factory=lambda: [Memory() for _ in range(MOST_TRIALS)])
 
@@ -39,7 +39,7 @@ class Vacate:
     trials: Trials
 
     def run(self, state: PassState) -> PassState:
-        """With the placement that leaves the most placeholders; as it was where none can be left."""
+        """The state with the placement that leaves the most placeholders; the same state if none can be left."""
         is_whole = state.view.complete and not state.tree.reasons_to_keep
         if state.placement.planned or not state.demands or not is_whole:
             return state
@@ -68,7 +68,7 @@ class Vacate:
         left: frozenset[str],
         memories: Iterator[Memory],
     ) -> tuple[PassState, frozenset[str]]:
-        """As many of one NodePool's placeholders as may be left and can be. left: those of others that are left already."""
+        """Leaves as many of one NodePool's placeholders as it may and can. left: placeholders of other NodePools that are left already."""
         before = len(left)
         for name in vacancy.candidates:
             if vacancy.most is not None and len(left) - before >= vacancy.most:
@@ -91,7 +91,7 @@ class Vacate:
 
 
 def _problem(state: PassState, vacancy: Vacancy, bins: Sequence[Bin], left: frozenset[str]) -> Problem:
-    """Bins that take no others keep the chunks that they have; those that have none are no place at all."""
+    """Bins that take no more chunks keep those that they have. Bins without chunks are left out altogether."""
     keeping = frozenset(item.name for item in bins if item.chunks and item.name in vacancy.closed)
     options = state.prepared.options
     return Problem(
@@ -110,7 +110,7 @@ def _problem(state: PassState, vacancy: Vacancy, bins: Sequence[Bin], left: froz
 
 
 def _is_as_good(trial: Placement, known: Placement) -> bool:
-    """No node has to be made for it, and nobody lost a place."""
+    """The trial makes no node, and no chunk or pod lost its place."""
     return not trial.planned and _missing(trial) <= _missing(known)
 
 

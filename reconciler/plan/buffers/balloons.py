@@ -1,7 +1,7 @@
 """Balloon pods as objects to be applied: a Deployment for each buffer that asks for them, and their PriorityClass.
 
-The Deployment goes the way of every manifest: applied, compared, and pruned through the inventory. It takes the buffer's
-capacity with it, and so goes only in a plan that holds the capacity otherwise, or when the buffer has gone.
+The Deployment is treated as every manifest is: applied, compared, and pruned through the inventory. Pruning it gives up the buffer's
+capacity. So that happens only in a plan that holds the capacity in another way, or once the buffer is gone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _is_balloon(ref: ObjectRef, live: LiveObject) -> bool:
 
 
 def _is_needed_still(demand: Demand) -> bool:
-    """It is not known how many there should be, or the autoscaler that is to follow does not report the capacity yet."""
+    """The Deployment stays: its size is unknown, or the autoscaler that takes over does not report the capacity yet."""
     if demand.fulfilment == Fulfilment.NATIVE:
         return demand.autoscaler is None or not demand.autoscaler.reports
     return demand.fulfilment == Fulfilment.BALLOON and demand.desired is None
@@ -104,8 +104,8 @@ def _deployment(demand: Demand, ref: ObjectRef, image: str) -> Manifest:
 
 
 def balloon_shape(shape: PodShape, name: str) -> PodShape:
-    """The shape of a balloon's pods. They have labels of their own, since those of the workload would make them backends of its
-    Services. Rules of the workload about its own pods become rules about the balloon's."""
+    """The shape of a balloon's pods. They have labels of their own, since the workload's would make them backends of its Services. Its
+    rules about its own pods become rules about the balloon's pods."""
     own = LabelSelector(match_labels=((BALLOON_LABEL, name),))
     labels = dict(shape.labels)
 

@@ -1,4 +1,4 @@
-"""Instants at which another pass may decide otherwise who keeps a buffer, or correct what an autoscaler says of it."""
+"""Instants at which a pass may decide anew who keeps a buffer, or correct what an autoscaler says about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.served_elsewhere import also_served
 
 _MOMENT = timedelta(seconds=1)
-"""Times in the cluster are whole seconds, and must have passed."""
+"""Added since times in the cluster are whole seconds, and the second must be over."""
 
 
 def keeping_edges(outcomes: Iterable[DemandOutcome], view: ClusterView, now: datetime) -> tuple[Edge, ...]:
@@ -41,6 +41,6 @@ def _edges(outcome: DemandOutcome, view: ClusterView, now: datetime) -> Iterable
         yield Edge(written + SILENCE + _MOMENT, f"{ref}: {autoscaler.name} has written nothing for ten minutes")
         told = condition_of(view.objects.get(ref), "Fulfilment")
         since = time_of(told.get("lastTransitionTime")) if told.get("reason") == "CapacityMissing" else None
-        # The condition is written with this pass where it is not there yet.
+        # A condition that is not there yet is written by this pass.
         began = since or max(now, written + SILENCE + _MOMENT)
         yield Edge(began + GRACE + _MOMENT, f"{ref}: its capacity has been missing for a minute")

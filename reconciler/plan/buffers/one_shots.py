@@ -1,4 +1,4 @@
-"""What the inventory is to remember of one-shot buffers: that they were filled, and what is left of them."""
+"""What the inventory remembers about one-shot buffers: that they were filled, and what is left of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from reconciler.plan.bins import Bin
 def one_shot_memory(
     outcomes: Iterable[DemandOutcome], bins: Collection[Bin], view: ClusterView, now: datetime
 ) -> dict[str, Any]:
-    """JSON values, the same bytes as long as nothing happens; as many entries as there are one-shot buffers at most.
+    """JSON values, unchanged as long as nothing happens. At most one entry for each one-shot buffer.
 
-    What is left only shrinks. A node that is being deleted takes its part with it at once. A view with gaps, or a node that is not Ready, says nothing of what was used.
+    What is left only shrinks. A node that is being deleted takes its chunks with it at once. An incomplete view, or a node that is not
+    Ready, does not tell what was used.
     """
     known = remembered_one_shots(view.inventory.memory)
     if not view.complete:
@@ -49,9 +50,9 @@ def one_shot_memory(
 
 
 def _after(before: FilledOnce, now: Mapping[str, OneShotPlace], stands: int, asked: int) -> FilledOnce:
-    """What is left of it, from where its chunks stand now.
+    """What is left of the buffer, given where its chunks are now.
 
-    Lost is what stood where pods came. What gave way to a booking or to another buffer is still its own: that room comes back.
+    Chunks are lost where pods came. Chunks that gave way to a booking or another buffer are not: that room comes back.
     """
     if before.places:
         kept = [_kept(place, now[place.node]) for place in before.places if place.node in now]
@@ -70,7 +71,7 @@ def _kept(before: OneShotPlace, now: OneShotPlace) -> OneShotPlace:
 
 
 def _first(places: Iterable[OneShotPlace], left: int) -> Iterable[OneShotPlace]:
-    """As many chunks as are left, when fewer are asked for than stood."""
+    """At most as many chunks as are left, if fewer are asked for than there were."""
     for place in places:
         chunks = min(place.chunks, left)
         left -= chunks
@@ -82,7 +83,7 @@ def _is_deleted(item: Bin) -> bool:
 
 
 def _unused(view: ClusterView) -> dict[str, Resources]:
-    """What the pods that run on each node leave of it; chunks are no pods."""
+    """Free resources of each node beside the pods that run there; chunks do not count."""
     used: dict[str, list[Resources]] = {}
     for pod in view.pods:
         used.setdefault(pod.node_name or "", []).append(pod.shape.requests)

@@ -1,4 +1,4 @@
-"""Whether the capacity that a buffer asks for is there, as its conditions say it: for all who may keep it.
+"""The conditions that say whether a buffer's capacity is there, whoever keeps the buffer.
 
 The reasons are Karpenter's (controllers/provisioning/buffers.go). Unlike there, chunks on a node that is still on its way are not
 capacity that fits. The condition becomes true when the capacity is there.
@@ -16,9 +16,9 @@ FULFILMENT = "Fulfilment"
 
 
 def provisioning(demand: Demand, where: Availability, starting: int = 0) -> tuple[Condition, ...]:
-    """The demand's conditions, with Provisioning, and with what the placement means for who keeps it.
+    """The demand's conditions with Provisioning added, and with what the placement means for whoever keeps the buffer.
 
-    starting: chunks with room that nobody keeps yet, since their balloon pods do not run.
+    starting: chunks that have room but whose balloon pods do not run yet.
     """
     if demand.fulfilment == Fulfilment.NATIVE and not demand.holds_nodes:
         return tuple(_missing(item, demand, where) for item in demand.conditions)
@@ -28,7 +28,7 @@ def provisioning(demand: Demand, where: Availability, starting: int = 0) -> tupl
 
 
 def _missing(condition: Condition, demand: Demand, where: Availability) -> Condition:
-    """Headroom takes back what a silent autoscaler does not keep; until then the condition says that it is missing."""
+    """Headroom takes a buffer back whose autoscaler is silent; until then the condition says that its capacity is missing."""
     if condition.type != FULFILMENT or not demand.silent or not where.unplaced or demand.autoscaler is None:
         return condition
     message = f"{demand.autoscaler.name} has not written for long, and not all of the capacity is there"
@@ -46,7 +46,7 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     missing = [
         f"{count:,} {words}"
         for count, words in (
-            # What a pass asks for is on its way once the status is written: another message would be another write.
+            # New nodes count as on their way: they are once the status is written, and another message would be another write.
             (where.coming + where.new, "on nodes that are on their way"),
             (where.not_ready, "on nodes that are not ready"),
             (starting, "with room for balloon pods that do not run yet"),

@@ -1,5 +1,5 @@
-"""Buffers for which an autoscaler looks for room too. It must find the room that headroom holds for them, and not make it a second
-time."""
+"""Buffers for which an autoscaler looks for room too. It must find the room that headroom holds for them, or it would make that room a
+second time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FULFILMENT, _TAKEN_BACK, _ALSO_SERVED = "Fulfilment", "TakenBack", "AlsoServed"
 
 
 def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
-    """While a buffer is handed over, and while both serve it. One that was taken back from a silent autoscaler is headroom's alone."""
+    """Buffers that are being handed over, and those that both serve. A buffer taken back from a silent autoscaler is headroom's alone."""
     return frozenset(
         demand.ref
         for demand in demands
@@ -24,7 +24,7 @@ def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
 
 
 def also_served(demand: Demand) -> bool:
-    """Headroom keeps it, and an autoscaler serves it as well, as far as is known."""
+    """Headroom keeps it, and an autoscaler is known to serve it as well."""
     return _says(demand, _ALSO_SERVED)
 
 

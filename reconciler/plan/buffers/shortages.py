@@ -1,4 +1,4 @@
-"""Since when a buffer lacks capacity, as its object says: so that a restart does not make an old shortage young."""
+"""Since when a buffer lacks capacity. Its object says so, so that a restart does not make an old shortage look new."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORT = "RequiresNewCapacity"
 
 
 def with_shortages(outcomes: Iterable[DemandOutcome], view: ClusterView) -> list[DemandOutcome]:
-    """Outcomes of buffers that were short when their status was last written, with the time from which on they are."""
+    """Outcomes of buffers that were short when their status was last written, with the time since when."""
     return [_with_shortage(outcome, view) for outcome in outcomes]
 
 

@@ -1,6 +1,5 @@
-"""Where chunks are by the labels that their demand's spread constraints and pod (anti-)affinity go by.
-
-The hostname is left out: a node says it itself.
+"""Where chunks are, by the topology labels of their demand's spread constraints and pod (anti-)affinity. The hostname is left out, since a
+node's name says as much.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _keys(shape: PodShape) -> Iterable[str]:
 def domain_counts(
     keys: Mapping[ObjectRef, tuple[str, ...]], bins: Iterable[Bin], created: Iterable[NodeClaimCreation]
 ) -> dict[ObjectRef, tuple[DomainCount, ...]]:
-    """By demand, each node's chunks with what the node has of each label, nodes by name and then those to be made."""
+    """Chunks of each node with the node's value of each label, by demand. Existing nodes come first, by name, then new ones."""
     found: dict[ObjectRef, list[DomainCount]] = {}
 
     def add(name: str, holdings: Iterable[Holding], values_of: Mapping[str, tuple[str, ...]]) -> None:
@@ -63,7 +62,7 @@ def domain_counts(
 
 
 def _values_of_bin(item: Bin) -> Mapping[str, tuple[str, ...]]:
-    """The node's labels, or what a NodeClaim on its way settles or leaves open."""
+    """The node's labels, or the values that a NodeClaim on its way fixes or leaves open."""
     if item.node is not None:
         return {key: (value,) for key, value in item.node.labels}
     return {} if item.claim is None else _values_of_claim(item.claim)

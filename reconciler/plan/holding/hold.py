@@ -1,6 +1,6 @@
 """Which nodes are protected because they hold chunks, and which are handed back.
 
-Only changes are listed: a node that holds chunks and is protected already needs nothing.
+Only changes are listed: a node that holds chunks and is already protected needs none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Holds:
     notes: tuple[str, ...] = ()
 
     def with_deleted(self, deleted: Sequence[NodeClaimAction]) -> Holds:
-        """With these deleted beyond those, in place of what else would become of them."""
+        """The same with these deleted too, instead of released."""
         names = {action.node_claim for action in deleted}
         release = tuple(
             action for action in self.release if action.node_claim is None or action.node_claim not in names
@@ -46,11 +46,11 @@ def holds(
     price_of: PriceOf,
     blocked: bool,
 ) -> Holds:
-    """What to protect, release and delete. Nodes that Karpenter did not make and nodes on their way out are let be.
+    """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
-    replaced: bins that chunks had to leave; with replacement_waits they stay protected, since what takes their chunks is
-    not there yet. Where nothing can take them they are released all the same: a pool at its limit could never replace a
-    node otherwise. blocked: nothing is released or deleted.
+    replaced: bins that chunks had to leave. With replacement_waits they stay protected, since the nodes that take their chunks are not
+    there yet. If no node can take them they are released all the same: a pool at its limit could never replace a node otherwise. blocked:
+    nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
     held = tuple(_hold(item, price_of) for item in own if item.chunks and not _is_held_well(item))
@@ -72,19 +72,19 @@ def holds(
 
 
 def _is_held_well(item: Bin) -> bool:
-    """It is protected, and where that is headroom's doing it also says what for, and Karpenter moves no pods in."""
+    """It is protected. If headroom protects it, its annotation says for what, and its taint keeps Karpenter's pods away."""
     is_own = all(is_marked(side) for side in item.sides)
     is_as_closed = item.is_tainted == _is_to_be_closed(item) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 
 def _is_to_be_closed(item: Bin) -> bool:
-    """On a reserved node the taint of held ones would only keep away the pods that it is for."""
+    """A reserved node gets no held taint, which would only keep away the pods that it is for."""
     return not (item.is_served_elsewhere or item.is_reserved)
 
 
 def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
-    """On both sides. Where only what it holds has changed, on the one side that is read for that."""
+    """Marks node and NodeClaim. If only its holdings have changed, it marks the one that they are read from."""
     told = item.is_protected and item.node is not None
     return NodeClaimAction(
         node_claim=None if item.claim is None or told else item.claim.name,
@@ -98,7 +98,7 @@ def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
 
 
 def _release(item: Bin, price_of: PriceOf) -> NodeClaimAction:
-    """Only the sides that carry headroom's mark: a do-not-disrupt without it is a person's."""
+    """Only node or NodeClaim with headroom's mark: a do-not-disrupt without the mark is a person's."""
     return NodeClaimAction(
         node_claim=item.claim.name if item.claim is not None and is_marked(item.claim) else None,
         node=item.node.name if item.node is not None and is_marked(item.node) else None,
@@ -122,7 +122,7 @@ def _delete(item: Bin, price_of: PriceOf) -> NodeClaimAction:
 def _deletable(
     leaving: Iterable[Bin], bins: Sequence[Bin], node_pools: Mapping[str, NodePool], now: datetime
 ) -> list[Bin]:
-    """Empty placeholders that nobody else would ever remove, as many as the pool's Empty budget allows."""
+    """Empty placeholders that nobody else would remove, at most as many as the pool's Empty budget allows."""
     by_pool: dict[str, list[Bin]] = {}
     for item in leaving:
         pool = node_pools.get(item.node_pool)

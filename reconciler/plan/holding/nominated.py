@@ -1,4 +1,4 @@
-"""What a plan says of pods for which kube-scheduler has chosen a node already (`status.nominatedNodeName`)."""
+"""What a plan says about pods for which kube-scheduler has already chosen a node (`status.nominatedNodeName`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _MOST_NAMES = 3
 
 
 def nominated_notes(view: ClusterView) -> tuple[str, ...]:
-    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: as
-    `with_nominated` has it."""
+    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: from `with_nominated`."""
     there = [pod for pod in view.nominated if pod.node_name is not None]
     lost = [pod for pod in view.nominated if pod.node_name is None and not pod.deleting]
     notes = []
@@ -26,7 +25,7 @@ def nominated_notes(view: ClusterView) -> tuple[str, ...]:
         one = len(lost) == 1
         notes.append(
             f"{_listed(lost, _has_lost)} (status.nominatedNodeName): {'it is' if one else 'they are'} placed like any other pod; "
-            f"Karpenter makes no node for {'it' if one else 'them'} before kube-scheduler has withdrawn that"
+            f"Karpenter makes no node for {'it' if one else 'them'} until kube-scheduler withdraws the nomination"
         )
     return tuple(notes)
 

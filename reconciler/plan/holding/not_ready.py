@@ -1,6 +1,6 @@
-"""Held nodes that are not ready for a moment: their chunks wait for them before other room is made.
+"""Held nodes that have just become not ready: their chunks wait a while before other room is made.
 
-What is on such a node does not count as provisioned. Since when it is not ready is written on the node itself.
+Chunks on such a node do not count as provisioned. The node's own condition says since when it is not ready.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class WaitingNodes:
 def briefly_not_ready(
     bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
 ) -> WaitingNodes:
-    """now: by the cluster's clock. for_ever: names of those that are waited for however long it takes. A node that has never been ready
-    is on its way, which is another matter."""
+    """now: by the cluster's clock. for_ever: names of nodes without a limit on the wait. A node that has never been ready is on its way,
+    and does not count here."""
     since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
     ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
     return WaitingNodes(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))

@@ -1,4 +1,4 @@
-"""Hands every held node back, for a cluster that headroom leaves: placeholders and nodes that were there before alike."""
+"""Hands every held node back before headroom is removed: placeholders, and nodes that were there before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.plan.bins import is_marked
 
 
 def releases(view: ClusterView) -> tuple[Annotate, ...]:
-    """Takes `do-not-disrupt` away where headroom's own mark is beside it, the mark, and the taints; a person's own word stays."""
+    """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
     gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
     reason = "headroom leaves this cluster"
     claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if is_marked(claim)]

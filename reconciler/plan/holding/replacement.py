@@ -1,8 +1,7 @@
 """Nodes that chunks must leave: about to expire, or drifted. Their chunks go elsewhere first, then they are released.
 
-Worked out before placement, which must not use these bins. The plan keeps them protected until what replaces them is there.
-Karpenter expires nodes whatever their annotations and budgets say (controllers/nodeclaim/expiration), and drifts none that is
-protected.
+Computed before placement, which must not use these bins. The plan keeps them protected until their replacement is there. Karpenter expires
+nodes whatever their annotations and budgets say (controllers/nodeclaim/expiration), but does not disrupt a protected one for drift.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
-"""How long before its expiry a node takes no more chunks. Another one is there within minutes, or not before Karpenter gives its
-launch up after 15."""
+"""How long before its expiry a node takes no more chunks. A replacement is there within minutes, or Karpenter gives up its launch after
+15."""
 _SHARE_OF_LIFE = 4
 _STEPS = 4
-"""In so many the placeholders of a pool are replaced; each takes about as long as a launch."""
+"""The placeholders of a pool are replaced in so many steps, each about as long as a launch."""
 
 
 def unavailable_bins(
@@ -34,9 +33,9 @@ def unavailable_bins(
 ) -> frozenset[str]:
     """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
 
-    now: by the cluster's clock. Where that is in doubt nodes are as young as they may be. By a clock that is ahead, a node that has
-    just come in place of an old one would be old itself. That would never end.
-    kept: names of those whose chunks stay, whatever becomes of them; spared: whose chunks stay though they drift.
+    now: by the cluster's clock. If that is in doubt, nodes count as young as they may be. By a clock that is ahead, each replacement would
+    be due for replacement at once, without end.
+    kept: names of nodes whose chunks stay in any case; spared: of nodes whose chunks stay despite drift.
     """
     bins = all_bins(view)
     names = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
@@ -48,8 +47,8 @@ def unavailable_bins(
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
-    """Of those that hold chunks a few of each pool at a time, the oldest first. Whatever is wrong with a clock or with
-    `expireAfter`, it is never all at once. One that is still on its way was made minutes ago, and is never replaced."""
+    """Of nodes with chunks, a few of each pool at a time, the oldest first: a wrong clock or `expireAfter` must never replace all at once.
+    A node that is still on its way was made minutes ago, and is not replaced."""
     held: dict[str, list[Bin]] = {}
     names = set()
     for item in bins:
@@ -74,11 +73,11 @@ def _expires_soon(item: Bin, now: datetime) -> bool:
 
 
 def _drifting(pool: NodePool, bins: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> set[str]:
-    """Drifted nodes that headroom holds, as many at once as the Drifted budget allows, and all that Karpenter may take by itself.
-    Chunks that left one of these would be back on it in the next pass.
+    """Drifted nodes that headroom holds, as many at once as the Drifted budget allows. Also all that are not held: Karpenter may take those
+    at any time, so chunks must not come to them.
 
-    Those released before and not yet taken by Karpenter use up the budget too, or a small budget would be run through
-    in one go.
+    Nodes that were released and not yet taken by Karpenter use up the budget too. Otherwise all nodes would be released one by one,
+    whatever the budget.
     """
     drifted = [
         item

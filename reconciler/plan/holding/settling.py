@@ -1,4 +1,4 @@
-"""Since when the room of a node is what it is, by what the cluster itself has written down.
+"""How long the free room of a node has been unchanged, as recorded in the cluster.
 
 Karpenter dates the last pod that came to a node or left it on its NodeClaim (controllers/nodeclaim/podevents), and waits
 `consolidateAfter` from there. Nothing is remembered here, so that a restart changes nothing.
@@ -13,7 +13,7 @@ from reconciler.plan.bins import Bin
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_WAIT = timedelta(seconds=10)
-"""Pod events closer together are dated once: room that is younger may be in use again already."""
+"""Karpenter dates pod events that are closer together only once, so younger room may be in use again already."""
 
 
 def wait_of(pool: NodePool) -> timedelta | None:
@@ -24,7 +24,7 @@ def wait_of(pool: NodePool) -> timedelta | None:
 
 
 def unchanged_since(item: Bin) -> datetime:
-    """When a pod last came or went, or the node last became ready; long ago where nobody has written it down."""
+    """When a pod last came or went, or the node last became ready; long ago if that is not recorded."""
     claim, node = item.claim, item.node
     times = [
         None if claim is None else claim.last_pod_event,

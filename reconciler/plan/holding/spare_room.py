@@ -1,4 +1,4 @@
-"""A quick look whether what a node holds could fit elsewhere, by requests alone: most often it says no, and no placement is tried."""
+"""A quick check by requests alone whether a node's chunks could fit elsewhere. It mostly says no, which saves trying a placement."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reconciler.plan.bins import Bin
 def could_fit_elsewhere(
     name: str, bins: Sequence[Bin], demands: Iterable[Demand], view: ClusterView, closed: Collection[str]
 ) -> bool:
-    """Whether the other open bins together have the room that the chunks of this one ask for. Each of its chunks must fit on one of
-    them. closed: bins that take nothing."""
+    """Whether the other open bins have room for this one's chunks, together and for each chunk on some bin. closed: bins that take no
+    chunks."""
     leaving = next((item for item in bins if item.name == name), None)
     if leaving is None:
         return False

@@ -11,7 +11,7 @@ from reconciler.model.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class SuspendedBins:
-    """Names of nodes (of NodeClaims, where there is no node yet). some: those that hold such chunks; only: those that hold nothing else."""
+    """Names of nodes (of NodeClaims, where there is no node yet). some: nodes that hold such chunks; only: nodes that hold nothing else."""
 
     some: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()

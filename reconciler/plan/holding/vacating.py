@@ -18,7 +18,7 @@ from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allo
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
-    """candidates: names of a NodePool's placeholders that may be left, the dearest first. most: so many at once; None: any number.
+    """candidates: names of a NodePool's placeholders that chunks may leave, the dearest first. most: how many at once; None: any number.
 
     closed: names of bins that take none of their chunks.
     """
@@ -30,7 +30,7 @@ class Vacancy:
 
 @dataclass(frozen=True, slots=True)
 class Vacancies:
-    """next_look: when more room will have been free for long enough."""
+    """next_look: when more room will have been free long enough."""
 
     by_pool: tuple[Vacancy, ...] = ()
     next_look: datetime | None = None
@@ -46,7 +46,7 @@ def vacancies(
 ) -> Vacancies:
     """now: by the cluster's clock. unavailable: bins whose chunks are on the move already."""
     if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
-        return Vacancies()  # what is under way comes first; its end is a change that starts another pass
+        return Vacancies()  # chunks on the move settle first; that change starts another pass
     states = pool_states(bins)
     by_pool = by_node_pool(bins)
     elsewhere = [item for item in bins if item.chunks or item.in_use]
@@ -70,13 +70,13 @@ def vacancies(
 
 
 def _may_be_left(item: Bin) -> bool:
-    """Only nodes on which nothing runs: where pods run, the node is paid for anyway."""
+    """Only nodes on which nothing runs: a node with pods is paid for anyway."""
     ready = item.node is not None and item.node.ready
     return bool(item.chunks) and item.is_marked and ready and not (item.in_use or item.is_going or item.is_on_its_way)
 
 
 def _most(pool: NodePool, own: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> int | None:
-    """Those left before, which Karpenter has not taken yet, use up the budget too."""
+    """Placeholders that were left before and that Karpenter has not taken yet use up the budget too."""
     budget = allowed(pool, EMPTY, states.get(pool.name, PoolState()), now)
     if budget is None:
         return None
@@ -85,7 +85,7 @@ def _most(pool: NodePool, own: Iterable[Bin], states: Mapping[str, PoolState], n
 
 
 def _times(bins: Iterable[Bin], wait: timedelta) -> dict[str, datetime]:
-    """When each will have been as it is for long enough."""
+    """When each bin's room will have been unchanged for long enough."""
     return {item.name: unchanged_since(item) + wait for item in bins}
 
 

@@ -1,8 +1,8 @@
-"""Offerings that did not give a node, and how long to stay away from them.
+"""Offerings that gave no node, and how long they are left alone.
 
 A placeholder that vanishes before its node has registered has failed. Karpenter deletes a NodeClaim for which there is no
-capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To see that, what is being
-launched is remembered in the inventory from pass to pass.
+capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To notice that, the inventory remembers from
+pass to pass what is being launched.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A NodeClaim on its way, which the API server has taken. since: when it was asked for; holds: what for, in words."""
+    """A NodeClaim on its way, which the API server has accepted. since: when it was asked for; holds: for what, in words."""
 
     offered: Offered
     since: datetime
@@ -76,18 +76,19 @@ class BackOff:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What is on its way and what to stay away from, as of one view. vanished: placeholders that failed since the last one, by name."""
+    """Launches on their way and offerings to leave alone, as of one view. vanished: placeholders that failed since the previous view, by
+    name."""
 
     launches: Mapping[str, Launch] = field(default_factory=dict)
     back_offs: tuple[BackOff, ...] = ()
     vanished: Mapping[str, Launch] = field(default_factory=dict)
 
     def avoided(self, now: datetime, *, since: datetime | None = None) -> frozenset[tuple[str, str, str]]:
-        """Offerings (type, zone, capacity type) to stay away from at this time. They may well be available: Karpenter knows nothing
-        of back-offs, and NodeClaims that are there may become them.
+        """Offerings (type, zone, capacity type) to leave alone at this time. Karpenter knows nothing of back-offs, so existing NodeClaims
+        may still become them.
 
-        since: when the attempt of a request began that is under way. What failed in an attempt is not tried again in it. Else one
-        whose launches take longer to fail than the back-off lasts would go on for ever.
+        since: when the current attempt of a request began. An offering that failed in an attempt is not tried again in it. Otherwise an
+        attempt would never end if launches take longer to fail than the back-off lasts.
         """
         return frozenset(
             offering
@@ -106,9 +107,8 @@ class LaunchRecord:
         deleted: Iterable[str],
         now: datetime,
     ) -> dict[str, Any]:
-        """What the inventory is to remember: JSON values, the same bytes as long as nothing happens.
-
-        It is written once the NodeClaims are made. One that is remembered and not there has therefore vanished.
+        """What the inventory remembers: JSON values, unchanged as long as nothing happens. They are written after the NodeClaims are made,
+        so a remembered NodeClaim that is missing has vanished.
         """
         launches = {name: launch for name, launch in self.launches.items() if name not in set(deleted)}
         for creation in created:
@@ -130,7 +130,7 @@ class LaunchRecord:
 
 
 def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The memory of a plan of which these NodeClaims were not asked for after all: what was never made cannot vanish."""
+    """The plan's memory without NodeClaims that were not written after all: what was never made cannot vanish."""
     gone = set(names)
     launches = {name: launch for name, launch in dict(memory.get(LAUNCHES_KEY) or {}).items() if name not in gone}
     others = {key: value for key, value in memory.items() if key != LAUNCHES_KEY}
@@ -140,7 +140,7 @@ def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[st
 def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
     """Compares what was being launched when the inventory was last written with what is there now.
 
-    Where NodeClaims cannot be read, one that is missing may be there all the same: it counts as on its way until that is known.
+    If NodeClaims cannot be read, a missing one counts as on its way until it is known to be gone.
     """
     remembered, back_offs = _remembered(view.inventory.memory)
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
@@ -159,7 +159,7 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
     for name, claim in sorted(claims.items()):
         if name not in remembered and not _is_there(claim) and not _has_failed(claim):
             launches[name] = Launch(_asked_for(claim), claim.created or now, claim.annotation(HOLDS_ANNOTATION) or "")
-    # Several that asked for the same and vanish together found out the same thing once.
+    # NodeClaims that asked for the same and vanish together count as one failure.
     for offered in sorted({launch.offered for launch in failed.values()}):
         since = max(launch.since for launch in failed.values() if launch.offered == offered)
         back_offs = _lengthened(back_offs, offered, since, now)
@@ -171,7 +171,7 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
 
 
 def _lengthened(back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime) -> list[BackOff]:
-    """Not by a launch that was under way when a back-off began that still lasts: it found out nothing new.
+    """A launch that was under way when the present back-off began does not prolong it: it tells nothing new.
 
     since: when the launch was asked for.
     """
@@ -209,7 +209,7 @@ def _asked_for(claim: NodeClaim) -> Offered:
 
 
 def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[BackOff]]:
-    """What does not read as written here was written by another version, and is forgotten."""
+    """An entry of another format was written by another version, and is dropped."""
     launches: dict[str, Launch] = {}
     back_offs: list[BackOff] = []
     try:

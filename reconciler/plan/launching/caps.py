@@ -1,4 +1,4 @@
-"""Caps on what one pass may make: what is beyond a cap is cut from the end of the demands' order."""
+"""Caps on what one pass may make. Demands are cut from the end of their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlanCaps:
 
 
 MOST_IN_A_WAVE = 500
-"""New nodes of demands that are placed as a whole, in one pass: so many are written within half a minute or so."""
+"""Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
 
 
 BEYOND_A_CAP = "beyond a cap"
@@ -31,10 +31,10 @@ BEYOND_A_CAP = "beyond a cap"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """node is not made in this pass; why: in words, of a cap with its setting; cause: that in a few words.
+    """A node that is not made in this pass. why: a sentence that names the cap and its setting; cause: the same in a few words.
 
-    passing: the next pass may make it, without anything else being different. refused: demands on it that were then placed without new
-    nodes; where there are none, all that it was to hold is without a place.
+    passing: the next pass may make it even if nothing changes. refused: demands on it that were then placed again without new nodes. If
+    there are none, everything on it is unplaced.
     """
 
     node: PlannedNode
@@ -45,16 +45,17 @@ class Cut:
 
     @property
     def waits(self) -> str:
-        """What becomes of the node, and why."""
+        """Says what becomes of the node, and why."""
         return f"{_fate(one=True, passing=self.passing)}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
 class Capped:
-    """kept, later: in the planned order. later: no cap is against them, but they come in the next waves. cuts: in the demands' order.
+    """kept: nodes to make now. later: nodes that no cap forbids, for the next waves; both in the planned order. cuts: in the demands'
+    order.
 
-    refused: demands that are placed as a whole and that a cap is against for longer than this pass. Without them, what shares a node
-    with them may have its own.
+    refused: demands that are placed as a whole and over a cap for longer than this pass. Without them, demands that share their nodes may
+    get nodes of their own.
     """
 
     kept: tuple[PlannedNode, ...]
@@ -65,8 +66,8 @@ class Capped:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What there is before a pass. price: USD an hour of the nodes there are. nodes: by pool. made: of a demand that is placed as a whole,
-    nodes that its attempt has already."""
+    """What exists before a pass. price: USD an hour of all nodes. nodes: count by pool. made: by demand that is placed as a whole, nodes
+    that its attempt already has."""
 
     price: float = 0.0
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -81,7 +82,7 @@ def within_caps(
     order: Mapping[ObjectRef, int],
     whole: Collection[ObjectRef] = (),
 ) -> Capped:
-    """order: place of each demand; whole: those that get all of their nodes or none.
+    """order: position of each demand; whole: demands that get all of their nodes or none.
 
     A node beyond a cap of the whole pass ends it for all that come after. So a demand of lower rank never gets what one of
     higher rank was refused. A full pool stops only its own nodes. Nodes that hold pending pods are let through: they are
@@ -110,7 +111,7 @@ def within_caps(
 
 
 def _dropped(refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[ObjectRef]:
-    """Of demands that are beyond a cap together, those that come last: the others may have room without them."""
+    """Of demands that exceed a cap together, those that come last: the others may have room without them."""
     if not refusal.together or not refusal.demands:
         return refusal.demands
     demands = sorted(refusal.demands, key=lambda ref: order.get(ref, len(order)))
@@ -119,8 +120,8 @@ def _dropped(refusal: _Refusal, order: Mapping[ObjectRef, int]) -> Collection[Ob
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """why, passing: as in `Cut`. demands: those that are placed as a whole and that it is about. together: one of them alone might
-    have its nodes."""
+    """why, passing: as in `Cut`. demands: the demands placed as a whole that it is about. together: any one of them alone might get its
+    nodes."""
 
     why: str
     passing: bool = False
@@ -140,7 +141,7 @@ class _Account:
         self._end: _Refusal | None = None
 
     def refusal(self, unit: _Unit, nodes: Sequence[PlannedNode]) -> _Refusal | None:
-        """What is against these nodes."""
+        """The cap that these nodes exceed."""
         caps = self._caps
         too_large = frozenset(ref for ref, count in unit.whole.items() if self._is_too_large(ref, count))
         if too_large:
@@ -195,7 +196,7 @@ class _Unit:
 def _units(
     planned: Sequence[PlannedNode], order: Mapping[ObjectRef, int], whole: frozenset[ObjectRef]
 ) -> Iterable[_Unit]:
-    """In the demands' order. Two demands that are placed as a whole and share a node share their fate."""
+    """Units in the demands' order. Demands that are placed as a whole and share a node are in one unit."""
     of_demand: dict[ObjectRef, _Unit] = {}
     units: dict[int, _Unit] = {}
     for index in sorted(range(len(planned)), key=lambda place: (_rank(planned[place], order), place)):
@@ -237,7 +238,7 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
 
 
 def cost_notes(capped: Capped) -> tuple[str, ...]:
-    """Why what is paid an hour after this pass is less than what 30 days cost. Nodes of refused demands are in neither."""
+    """Says why the hourly price after this pass is below the cost over 30 days. Nodes of refused demands are in neither."""
     waiting = [cut.node for cut in capped.cuts if cut.cause == BEYOND_A_CAP and not cut.refused]
     waiting += capped.later
     if not waiting:

@@ -1,6 +1,6 @@
 """Findings about nodes that share a hostname.
 
-Rules between pods by kubernetes.io/hostname mean that label and not the node: kube-scheduler takes two nodes with one value for one.
+Rules between pods by kubernetes.io/hostname go by that label, not by the node. To kube-scheduler two nodes with one value are one.
 """
 
 from __future__ import annotations

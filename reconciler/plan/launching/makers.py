@@ -1,4 +1,4 @@
-"""Who makes a node that a forecast has: not always headroom."""
+"""Who makes a node in a forecast: not always headroom."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reconciler.model.service import Keeper, autoscaler_of, keeper_of
 
 
 def made_by_others(created: Iterable[NodeClaimCreation], demands: Iterable[Demand]) -> tuple[NodeClaimCreation, ...]:
-    """With who makes each node, where it holds nothing that headroom makes nodes for."""
+    """Adds the maker to each node that holds only demands for which headroom makes none."""
     makers = {demand.ref: maker for demand in demands if (maker := maker_of(demand))}
     return tuple(_made(item, makers) for item in created)
 
 
 def maker_of(demand: Demand) -> str:
-    """Who makes nodes for it, in words; "" for headroom."""
+    """Who makes nodes for the demand, in words; "" for headroom."""
     match keeper_of(demand):
         case Keeper.AUTOSCALER:
             return autoscaler_of(demand) or "the autoscaler that serves it"

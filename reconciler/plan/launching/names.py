@@ -22,7 +22,7 @@ _DIGITS = 10
 
 
 def creations(planned: Iterable[PlannedNode], taken: Iterable[str]) -> tuple[NodeClaimCreation, ...]:
-    """One for each planned node, in the same order. taken: names of every NodeClaim there is, also those on their way out."""
+    """One for each planned node, in the same order. taken: names of all NodeClaims, also of those being deleted."""
     used = set(taken)
     next_ordinals: dict[str, int] = {}
     made: list[NodeClaimCreation] = []
@@ -38,7 +38,7 @@ def creations(planned: Iterable[PlannedNode], taken: Iterable[str]) -> tuple[Nod
 
 
 def _content(node: PlannedNode) -> str:
-    """What the NodeClaim's spec is made of. What it will hold is left out: it may change while the node is on its way."""
+    """What the NodeClaim's spec is made of. Its chunks are left out, since they may change while the node is on its way."""
     return json.dumps(
         [
             node.node_pool,

@@ -1,4 +1,4 @@
-"""Launches that gave no node, in words: of what, and what is done about it."""
+"""Launches that gave no node, in words: of which offering, and what is done about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stock_outs(
     unplaced: Iterable[Unplaced],
     now: datetime,
 ) -> tuple[StockOut, ...]:
-    """One for each placeholder that vanished since the last pass. created, unplaced: what comes of its chunks now."""
+    """One for each placeholder that vanished since the last pass. created, unplaced: what becomes of its chunks now."""
     if not launches.vanished:
         return ()
     by_name = {str(demand.ref): demand.ref for demand in demands}
@@ -41,14 +41,12 @@ def stock_outs(
             then = "there is no other place for its chunks now"
         else:
             then = "nothing is needed in its place"
-        found.append(
-            StockOut(tuple(held), f"no node came of NodeClaim {name} ({_offered_words(launch.offered)}): {then}")
-        )
+        found.append(StockOut(tuple(held), f"NodeClaim {name} gave no node ({_offered_words(launch.offered)}): {then}"))
     return tuple(found)
 
 
 def retry_words(launches: LaunchRecord, now: datetime) -> str:
-    """When the first offering is tried again that launches found nothing of; "" where none is stayed away from."""
+    """When the first offering is tried again that gave no node; "" if no offering is left alone."""
     end = launches.next_end(now)
     return "" if end is None else f"tried again at {end.astimezone(UTC):%H:%M:%S} UTC"
 

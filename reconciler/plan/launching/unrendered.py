@@ -10,16 +10,16 @@ from reconciler.model.refs import ObjectRef
 from reconciler.plan.launching.caps import Capped, Cut
 
 TEMPLATE_FAILED = "template failed"
-COST_NOTE = "nodes whose template fails count over the 30 days as if it were mended; at this hour they do not"
+COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
 _KINDS = ("NodeClaim", "NodePool")
 
 
 def without_unrendered(
     created: Sequence[NodeClaimCreation], capped: Capped, unrendered: Mapping[ObjectRef, str]
 ) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
-    """The creations that can be carried out, and the others among the cuts. unrendered: why, by object.
+    """The creations that can be made, and cuts with the others added. unrendered: the reason, by object.
 
-    A NodeClaim copies its NodePool, so it waits for that, too. Nodes that hold pending pods are not ours to make.
+    A NodeClaim copies its NodePool, so it waits for that, too. Nodes for pending pods need none, since Karpenter makes them.
     """
     claims, pools = ({ref.name: why for ref, why in unrendered.items() if ref.kind == kind} for kind in _KINDS)
     kept: list[NodeClaimCreation] = []

@@ -24,7 +24,7 @@ from reconciler.timetable.windows import instant_of, open_edges, ticks
 Schedule = tuple[str, timedelta]
 _MOST_SMALL_RANKS = 250
 _MOST_KEPT = 2000
-"""Schedules whose windows are kept for the next pool; a year of one has a few kilobytes."""
+"""How many schedules' windows are kept for the next pool. A year of one takes a few kilobytes."""
 
 
 def budget_spans(
@@ -131,7 +131,7 @@ def _pool_pieces(reasons: Sequence[Terms], opened: _Windows) -> Iterator[tuple[s
 
 
 def _alike(outcomes: Mapping[int, BudgetOutcome], count: int) -> npt.NDArray[np.intp]:
-    """For each rank the first of the same outcome: what was compiled from one written budget tells the same."""
+    """For each rank the first with the same outcome, since budgets compiled from one written budget say the same."""
     first: dict[BudgetOutcome, int] = {}
     ranks = np.arange(count, dtype=np.intp)
     for rank, outcome in outcomes.items():
@@ -154,7 +154,7 @@ class _Pieces:
         edges = np.sort(np.concatenate([ends, *windows, ends[:0] if cuts is None else cuts]))
         edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
         self.edges: npt.NDArray[np.int64] = edges[:-1]
-        # A byte a rank is fastest; the API server admits 50 budgets.
+        # One byte for a rank is fastest, and enough: the API server admits 50 budgets.
         most = max(len(terms.terms) for terms in reasons)
         self._kind = np.dtype(np.uint8 if most < _MOST_SMALL_RANKS else np.uint32)
         self._none = 256**self._kind.itemsize - 1

@@ -47,8 +47,8 @@ class PoolState:
 
 
 def pool_states(bins: Iterable[Bin]) -> dict[str, PoolState]:
-    """By pool, counted as Karpenter's disruption controller does: initialized nodes whose instance is not terminating
-    already. A pool without any is absent."""
+    """By pool, counted as Karpenter's disruption controller does: initialized nodes whose instance is not terminating yet. A pool without
+    any such node is absent."""
     counts: dict[str, list[int]] = {}
     for item in bins:
         if item.node is None or item.claim is None:
@@ -80,7 +80,7 @@ def pool_state(pool: str, bins: Iterable[Bin]) -> PoolState:
 
 
 def reasons_of(pool: NodePool) -> tuple[str, ...]:
-    """The reasons to tell about: Karpenter's three, and what else the pool's budgets name."""
+    """The reasons to report: Karpenter's three, and others that the pool's budgets name."""
     named = {reason for budget in pool.budgets or () for reason in budget.reasons or ()}
     return (*REASONS, *sorted(named - set(REASONS)))
 
@@ -151,7 +151,7 @@ class Terms:
 
 
 def terms_of(pool: NodePool, reason: str, state: PoolState) -> Terms:
-    """The pool's budgets as they count for the reason, the one that binds before others first."""
+    """The pool's budgets as they count for the reason, those that bind first at the front."""
     budgets = _DEFAULT if pool.budgets is None else pool.budgets
     broken = next((index for index, budget in enumerate(budgets) if _why_not_evaluated(budget)), None)
     if broken is not None:
@@ -162,11 +162,11 @@ def terms_of(pool: NodePool, reason: str, state: PoolState) -> Terms:
         if limit is not None and budget.reasons is not None and reason not in budget.reasons:
             continue
         term = Term(limit or 0, budget.schedule, budget.duration or timedelta(0), index)
-        # What is always open goes before an equal with a schedule, so that fewer spans differ in their reason alone.
+        # Of equals the one that is always open comes first, so that fewer spans differ in nothing but their reason.
         ranked.append(((limit is not None, term.limit, budget.schedule is not None, index), term))
     ranked.sort(key=lambda pair: pair[0])
     terms = [term for _, term in ranked]
-    # Behind the first that is always open nothing ever binds.
+    # After the first that is always open, none ever binds.
     reach = next((rank for rank, term in enumerate(terms, 1) if term.schedule is None), len(terms))
     return Terms(pool.name, reason, state, budgets, tuple(terms[:reach]))
 
@@ -189,7 +189,7 @@ def _integer(text: str) -> int | None:
 
 
 def _why_not_evaluated(budget: DisruptionBudget) -> str | None:
-    """Why nobody can say when the budget is open, so that Karpenter closes the pool; None: it can be said."""
+    """Why the budget cannot be evaluated, so that Karpenter closes the pool; None if it can."""
     if budget.unreadable:
         return budget.unreadable
     if budget.schedule is None:
@@ -237,7 +237,7 @@ def _window_words(budget: DisruptionBudget) -> str:
         return budget.origin.window
     words = f", for {format_duration(budget.duration or timedelta(0))} from each {budget.schedule!r} (UTC)"
     if cron.every is None and not cron.fires_within(*_NO_LEAP_YEARS):
-        # 29 February: around a year 2100, which has none, Karpenter takes it as open for years.
+        # 29 February: 2100 has none, and around such a year Karpenter takes the budget as open for years.
         words += f", and while none comes within {SEARCH_YEARS} years, as Karpenter reads it"
     return words
 

@@ -36,7 +36,7 @@ def static_pool_changes(
     bins: Sequence[Bin],
     instance_types: Sequence[InstanceType],
 ) -> tuple[StaticPoolChange, ...]:
-    """Those that gain or lose any, by name. pools: those in force; objects: the cluster's; changes: what the plan applies."""
+    """Pools that gain or lose nodes, by name. pools: those in force; objects: the cluster's; changes: what the plan applies."""
     typed = {pool.name: pool for pool in pools}
     there: dict[str, int] = {}
     for item in bins:
@@ -85,7 +85,7 @@ def _replicas_of(body: Manifest) -> int | None:
 
 
 def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
-    """A pool that is not ready, or going, gets no more; limits keep it from growing and take nothing away."""
+    """A pool that is not ready or is being deleted gets no more. Limits keep it from growing, and take nothing away."""
     if replicas <= before:
         return replicas
     if pool is None or pool.deleting or not pool.ready:
@@ -94,12 +94,12 @@ def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
 
 
 def cheapest_admitted(pool: NodePool, instance_types: Iterable[InstanceType]) -> tuple[str, float | None]:
-    """Name and USD an hour of what a node of the pool may be bought as; ("", None): nothing with a known price."""
+    """Instance type and USD an hour of the cheapest node that the pool may buy; ("", None) if no price is known."""
     kinds = list(instance_types)
     template = pool.template
     keys = {key for kind in kinds for offering in kind.offerings for key in _labels(kind, offering, "")}
     fixed = (Requirement(key, Operator.IN, (value,)) for key, value in template.labels)
-    # A label that no type has an opinion on is a person's own, and keeps nothing out.
+    # A label that no type has is a person's own, and rules no type out.
     wanted = [need for need in (*template.requirements, *fixed) if need.key in keys]
     prices = [
         (offering.price, kind.name)

@@ -28,7 +28,7 @@ def static_pool_findings(
     view: ClusterView,
     now: datetime,
 ) -> tuple[Finding, ...]:
-    """One for every static pool of which more nodes are kept by their pods than it is to have."""
+    """One for every static pool whose pods keep more nodes than it is to have."""
     pools = [pool for pool in pools if pool.replicas is not None]
     if not pools:
         return ()
@@ -52,7 +52,7 @@ def static_pool_findings(
 
 
 def _reason(pod: Pod, spent: Iterable[PodDisruptionBudget], now: datetime) -> str:
-    """Why it cannot be evicted now; "": it can."""
+    """Why the pod cannot be evicted now; "" if it can."""
     if is_kept(pod, now):
         return "do-not-disrupt"
     return next((f"PodDisruptionBudget {budget.name}" for budget in spent if budget.covers(pod)), "")

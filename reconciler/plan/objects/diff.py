@@ -1,6 +1,6 @@
-"""What of a declared object the live one does not have: field by field, blind to how values are spelled.
+"""How a live object differs from the declared one, field by field and whatever the spelling of values.
 
-Only declared fields are looked at, so that what the API server or another controller adds is no difference.
+Only declared fields are compared, so fields that the API server or another controller adds are no difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What was changed in the cluster since headroom applied it, and what becomes of that.
 
-A live object has drifted when it carries the hash of the very manifest that would be applied, and yet differs from it. Then
-somebody changed it, and not Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.
+A live object has drifted if it carries the hash of the manifest that would be applied, and yet differs from it. Then it was changed in the
+cluster, not in Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from reconciler.plan.codes import DRIFTED
 _OF_PEOPLE = "kubectl"
 """Managers whose names begin so are somebody at a keyboard: kubectl, kubectl-edit, kubectl-patch, kubectl-client-side-apply."""
 _REPLICAS = "spec.replicas"
-"""Belongs to whoever scales: never taken back."""
+"""Belongs to whatever scales the object, and is never taken back."""
 
 
 class Drift(StrEnum):
     CORRECT = "correct"
     """Applied again. What a person changed with kubectl is taken back; a field that a controller took is a conflict."""
     REPORT = "report"
-    """Told as a finding, and nothing is written until the manifest itself changes."""
+    """Reported as a finding. Nothing is written until the manifest itself changes."""
 
 
 def drift_of(annotations: Mapping[str, str], default: Drift) -> Drift:
@@ -59,7 +59,7 @@ def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: 
 
 
 def _owners(path: str, live: LiveObject) -> list[str]:
-    """Other managers that own the field or something beside it: ownership is known two levels deep."""
+    """Other managers that own the field or one beside it, since ownership is known two levels deep only."""
     field = ".".join(path.partition("[")[0].split(".")[:2])
     return [
         manager

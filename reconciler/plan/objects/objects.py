@@ -46,15 +46,15 @@ def annotations_of(body: Manifest | None) -> Mapping[str, str]:
 
 
 def partial_mark(applyset_id: str) -> str:
-    """Value of the annotation on what is applied in part: whose part it is."""
+    """Value of the annotation on objects that are applied in part."""
     return applyset_id or "true"
 
 
 def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drift: Drift = Drift.CORRECT) -> ObjectPlan:
-    """Creations and updates in the order of applying: what others refer to comes first.
+    """Creations and updates in the order of applying: objects that others refer to come first.
 
-    applyset_id: of the ApplySet that every whole object joins by label; "" for none. drift: what becomes of what was changed
-    in the cluster, where the manifest does not say.
+    applyset_id: of the ApplySet that every whole object joins by label; "" for none. drift: the policy for changes in the cluster where the
+    manifest names none.
     """
     changes: list[ObjectChange] = []
     findings: list[Finding] = []
@@ -116,11 +116,11 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
 
 
 def pool_not_there(item: DeclaredManifest) -> Finding:
-    """Said of a partial document of a NodePool that the cluster does not have."""
+    """Condition message for a partial document of a NodePool that the cluster does not have."""
     return _finding(
         item,
         POOL_NOT_THERE,
-        "not in the cluster, and this document has no template to make it of",
+        "not in the cluster, and this document has no template to make it from",
         "add spec.template, or correct the name",
     )
 
@@ -167,15 +167,15 @@ def _differences(
     hash_path = path_text(("metadata", "annotations", HASH_ANNOTATION))
     found = comparison.differences(compared, _with_annotations(live.body))
     if _was_applied(manifest, live):
-        # The same manifest was applied: what a snapshot does not show was left out of it, not taken away in the cluster.
+        # The same manifest was applied, so a field that a snapshot lacks was left out of the snapshot, not removed in the cluster.
         return tuple(change for change in found if not (reduced and change.before is None))
-    # The hash says that the manifest is another one; which fields, the other differences say, or who owns what.
+    # The hash only says that the manifest changed. The other differences and the owners of fields say which fields.
     others = tuple(change for change in found if change.path != hash_path)
     return (*others, *_given_up(manifest, live)) or found
 
 
 def _with_annotations(body: Manifest) -> Manifest:
-    """The object with a mapping of annotations, where it may have none at all: they are compared one by one."""
+    """The object with a mapping of annotations, even an empty one, so that they can be compared one by one."""
     return {**body, "metadata": {**(body.get("metadata") or {}), "annotations": annotations_of(body)}}
 
 
@@ -191,7 +191,7 @@ def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
 
 
 def prepared(item: DeclaredManifest, applyset_id: str) -> dict[str, Any]:
-    """The manifest as it is applied: without nulls, status and what is the server's, with headroom's own marks."""
+    """The manifest as it is applied: without nulls, status and fields that the server sets, with headroom's own marks."""
     body = {key: _without_nulls(value) for key, value in item.manifest.items() if key != "status" and value is not None}
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key not in _OF_THE_SERVER}
     written = dict(metadata.get("annotations") or {})

@@ -33,7 +33,7 @@ _DELETE_LAST = {"NodePool": 1}
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """memory: what the inventory is to remember of it."""
+    """memory: what the inventory remembers about it."""
 
     changes: tuple[ObjectChange, ...] = ()
     notes: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Pruning:
 def prune(
     declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool, now: datetime
 ) -> Pruning:
-    """Deletions of inventory members. share: of the inventory that may go within an hour; at least one object may."""
+    """Deletions of inventory members. share: part of the inventory that may go within an hour; one object always may."""
     members = view.inventory.members | _partly_applied(view, applyset_id)
     wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
@@ -79,7 +79,7 @@ def prune(
 
 
 def _takes_nodes_with_it(live: LiveObject) -> bool:
-    """A whole NodePool that is not marked: of one that was changed in part only the fields are given back."""
+    """A whole NodePool that is not marked for deletion. One that was changed in part only gets its fields back."""
     annotations = annotations_of(live.body)
     is_whole = live.ref.kind == "NodePool" and PARTIAL_ANNOTATION not in annotations
     return is_whole and annotations.get(PRUNE_ANNOTATION) != "true"
@@ -101,8 +101,8 @@ def _asleep(
     members: frozenset[ObjectRef],
     applyset_id: str,
 ) -> tuple[ObjectChange, ...]:
-    """Members that are declared and, by their schedule, are not to exist at present. No share bounds them: that they go is
-    what is declared, and at the next edge they are back."""
+    """Members that are declared, but by their schedule must not exist at present. No share bounds them: their absence is declared, and at
+    the next edge they are back."""
     return tuple(
         ObjectChange(ref, Action.DELETE, reason=why)
         for ref, why in sorted(declared.dormant.items())
@@ -113,7 +113,7 @@ def _asleep(
 
 
 def _partly_applied(view: ClusterView, applyset_id: str) -> frozenset[ObjectRef]:
-    """Objects that are nobody's members, on which headroom set some fields."""
+    """Objects outside the inventory on which headroom set some fields."""
     mark = partial_mark(applyset_id)
     return frozenset(
         ref for ref, live in view.objects.items() if annotations_of(live.body).get(PARTIAL_ANNOTATION) == mark
@@ -126,7 +126,7 @@ def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
 
 
 def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:
-    """None: it may go; "": it is not headroom's to delete, and there is nothing to say about it."""
+    """Why it stays. None: it may go; "": it is not headroom's, so it stays and no message says so."""
     annotations = annotations_of(live.body)
     if annotations.get(SOURCE_ANNOTATION) in broken_files:
         return f"{annotations[SOURCE_ANNOTATION]} cannot be read in full"
@@ -145,7 +145,7 @@ def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: 
 def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
     if PARTIAL_ANNOTATION not in annotations_of(live.body):
         return ObjectChange(ref, Action.DELETE, reason="no longer declared")
-    # An apply of nothing gives back every field that headroom owned, and its marks with them.
+    # Applying an empty object gives up every field that headroom owned, its marks included.
     metadata = {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
     bare: Manifest = {"apiVersion": live.body.get("apiVersion"), "kind": ref.kind, "metadata": metadata, "spec": {}}
     reason = "no longer declared: the fields that headroom set are given back, the object stays"

@@ -1,4 +1,4 @@
-"""What was pruned within the present hour, remembered in the inventory so that passes and restarts do not renew the share."""
+"""What was pruned within the current hour. The inventory remembers it, so that passes and restarts do not renew the share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class PruneHour:
-    """since: its beginning, when the first object was pruned. held: what the inventory held then. pruned: names since."""
+    """since: when the first object was pruned, which began the hour. held: size of the inventory then. pruned: names since."""
 
     since: datetime
     held: int
@@ -26,7 +26,7 @@ class PruneHour:
         return max(1, int(self.held * share))
 
     def split(self, due: Sequence[ObjectRef], share: float) -> tuple[list[ObjectRef], list[ObjectRef]]:
-        """What may go now, and what waits. What was pruned in this hour already, and is still there, counts once."""
+        """What may go now, and what waits. An object that was pruned in this hour and is still there counts once."""
         left = self.most(share) - len(self.pruned)
         now: list[ObjectRef] = []
         waiting: list[ObjectRef] = []
@@ -51,7 +51,7 @@ class PruneHour:
 
 
 def prune_hour(memory: Mapping[str, Any], members: int, now: datetime) -> PruneHour:
-    """The hour that is not over yet, or a new one. What does not read as written here was written by another version."""
+    """The current hour, or a new one. An entry of another format was written by another version, and is dropped."""
     value = memory.get(PRUNES_KEY)
     try:
         if value is not None:

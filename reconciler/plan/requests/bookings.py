@@ -1,4 +1,4 @@
-"""Where booked capacity is: known before anything is placed, so that a booking stays where it was."""
+"""Where booked capacity is. Placement is told beforehand, so that a booking stays where it was."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from reconciler.model.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class BookedPlaces:
-    """held: by name of a node (of a NodeClaim, while it has none) and request, its chunks of each pod set. kept: nodes that are not replaced
-    while the booking lasts."""
+    """held: name of a node, or of a NodeClaim without one; request; its chunks there by pod set. kept: nodes that are not replaced while
+    the booking lasts."""
 
     held: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     kept: frozenset[str] = frozenset()
 
 
 def booked_places(view: ClusterView) -> BookedPlaces:
-    """By the records of requests that are provisioned and have not ended."""
+    """From the records of requests that are provisioned and have not ended."""
     booked = {
         name: record
         for name, record in read_records(view.inventory.memory).items()
@@ -40,7 +40,7 @@ def booked_places(view: ClusterView) -> BookedPlaces:
 
 
 def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
-    """Nodes that say themselves that they hold some of these requests."""
+    """Machines whose annotation names one of these requests."""
     names = {f"{REQUEST_KIND}/{name}" for name in booked}
     return frozenset(machine.name for machine in view.machines if not names.isdisjoint(_held_by(machine)))
 

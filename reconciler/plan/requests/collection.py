@@ -1,4 +1,4 @@
-"""Requests of the repository that have ended or lose their document: never applied again, and collected after a while."""
+"""Requests from Git that have ended or lost their document. They are never applied again, and deleted after a while."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from reconciler.plan.requests.requests import RequestPlan
 
 
 def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
-    """Without the documents of requests that have ended: they ran, and must not come back.
+    """Leaves out documents of requests that have ended: they must not run again.
 
-    One that has never been in the cluster did not run, whatever it would be told now: its object is what tells it.
+    The document of a request that never had an object stays: only an object can tell its user how it ended.
     """
     ended = {ref for ref, decision in requests.decisions.items() if decision.record.ended and decision.record.uid}
     if not ended:
@@ -30,8 +30,8 @@ def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
 
 
 def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:
-    """The records. Those are cancelled whose object was deleted while they were under way. To remove a document ends its request
-    for good, as to delete the object does. now: by the cluster's clock."""
+    """The records, with those cancelled whose object was deleted while they were under way. Removing the document ends a request for good,
+    as deleting the object does. now: by the cluster's clock."""
     gone = {
         record_name(change.ref.namespace, change.ref.name)
         for change in changes

@@ -1,4 +1,4 @@
-"""What becomes of one ProvisioningRequest in a pass, once everything is placed: its conditions, and what is remembered of it."""
+"""What becomes of one ProvisioningRequest once everything is placed: its conditions, and what is remembered about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_DOUBLINGS = 16
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """record: what is to be remembered; conditions: what the status is to say, in full; ended: it ends in this pass."""
+    """record: what is remembered; conditions: all conditions of its status; ended: how it ends in this pass, if it does."""
 
     record: RequestRecord
     conditions: tuple[Condition, ...]
@@ -43,7 +43,7 @@ class Decision:
 
     @property
     def has_failed(self) -> bool:
-        """Nothing of it may stay behind. Whoever cancels a request has his nodes handed back as any other."""
+        """Nodes made for it must be deleted. A cancelled request has not failed: its nodes are released like others."""
         return self.record.outcome.startswith(f"{FAILED}/") and not self.record.outcome.endswith(f"/{CANCELLED}")
 
 
@@ -108,9 +108,9 @@ def _no_room(state: RequestState, there: Availability, now: datetime) -> Decisio
 
 
 def _tried(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
-    """An atomic request that is not all there: its attempt begins, goes on or has failed, or none can begin.
+    """An atomic request without all of its capacity: its attempt begins, goes on or has failed, or none can begin.
 
-    One of which nothing was made yet has not failed: its NodePool was not applied or not ready, or writes failed. It begins anew.
+    An attempt that has made nothing has not failed: its NodePool was not applied or not ready, or writes failed. It begins again.
     """
     record = state.record
     if there.cut:
@@ -125,7 +125,7 @@ def _tried(state: RequestState, there: Availability, now: datetime, rules: Reque
     if not record.under_way:
         return Decision(record, _merged(state, _accepted(state, _not_yet(NOT_FOUND, why))))
     if there.unread:
-        message = f"attempt {record.attempt}: it is not known what of it is there: {there.unread}"
+        message = f"attempt {record.attempt}: how much of its capacity is there is not known: {there.unread}"
         return Decision(record, _merged(state, _accepted(state, _not_yet(UNDER_WAY, message))))
     if not there.tried:
         record = replace(record, attempt=record.attempt - 1, under_way=False)
@@ -137,16 +137,16 @@ def _tried(state: RequestState, there: Availability, now: datetime, rules: Reque
 
 
 def _booked(state: RequestState, there: Availability, now: datetime, rules: RequestRules) -> Decision:
-    """What a kill kept from being written, after the record and before the status, is made good."""
+    """Also writes the status if a kill came between writing the record and the status."""
     if there.unplaced and not there.unread:
-        message = f"of {there.unplaced:,} pods the room is gone, and there is no other: {there.why}"
+        message = f"the room of {there.unplaced:,} pods is gone, and there is no other: {there.why}"
         return _ended(state, Ending(CAPACITY_REVOKED, "CapacityIsGone", message), now)
     told = any(item.type == PROVISIONED and item.status is ConditionStatus.TRUE for item in state.status_conditions)
     return Decision(state.record, _merged(state, () if told else _found(state, there, rules)))
 
 
 def _backing_off(state: RequestState) -> Condition:
-    """As it was written when the attempt failed; the reason is not remembered elsewhere."""
+    """The condition as it was written when the attempt failed, since nothing else remembers the reason."""
     for known in state.status_conditions:
         if known.type == PROVISIONED and known.reason == FAILED_ATTEMPT:
             return known
@@ -172,7 +172,7 @@ def _ended(state: RequestState, ending: Ending, now: datetime) -> Decision:
 
 
 def cancelled(record: RequestRecord, now: datetime) -> RequestRecord:
-    """Of a request whose object goes with its document, so that no condition tells it. now: by the cluster's clock."""
+    """The record of a request whose object goes with its document, so that no condition can say so. now: by the cluster's clock."""
     return _closed(record, FAILED, CANCELLED, now)
 
 
@@ -182,7 +182,7 @@ def _closed(record: RequestRecord, condition_type: str, reason: str, now: dateti
 
 
 def _as_ended(state: RequestState) -> tuple[Condition, ...]:
-    """As its object has them; what a kill kept from being written is made good."""
+    """The conditions that its object has. They are written again if a kill prevented it."""
     if any(item.type in TERMINAL and item.status is ConditionStatus.TRUE for item in state.status_conditions):
         return state.status_conditions
     condition_type, _, reason = state.record.outcome.partition("/")
@@ -198,7 +198,7 @@ def _as_ended(state: RequestState) -> tuple[Condition, ...]:
 
 
 def _merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ...]:
-    """The conditions that the object has, with these in place of theirs. One that ended the request stays as it is."""
+    """The object's conditions, replaced by these of the same type. A condition that ended the request stays as it is."""
     known = {item.type: item for item in state.status_conditions}
     for item in new:
         before = known.get(item.type)

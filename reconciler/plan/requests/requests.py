@@ -1,4 +1,4 @@
-"""What becomes of all ProvisioningRequests in a pass: their conditions, what is remembered of them, and when to look again."""
+"""What becomes of all ProvisioningRequests in a pass: their conditions, what is remembered about them, and when to look again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.plan.requests.decisions import Decision, decide
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """decisions: by request. records: what the inventory is to remember. edges: instants at which a request asks for something else."""
+    """decisions: by request. records: what the inventory remembers. edges: instants at which a request asks for something else."""
 
     decisions: Mapping[ObjectRef, Decision] = field(default_factory=dict)
     records: Mapping[str, RequestRecord] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def request_plan(
     rules: RequestRules,
     unknown: bool,
 ) -> RequestPlan:
-    """now: by the cluster's clock. unknown: documents could not be read, so that what is not declared may be declared after all."""
+    """now: by the cluster's clock. unknown: some documents could not be read, so a request may be declared although none is seen."""
     decisions: dict[ObjectRef, Decision] = {}
     asked = [(demand, demand.request) for demand in demands if demand.request is not None]
     records = _kept(read_records(view.inventory.memory), view, now, rules, unknown=unknown)
@@ -63,7 +63,8 @@ def request_plan(
 def _kept(
     records: Mapping[str, RequestRecord], view: ClusterView, now: datetime, rules: RequestRules, *, unknown: bool
 ) -> dict[str, RequestRecord]:
-    """Of requests that are neither declared nor in the cluster: for a while, so that a commit that is reverted runs nothing again."""
+    """Records of requests that are neither declared nor in the cluster. They are kept for a while, so that a reverted commit runs nothing
+    again."""
     if unknown or not view.complete:
         return dict(records)
     return {
@@ -74,7 +75,7 @@ def _kept(
 
 
 def _is_remembered(state: RequestState, record: RequestRecord) -> bool:
-    """What began or is over. The end of a request that only the cluster has is in its conditions."""
+    """It has begun or ended. The end of a request that is not from Git is in its conditions."""
     if not record.uid:
         return False
     if record.ended is not None:
@@ -83,7 +84,7 @@ def _is_remembered(state: RequestState, record: RequestRecord) -> bool:
 
 
 def _located(bins: Iterable[Bin], groups: Mapping[ObjectRef, int]) -> dict[ObjectRef, dict[str, tuple[int, ...]]]:
-    """By request and node, its chunks of each pod set there; without nodes that say so themselves."""
+    """Chunks of each pod set, by request and node. Left out are nodes whose annotation says as much."""
     found: dict[ObjectRef, dict[str, tuple[int, ...]]] = {}
     for item in bins:
         said = _holdings_said(item)
@@ -119,14 +120,14 @@ def _edges(
 
 
 def attempts_since(view: ClusterView) -> datetime | None:
-    """When the first node was asked for that attempts under way have; None where they have none."""
+    """When attempts under way asked for the first of their nodes; None if they have none."""
     attempts = {record.attempt_label for record in read_records(view.inventory.memory).values() if record.under_way}
     made = (claim for claim in view.node_claims if not claim.deleting and claim.label(ATTEMPT_LABEL) in attempts)
     return min((claim.created for claim in made if claim.created is not None), default=None)
 
 
 def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
-    """Requests whose attempt under way has made NodeClaims or set nodes aside, also where those are gone since the last pass."""
+    """Requests whose current attempt has made NodeClaims or set nodes aside, even if those are gone since the last pass."""
     asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
     under_way = {str(ref): (ref, record.attempt_label) for ref, record in asked if record.under_way}
     if not under_way:
@@ -142,7 +143,7 @@ def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: Launc
 
 
 def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
-    """By request, the nodes that its attempt under way has."""
+    """How many nodes the current attempt of each request has."""
     attempts = {
         demand.request.record.attempt_label: demand.ref
         for demand in demands
@@ -159,7 +160,7 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
 def labelled(
     created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimCreation, ...]:
-    """With the attempt that each new node is made in: of several requests on one node, that of the first in order."""
+    """Labels each new node with the attempt that it is made in. With several requests on one node, the first in order counts."""
     attempts = {
         demand.ref: decision.record.attempt_label
         for demand in demands

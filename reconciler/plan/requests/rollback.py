@@ -1,4 +1,4 @@
-"""NodeClaims of attempts that failed: what was made for a ProvisioningRequest goes when the whole of it cannot be made."""
+"""NodeClaims of failed attempts: nodes made for a ProvisioningRequest are deleted if not all of its nodes can be made."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def rolled_back(
     decisions: Mapping[ObjectRef, Decision],
     price_of: Callable[[Bin], float | None],
 ) -> tuple[NodeClaimAction, ...]:
-    """Empty nodes of failed attempts, whatever their NodePool's policy: nobody asked for them by themselves.
+    """Empty nodes of failed attempts, whatever their NodePool's policy: nobody asked for a part of a request.
 
-    Those on which pods or other chunks are by now stay. Those of a request that is gone are released like any other.
+    Nodes that hold pods or other chunks by now stay. Nodes of a request that is gone are released like others.
     """
     by_uid = {
         decision.record.uid: (demand.ref, decision)
@@ -43,7 +43,7 @@ def rolled_back(
                     node_claim=item.claim.name,
                     node=None if item.node is None else item.node.name,
                     node_pool=item.node_pool,
-                    reason=f"attempt {number} of {ref} has failed, so that nothing of it stays",
+                    reason=f"attempt {number} of {ref} has failed, so its nodes are deleted",
                     price=price_of(item),
                 )
             )

@@ -1,7 +1,7 @@
-"""Reserved nodes whose request is over: the taint that kept other pods off goes.
+"""Reserved nodes whose request is over lose the taint that kept other pods off.
 
-The view alone decides: a node that says that it is reserved, for a request that has ended or is not there any more. So a kill at any
-point is made good by the next pass.
+The view alone decides: the node is reserved for a request that has ended or no longer exists. So after a kill at any point the next pass
+finishes the work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.plan.requests.decisions import Decision
 def untainted(
     bins: Sequence[Bin], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimAction, ...]:
-    """Nodes that become everybody's. A NodeClaim cannot be changed: its node, once it is there, is freed in a later pass."""
+    """Nodes that any pod may use from now on. A NodeClaim cannot be changed: its node is freed in a later pass, once it exists."""
     reserved = [item for item in bins if not item.is_going and _values(item)]
     if not reserved:
         return ()

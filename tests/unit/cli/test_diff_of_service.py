@@ -174,7 +174,7 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
     assert "20 chunks lose their place, 20 new chunks find no place, 1 new error, 3 nodes fewer at once" in headline
     assert "more from" not in headline
     assert headline.endswith(" over the coming 30 days once the templates render.")
-    assert "nodes whose template fails count over the 30 days as if it were mended" in text
+    assert "nodes whose template fails count in the 30 days as if it were mended" in text
 
 
 def test_nodes_that_others_stand_in_for_are_no_mere_growth(folders: Folders) -> None:

@@ -165,7 +165,7 @@ def test_what_vanished_is_told() -> None:
     name = first.node_claims.create[0].name
     lost = plan(ClusterView(inventory=Inventory(memory=arrived.memory)))
     assert lost.notes == (
-        f"no node came of NodeClaim {name} (m-4x in zone-a or zone-b as on-demand): tried again at 12:03:00 UTC",
+        f"NodeClaim {name} gave no node (m-4x in zone-a or zone-b as on-demand): tried again at 12:03:00 UTC",
     )
     assert "backOffs" in lost.memory
 

@@ -28,7 +28,7 @@ def test_one_whose_node_is_gone() -> None:
     (note,) = notes("gone")
     assert note == (
         "Pod/shop/web-0 was to go to gone, which is gone or takes no pods (status.nominatedNodeName): it is placed like any other "
-        "pod; Karpenter makes no node for it before kube-scheduler has withdrawn that"
+        "pod; Karpenter makes no node for it until kube-scheduler withdraws the nomination"
     )
 
 

@@ -29,4 +29,4 @@ def test_what_comes_of_chunks_that_no_other_node_is_asked_for(cause: str | None,
     reasons = () if cause is None else (UnplacedReason(cause, 1, ""),)
     unplaced = [Unplaced(buffer_ref("web"), 0, 1, reasons)] if reasons else []
     (missed,) = stock_outs(VANISHED, [demand("web")], (), unplaced, NOW)
-    assert missed.message == f"no node came of NodeClaim general-x (m-4x in zone-a as on-demand): {said}"
+    assert missed.message == f"NodeClaim general-x gave no node (m-4x in zone-a as on-demand): {said}"
