@@ -17,9 +17,9 @@ from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_g
 from reconciler.manifests.document import Document, Marks
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.manifests.pod_spec import selector_of
+from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pod_template import check_pod_spec, virtual_shape
-from reconciler.manifests.pod_wire import LabelSelectorWire
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources

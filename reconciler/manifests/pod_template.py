@@ -14,7 +14,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
-from reconciler.manifests.pod_spec import pod_spec_from, shape_of
+from reconciler.manifests.pod_shape import pod_spec_from, shape_of
 from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX

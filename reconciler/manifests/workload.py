@@ -14,9 +14,9 @@ from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.job import pods_left
 from reconciler.manifests.kind import Kind, Origin, generation_of
-from reconciler.manifests.pod_spec import selector_of
+from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pod_template import CLASS_NAME, CONSUME_REQUEST, check_template, virtual_shape
-from reconciler.manifests.pod_wire import LabelSelectorWire
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector

@@ -19,7 +19,7 @@ from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.fulfilment_times import ASKED_AFTER, CORRECTED_AFTER
 from reconciler.model.marks import is_own
-from reconciler.model.pod_specs import pod_spec_of
+from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.view import LiveObject
 from reconciler.plan.buffers.served_elsewhere import also_served
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.pod_wire import Quantities
+from reconciler.manifests.pod_spec_wire import Quantities
 from reconciler.model.nodes import Labels
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef

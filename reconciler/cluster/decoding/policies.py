@@ -10,8 +10,8 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, Resource
-from reconciler.manifests.pod_spec import requirement_of, selector_of
-from reconciler.manifests.pod_wire import Quantities, SelectorRequirementWire
+from reconciler.manifests.pod_shape import requirement_of, selector_of
+from reconciler.manifests.pod_spec_wire import Quantities, SelectorRequirementWire
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import PodDisruptionBudget, ResourceQuota

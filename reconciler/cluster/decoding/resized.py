@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from reconciler.cluster.decoding.wire import ContainerStatusWire, PodStatusWire, PodWire
-from reconciler.manifests.pod_spec import ALWAYS
-from reconciler.manifests.pod_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
+from reconciler.manifests.pod_shape import ALWAYS
+from reconciler.manifests.pod_spec_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from reconciler.model.quantity import amount_of
 
 RESIZE_PENDING = "PodResizePending"

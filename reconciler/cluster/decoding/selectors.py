@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from reconciler.manifests.pod_spec import selector_of
-from reconciler.manifests.pod_wire import LabelSelectorWire
+from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire
 from reconciler.model.errors import Invalid
 from reconciler.model.requirements import LabelSelector
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from reconciler.cluster.decoding.resized import as_counted
 from reconciler.cluster.decoding.wire import PodWire
-from reconciler.manifests.pod_spec import shape_of
-from reconciler.manifests.pod_wire import PodSpecWire
+from reconciler.manifests.pod_shape import shape_of
+from reconciler.manifests.pod_spec_wire import PodSpecWire
 from reconciler.model.pods import GeneratedClaim, PodShape
 
 _COMPARED = tuple(

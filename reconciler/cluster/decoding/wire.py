@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from reconciler.manifests.pod_wire import (
+from reconciler.manifests.pod_spec_wire import (
     LabelSelectorWire,
     PodSpecWire,
     Quantities,

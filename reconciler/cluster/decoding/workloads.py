@@ -14,8 +14,8 @@ from reconciler.cluster.decoding.metadata import labels_of, ref_of
 from reconciler.cluster.decoding.selectors import selector_in
 from reconciler.cluster.resources import CORE, Resource
 from reconciler.manifests.job import JobProgress, has_ended, pods_left
-from reconciler.manifests.pod_spec import selector_of, shape_of
-from reconciler.manifests.pod_wire import LabelSelectorWire, PodSpecWire
+from reconciler.manifests.pod_shape import selector_of, shape_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire, PodSpecWire
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.workloads import DaemonSet, Workload

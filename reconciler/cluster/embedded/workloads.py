@@ -19,8 +19,8 @@ from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
 from reconciler.manifests.job import JobProgress, has_ended, pods_left
-from reconciler.manifests.pod_spec import selector_of
-from reconciler.manifests.pod_wire import LabelSelectorWire, SelectorRequirementWire
+from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire, SelectorRequirementWire
 from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef

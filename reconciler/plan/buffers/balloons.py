@@ -21,7 +21,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
-from reconciler.model.pod_specs import pod_spec_of
+from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector

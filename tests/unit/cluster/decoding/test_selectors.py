@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from reconciler.cluster.decoding.selectors import selector_from
-from reconciler.manifests.pod_spec import selector_of
-from reconciler.manifests.pod_wire import LabelSelectorWire
+from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.pod_spec_wire import LabelSelectorWire
 
 
 def matches(text: str, **labels: str) -> bool:

@@ -1,7 +1,7 @@
 """The part of a PodSpec that scheduling looks at, as it is on the wire.
 
 As in the API server, unknown fields are ignored and an explicit null is an absent field. Enumerations stay strings, so that
-one odd pod does not spoil a page of ten thousand; `pod_spec.shape_of` checks them.
+one odd pod does not spoil a page of ten thousand; `pod_shape.shape_of` checks them.
 """
 
 from __future__ import annotations
