@@ -26,7 +26,7 @@ from reconciler.placement.solution import placement_of
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A placement, with the state it was read from: the optimizer goes on from there."""
+    """A placement with the state that it was read from, from which the optimizer starts."""
 
     state: State
     batches: Sequence[Batch]
@@ -41,7 +41,7 @@ class Solution:
 def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
     """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`.
 
-    memory: of the placement before, so that only what changed is worked out again.
+    memory: the previous placement, so that only what changed is computed again.
     """
     memory = memory or Memory()
     return memory.recall(problem) or memory.keep(solve(problem, memory).placement())

@@ -23,7 +23,7 @@ _Held: TypeAlias = tuple[ObjectRef, int, int]
 def placement_of(
     state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
 ) -> Placement:
-    """The placement as the state has it, which stays as it is."""
+    """Reads the placement off the state, which is unchanged afterwards."""
     held = _held(state, batches)
     holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
     accounts = state.limits.accounts()

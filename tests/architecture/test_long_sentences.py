@@ -9,7 +9,7 @@ from tests.architecture.source_tree import ROOT
 
 # By package: `python -m tests.architecture.long_sentences` shows them. Lower a number when it falls.
 LONG = {
-    "cli": 3,
+    "optimizer": 2,
 }
 
 
@@ -33,3 +33,8 @@ def test_a_sentence_runs_to_its_full_stop_over_lines_and_comments() -> None:
         (2, 7, "ten eleven."),
         (1, 9, "twelve"),
     ]
+
+
+def test_examples_of_a_command_and_what_is_said_to_ruff_are_no_prose() -> None:
+    source = 'def f():\n    """One two.\n\n    \\b\n    headroom plan --path x\n    headroom diff\n\n    Three four five."""\n    import a  # noqa: PLC0415 - heavy\n'
+    assert [text for _, _, text in sentences(source)] == ["One two.", "Three four five."]

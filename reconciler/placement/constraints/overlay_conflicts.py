@@ -1,7 +1,7 @@
 """Which NodeOverlays are in force, and which are left out since they conflict with another of equal weight.
 
-As in Karpenter's nodeoverlay controller (1.14), overlays are taken heaviest first, and of equal weight the last by name first. One
-is left out everywhere if an overlay of equal weight is in force for the same: the price of an offering, or a resource of a type. A
+As in Karpenter's nodeoverlay controller (1.14), overlays are taken heaviest first, and of equal weight the last by name first. One is left
+out everywhere if an overlay of equal weight sets the same: the price of an offering, or a resource of a type. A
 single NodePool where they meet is enough. Offerings that cannot be bought now count too, and so do NodePools that take no
 new nodes.
 """

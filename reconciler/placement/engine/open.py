@@ -1,7 +1,7 @@
 """New nodes for chunks that found no room, and larger sizes for nodes already planned.
 
-The heaviest NodePool that can take a chunk wins; among equals the cheapest mix of sizes for all that is left, then the
-pool's name, then the type's. A planned node is made larger when that costs no more than another node would.
+The heaviest NodePool that can take a chunk wins. Among equals the cheapest mix of sizes for all remaining chunks does, then the pool's
+name, then the type's. A planned node is made larger when that costs no more than another node would.
 """
 
 from __future__ import annotations

@@ -137,8 +137,8 @@ class Packer:
         self._try_again(batches)
 
     def _place_refused(self, left_out: Collection[int]) -> None:
-        """Another chance for chunks that were left out, or had to expect empty nodes of others: those nodes are there now, with
-        what is on them. What would unbalance somebody else is given up again."""
+        """Another chance for chunks that were left out, or had to expect empty nodes of others. Those nodes exist now, with what is on
+        them. What would unbalance somebody else is given up again."""
         expected = self._state.topology.expected
         again = [
             item
@@ -247,8 +247,8 @@ class Packer:
     def _place_batch(self, batch: Batch, count: int) -> int:
         """Places up to `count` chunks of one batch; returns how many.
 
-        First without new nodes. Only if that is not enough they are placed again with them: a node yet to come is an empty domain,
-        and spread constraints look at it.
+        First without new nodes. Only if that is not enough are they placed again with them: a node yet to come is an empty domain to spread
+        constraints.
         """
         if not count:
             return 0
@@ -291,8 +291,7 @@ class Packer:
     def _place_on(
         self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
     ) -> int:
-        """settled: no node can be made for these chunks any more, so that spread over hosts starts at what those hold that are
-        there or planned."""
+        """settled: no node can be made for these chunks any more. So spread over hosts starts at what existing and planned nodes hold."""
 
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
             task = Task(batch, where, constraints, bare=may_open and not settled, single=False)

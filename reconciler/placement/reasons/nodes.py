@@ -1,7 +1,7 @@
 """Why chunks could not be placed: causes counted over bins and NodePools, each with the nearest miss in words.
 
-Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed. Of a demand that is
-placed as a whole that includes as many of its own chunks as find a place.
+Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed. If their demand is
+placed as a whole, as many of its own chunks as find a place count as placed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reconciler.placement.reasons.topology import topology_words
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What of the placement is a reason by itself.
+    """Facts about the whole placement that reasons need.
 
     unused_pools: why NodePools may not be used, one each.
     per_node: how many chunks of one demand a node may hold at most, None for any number.
@@ -39,7 +39,7 @@ class Circumstances:
 
 
 def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
-    """Why the chunks of a batch could not be placed: what came nearest first. New nodes come nearer than those that are there."""
+    """Why the chunks of a batch could not be placed: the nearest candidates first. New nodes come nearer than existing ones."""
     contradiction = _contradiction(batch)
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
@@ -70,7 +70,7 @@ def _contradiction(batch: Batch) -> str:
 
 
 def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
-    """The first constraint that lets no chunk come is the cause; where each by itself would, it is the rules between pods."""
+    """The cause is the first constraint that lets no chunk come. If each of them would, the rules between pods are."""
     left = np.flatnonzero(~state.bins.closed)
     closed = state.bins.names(np.flatnonzero(state.bins.closed))
     if closed:

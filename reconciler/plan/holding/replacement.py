@@ -47,7 +47,7 @@ def unavailable_bins(
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
-    """Of nodes with chunks, a few of each pool at a time, the oldest first: a wrong clock or `expireAfter` must never replace all at once.
+    """Of nodes with chunks, a few of each pool at a time, the oldest first. A wrong clock or `expireAfter` must never replace all at once.
     A node that is still on its way was made minutes ago, and is not replaced."""
     held: dict[str, list[Bin]] = {}
     names = set()

@@ -93,7 +93,7 @@ def test_uses_the_nodes_that_are_there(case: Case) -> None:
     assert found == case.expected["existing"]
 
 
-def test_every_excuse_tells_how_many_candidates_gave_it() -> None:
+def test_every_reason_tells_how_many_candidates_gave_it() -> None:
     for case in cases():
         for item in placed(case).unplaced:
             assert item.reasons, case.name
