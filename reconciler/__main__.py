@@ -15,12 +15,12 @@ from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
 from reconciler.report.escaping import terminal
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
-"""What a write to standard output fails with; a file's own error names the file, and its writer has told of it."""
+"""Errors of a write to standard output. An error of a file names the file, and its writer has reported it."""
 
 
 def collect_rarely() -> None:
-    """Python looks for garbage each time 700 more objects are there than were, and sooner or later at all there are. A pass makes
-    hundreds of thousands that live as long as it does: looking among them in vain took a fifth of its time."""
+    """Python looks for garbage whenever there are 700 objects more than before. A pass makes hundreds of thousands that live as long as it
+    does, and looking among them in vain took a fifth of its time."""
     gc.set_threshold(50_000, 20, 20)
 
 
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     collect_rarely()
     if sys.stdout is None:
-        # Closed by who called (`>&-`). Nothing must run: the first file that is opened would take its number.
+        # The caller closed it (`>&-`). Nothing may run, since the first file that is opened would take its number.
         click.echo("headroom: there is no standard output to write to: it is closed", err=True)
         sys.exit(exit_code_of(words, usage=False))
     try:
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
         not_there = isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND
         sys.exit(exit_code_of(words, usage=not_there or isinstance(failure, Misused)))
     except BrokenPipeError:
-        # The reader (head, a pager) has gone: that is its business, and Python must not complain about it at exit.
+        # The reader (head, a pager) has gone, which is no failure: Python must not complain about it at exit.
         _let_go_of_stdout()
         sys.exit(0)
     except KeyboardInterrupt:
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _let_go_of_stdout() -> None:
-    """What could not be written goes nowhere, so that Python does not try it again at exit."""
+    """Discards what could not be written, so that Python does not try again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Clocks: the machine's, or one that stands where `--now` says."""
+"""Clocks: the machine's, or one that `--now` sets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What merging would change: two trees of one repository, planned on one cluster as it will be once all has settled.
-
-`headroom diff` makes it for a terminal or a continuous integration job. Whoever else reports on a pull request calls it too.
+"""What merging would change: two trees of one repository, planned on one cluster as if everything had settled. `headroom diff` and the
+daemon's reports on pull requests call it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
 UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0, nodes_per_request=0)
-"""Of the cycle that compares: what several passes will make counts as a whole. What the caps are is told in words."""
+"""Rules of the cycle that compares. Without caps, since what several passes will make counts as a whole; a sentence names the caps."""
 _TEMPLATE_SUFFIX = ".j2"
 
 
@@ -43,8 +42,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRequest:
-    """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not to be trusted, as a
-    fork's, so that its templates are left out. conflicts, names: as in `Difference`."""
+    """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not trusted, as a fork's is not, so its
+    templates are left out. conflicts, names: as in `Difference`."""
 
     base: SourceTree
     head: SourceTree
@@ -91,7 +90,7 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
 
 
 def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeline | None]:
-    """Raises what ends the pass: the cluster, or its prices. What is wrong with the tree itself is a finding."""
+    """Raises a failure of the cluster or of its prices. Errors in the tree itself are findings."""
     result = cycle.plan(tree=tree, settled=True)
     if result.failure is not None:
         raise result.failure
@@ -100,7 +99,7 @@ def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeli
 
 
 def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:
-    """Edits that the API server refuses once the base is in the cluster, and that never take effect by merging."""
+    """Edits that the API server will refuse once the base is in the cluster, so that merging them has no effect."""
     known = {item.ref: item for item in before}
     code = codes.IMMUTABLE_FIELD
     for item in after:
@@ -111,7 +110,7 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
 
 
 def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
-    """NodePools that are over a limit as soon as the head's stands."""
+    """NodePools that exceed a limit as soon as the head's limits are in force."""
     if base.basis is None or head.basis is None:
         return ()
     left, right = base.basis, head.basis
@@ -128,7 +127,7 @@ def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...
 
 
 def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTree, list[str]]:
-    """The head with the base's templates in place of its own, and what there is to say about it."""
+    """The head with the base's templates in place of its own, and a finding that says so."""
     own = {path: content for path, content in head.files.items() if path.endswith(_TEMPLATE_SUFFIX)}
     trusted = {path: content for path, content in base.files.items() if path.endswith(_TEMPLATE_SUFFIX)}
     if own == trusted:
@@ -140,7 +139,7 @@ def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTre
 
 
 def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
-    """What the daemon's caps make of it: they cut no figure here."""
+    """Says what the daemon's caps would cut. Figures here are without caps."""
     made = [item.planned for item in head.node_claims.create if not item.made_by]
     new = Counter(head.new_node_pools)
     standing = Standing(

@@ -1,7 +1,7 @@
 """One pass: the ordered stages from a Git commit to an applied plan, nothing else.
 
-Every stage takes what the pass knows so far and returns it with its own result added. What a stage cannot do, it raises as a typed
-failure. The pass then ends with that failure as its result, and everything in force stays in force.
+Every stage takes what the pass knows so far and returns it with its own result added. A stage that cannot do its work raises a typed
+failure. The pass ends with that failure as its result, and what is in force stays in force.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reconciler.stages.vacating import Trials, Vacate
 
 
 class Cycle:
-    """Makes passes over one repository and one cluster. Keeps only what saves work or keeps the last good version."""
+    """Makes passes over one repository and one cluster. Between passes it keeps the last good version, and what saves work."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Cycle:
     def plan(
         self, *, include_pending: bool = False, tree: SourceTree | None = None, settled: bool = False
     ) -> PassResult:
-        """The stages up to the plan: nothing is written. tree: plan this one instead of the source's newest. settled: as
-        after the pass in which what is no longer declared was deleted, and with the nodes that others make for demands.
+        """The stages up to the plan; nothing is written. tree: planned instead of the source's newest. settled: plan as if objects that are
+        no longer declared were deleted, and nodes that others make were there.
         """
         state = PassState(
             self._clock.now(),
@@ -116,7 +116,7 @@ class Cycle:
         return result_of(done.state, done.timings, done.failure)
 
     def next_edge(self, after: datetime) -> Edge | None:
-        """The first instant after this one at which what is declared asks for something else; as the last pass read it."""
+        """The first instant after this one at which the declared capacity changes, by what the last pass read."""
         return self._edges.first(after, self._manifests.last)
 
     @property
@@ -126,7 +126,7 @@ class Cycle:
 
     @property
     def outlook(self) -> Outlook | None:
-        """What the last pass knew of the time to come; None before one has got that far."""
+        """What the last pass knew about the time to come; None until a pass has got that far."""
         return self._edges.outlook
 
     def _after(self, so_far: PassProgress, stages: Sequence[Stage]) -> PassProgress:

@@ -13,7 +13,7 @@ from reconciler.stages.result import PassResult
 
 
 def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | None:
-    """None where no price is known; and, unless thorough, where it takes more than the placement that the pass has already."""
+    """None if no price is known. Also None, unless thorough, if it would take another placement than that of the pass."""
     basis = result.basis
     if basis is None or not basis.instance_types:
         return None
@@ -21,6 +21,6 @@ def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | 
     if not thorough:
         return None if deletes or not is_steady(basis) else spending(basis)
     if deletes:
-        # What is no longer declared counts in this pass, and no more once it has gone.
+        # Objects that are no longer declared count in this pass, but not after it.
         basis = cycle.plan(tree=result.tree, settled=True).basis or basis
     return spending(basis)

@@ -11,7 +11,7 @@ class ForgeSettings:
     """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, ""
     for the public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
 
-    reports: the daemon tells on every open pull request what merging would change. interval: between looks for new ones.
+    reports: the daemon reports on every open pull request what merging would change. interval: how often it looks for new ones.
     """
 
     kind: str = ""
@@ -24,7 +24,7 @@ class ForgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Where the forge tells of pushes and pull requests. listen: address, "" for none. secret_file: what it signs them with;
+    """Where the forge announces pushes and pull requests. listen: address, "" for none. secret_file: the secret that they are signed with;
     without one the secret is in HEADROOM_WEBHOOK_SECRET."""
 
     listen: str = ""
@@ -47,7 +47,7 @@ class ProposalSettings:
 class SnapshotSettings:
     """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster.
 
-    publish: the daemon pushes it. branch: headroom's alone; `headroom diff` looks there. interval: between two at least.
+    publish: the daemon pushes it. branch: used for nothing else; `headroom diff` looks there. interval: least time between two.
     """
 
     publish: bool = False

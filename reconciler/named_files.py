@@ -9,7 +9,7 @@ from pathlib import Path
 def read_named_file(path: str | Path) -> bytes:
     """The file's content. Raises OSError, also for a named pipe: without a writer, opening it would wait for ever.
 
-    What a shell passes on (`/dev/stdin`, `<(command)`) has a writer, and no name that it could be found under.
+    A pipe from a shell (`/dev/stdin`, `<(command)`) has a writer, and no path that it resolves to.
     """
     real = Path(path).resolve()
     if real.is_fifo():

@@ -1,6 +1,6 @@
 """What all capacity will be over a span of time: demands, schedules and budgets together.
 
-A report of a pull request and the daemon's page show it. A pass needs nothing of it, so it is worked out only when somebody asks.
+Reports on pull requests and the daemon's page show it. A pass does not need it, so it is computed only when somebody asks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What a pass knew, which is another one after the next. declared: what is in force, the repository over the cluster; now: the pass's instant."""
+    """What one pass knew. declared: what is in force, the repository over the cluster; now: the pass's instant."""
 
     now: datetime
     declared: Declared

@@ -33,7 +33,7 @@ class Source(Protocol):
         """
 
     def hasten(self) -> None:
-        """Something new was announced: the next read waits for no back-off."""
+        """Something new was announced, so the next read does not wait for a back-off."""
 
     def close(self) -> None:
         """Give up what it holds (processes, files); it is not read afterwards."""
@@ -106,31 +106,31 @@ class Forge(Protocol):
         """A new one from branch `head` into branch `base`, both of this repository."""
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
-        """Says something else in it."""
+        """Changes its title and text."""
 
     def close_pull_request(self, number: int) -> None:
         """Without merging it."""
 
     def comments(self, number: int) -> tuple[Comment, ...]:
-        """Those that this account wrote, the oldest first. Anyone may write what looks like one of ours."""
+        """Only those that this account wrote, the oldest first, since anyone may write what looks like headroom's."""
 
     def add_comment(self, number: int, body: str) -> Comment:
         """A new comment; body: markdown."""
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
-        """Says something else in it. Raises `Invalid` where it is gone."""
+        """Changes its text. Raises `Invalid` if it is gone."""
 
     def hide_comment(self, number: int, comment: Comment) -> None:
         """Folds it up as outdated; it can still be read."""
 
     def delete_comment(self, number: int, comment: Comment) -> None:
-        """Also well where it is gone already."""
+        """No failure if it is gone already."""
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Replaces the last status of the same context."""
 
     def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
-        """Remarks beside the lines, with the status as their heading. False: this forge or this token has no such thing."""
+        """Remarks beside the lines, with the status as their heading. False if the forge or the token does not support them."""
 
     def close(self) -> None:
         """Give up what it holds (connections); it is not used afterwards."""
@@ -166,7 +166,7 @@ class PassResult(Protocol):
 
     @property
     def tree(self) -> SourceTree | None:
-        """The manifests that it went by; None where none could be read."""
+        """The manifests that it used; None if none could be read."""
 
     @property
     def timings(self) -> Mapping[str, float]:

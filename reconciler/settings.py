@@ -28,9 +28,9 @@ _NO_SETTINGS = (
     "SCENARIOS",
     "CONTROLPLANE_ASSETS",
 )
-"""Variables that are no settings: tracebacks, a secret that no file should hold, and what this project's own tests go by."""
+"""Variables that are no settings: tracebacks, secrets that no file should hold, and those of this project's own tests."""
 _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-"""What kubelet tells every container of each Service in its namespace, behind the Service's name."""
+"""What kubelet appends to a Service's name in the variables that it sets in every container of the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Settings:
     path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
     templates: folder inside the repository with its own templates. drift: correct or report what was changed in the cluster.
     listen: address of health, metrics and status. suspend: plan but never write.
-    allow_empty: take a repository without a document at its word, and prune what it no longer declares.
+    allow_empty: obey an empty repository, and prune what it no longer declares.
     """
 
     repository: str = ""
@@ -198,15 +198,15 @@ _CHOICES = {
     "logs.level": ("debug", "info", "warning", "error"),
 }
 _PARTS = ("placement.spot_share",)
-"""Settings that are a part of something, of which nothing would be no part."""
+"""Settings that are a share of something, and must be above 0."""
 _MOST_COUNTED = 1_000_000
-"""Of nodes, chunks or instance types: more than any cluster has, and far from where the numbers of placement end."""
+"""Most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
 _RANGES: dict[str, tuple[float, float]] = {
     "caps.price_per_hour": (0, 1_000_000_000),
     "caps.prune_share": (0, 1),
     "placement.instance_types": (1, 600),  # as many as Karpenter sends for a launch (MaxInstanceTypes)
 }
-"""The least and the most of numbers that are not any count from 0."""
+"""Bounds of numbers that may not be every count from 0."""
 _S = TypeVar("_S")
 
 
@@ -238,8 +238,8 @@ def load_settings(
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
 
-    Raises `Misused` naming the file or variable, the setting and what was expected. So it does for a HEADROOM_* variable
-    that is nearly one: mistyped it would leave the setting as it was, without a word.
+    Raises `Misused` naming the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
+    nearly a setting, since a typing error would go unnoticed.
     """
     settings = Settings()
     if path is not None:

@@ -58,7 +58,7 @@ class Edges:
             self._scheduler = None
 
     def look_from(self, since: datetime) -> None:
-        """What is declared, or the clock, may be another one: ask for the first edge after `since`, which may be past."""
+        """The declaration or the clock may have changed: asks for the first edge after `since`, which may be past."""
         with self._lock:
             now = self._clock.now()
             if self._told is not None and self._told > now:

@@ -1,4 +1,4 @@
-"""How the daemon tells of what went wrong."""
+"""How the daemon reports failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.telemetry.logs import Log
 
 
 def as_failure(error: Exception, log: Log) -> Failure:
-    """What a person is told of any exception: one that is no `Failure` is a defect, and is tried again."""
+    """The message for any exception. One that is no `Failure` is a defect of headroom, and the pass is tried again."""
     if isinstance(error, Failure):
         return error
     place = traceback.extract_tb(error.__traceback__)[-1]

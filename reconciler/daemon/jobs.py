@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
 JITTER = 0.05
-"""Of the poll interval, either way, so that many daemons do not ask a Git server all at once."""
+"""Part of the poll interval, more or less, so that many daemons do not ask a Git server at the same time."""
 
 
 Job = tuple[Callable[[], None], timedelta]
@@ -42,7 +42,7 @@ class Jobs:
             self._scheduler = None
 
     def plan(self) -> None:
-        """Sets every job from now on; after a clock was set back they would lie as far ahead as it jumped."""
+        """Dates every job from now on. After a clock is set back they would otherwise be late by as much."""
         if self._scheduler is None:
             return
         poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
@@ -54,6 +54,6 @@ class Jobs:
             self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
 
     def wake(self) -> None:
-        """Makes the scheduler look at the clock: it sleeps until its next job and would not notice one that was set."""
+        """Makes the scheduler look at the clock. It sleeps until its next job, and would not notice that the clock was set."""
         if self._scheduler is not None:
             self._scheduler.wakeup()

@@ -13,14 +13,14 @@ from reconciler.model.pull_requests import PullRequest
 from reconciler.telemetry.logs import logger
 
 SOON = 5.0
-"""Seconds until the next look where something is not there yet but comes by itself, such as the cluster's first view."""
+"""Seconds until the next look while something is missing that will come by itself, such as the cluster's first view."""
 
 
 class Reviews:
     """pull_requests: those that are open into the branch that is watched. report: plans one and says it; what became of it in
     a word. base: the commit that they go into, None while it is not known. Nothing is done while this replica does not lead.
 
-    What was said before is not remembered over a restart: saying it again changes nothing.
+    Reports are not remembered over a restart: posting the same again changes nothing.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Reviews:
         self._due.set()
 
     def close(self) -> None:
-        """A report under way is left behind: a kill at any instant loses nothing."""
+        """A report under way is not waited for: a kill at any instant loses nothing."""
         self._stopping.set()
         self._due.set()
 

@@ -12,11 +12,11 @@ from reconciler.model.errors import Waiting
 from reconciler.telemetry.logs import logger
 
 SOON = 5.0
-"""Seconds until the next attempt where something is not there yet but comes by itself, such as the cluster's first view."""
+"""Seconds until the next attempt while something is missing that will come by itself, such as the cluster's first view."""
 
 
 class Snapshots:
-    """publish: takes one and pushes it where it has changed; what became of it in a word. interval: between two at least.
+    """publish: takes one and pushes it if it has changed; returns the outcome in a word. interval: least time between two.
     Nothing is done while this replica does not lead."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Snapshots:
         self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
 
     def start(self, stack: ExitStack) -> None:
-        """Until the stack is left. A push under way is left behind: a kill at any instant loses nothing."""
+        """Until the stack is left. A push under way is not waited for: a kill at any instant loses nothing."""
         stack.callback(self._stopping.set)
         self._thread.start()
 

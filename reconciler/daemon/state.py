@@ -1,4 +1,4 @@
-"""When the daemon acts, what it says of itself, and of a pass that ended in a defect."""
+"""When the daemon acts, and what it reports about itself and about a pass that ended in a defect."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
 
-A pass tells of every stage and every call to the cluster, and a poll when it begins. Git tells of all that it reads and writes for
-either. One that has been silent for too long makes health fail, within two minutes. Health itself cannot answer while one operation
-holds the interpreter. So a thread of C's, by `faulthandler`, ends the process unless it is put off each second. A
+A pass reports every stage and every call to the cluster, and a poll its beginning. Git reports all that it reads and writes for either. If
+one is silent for too long, health fails within two minutes. Health itself cannot answer while one operation
+holds the interpreter. So a C thread of `faulthandler` ends the process unless it is put off each second. A
 kill at any instant loses nothing, and whoever runs the daemon starts it again.
 """
 
@@ -53,7 +53,7 @@ class Watchdog:
         self._at = None
 
     def git_progress(self) -> None:
-        """Git goes on. Only one of a poll and a pass has it at a time, and the other can but wait for it."""
+        """Git makes progress. A poll and a pass never use it at the same time; one of them waits for the other."""
         self._git_at = self._seconds()
 
     def poll_begins(self) -> None:
@@ -74,7 +74,7 @@ class Watchdog:
         return ""
 
     def _too_long(self, phase: str, since: float) -> float:
-        """Seconds since then, 0 while they are no more than the phase may take."""
+        """Seconds since then; 0 while the phase may still take that long."""
         silent = self._seconds() - (max(since, self._git_at) if phase == GIT else since)
         return silent if silent > self._patience + self._more.get(phase, 0.0) else 0.0
 

@@ -19,7 +19,7 @@ Count = Callable[[str, str, str], None]
 
 
 class NoClusterHere(Invalid):
-    """No cluster was named, and none is there."""
+    """No cluster was named, and none was found."""
 
 
 def _uncounted(_method: str, _resource: str, _code: str) -> None:
@@ -87,7 +87,7 @@ def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluste
     parent = inventory_parent(settings)
     if snapshot:
         return EmbeddedCluster.from_snapshot(snapshot, clock, delays=delays, inventory=parent, provisions_pending=True)
-    # A snapshot has its cluster's namespaces; here, where there is nothing, the repository's are made.
+    # A snapshot has its cluster's namespaces. An empty embedded cluster gets those of the repository.
     return EmbeddedCluster(clock, delays=delays, inventory=parent, provisions_pending=True, makes_namespaces=True)
 
 

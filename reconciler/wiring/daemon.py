@@ -36,7 +36,7 @@ from reconciler.wiring.snapshot_publisher import snapshots_by
 from reconciler.wiring.webhooks import Announced, receive_webhooks
 
 _AFTER_SILENCE = 20.0
-"""Seconds that a Git which was ended for its silence leaves to say so: only what hangs beside Git is left to the watchdog."""
+"""Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""
 
 
 def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
@@ -113,7 +113,7 @@ def _timing(settings: Settings) -> Timing:
 
 
 def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
-    """What is said on pull requests is looked at again when their base has moved."""
+    """Reports on pull requests are looked at again when their base has moved."""
 
     def poll() -> bool:
         news = source.poll()

@@ -1,4 +1,4 @@
-"""Which replica leads, and that no other writes."""
+"""Elects the replica that leads, and keeps all others from writing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _CONTEXT = "headroom/plan"
 class PullRequestTarget:
     """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one.
 
-    refusal: why nothing can be posted, None where something can. Then it counts as one of a fork, which nobody trusts.
+    refusal: why nothing can be posted, or None. With a refusal the pull request counts as a fork's, which is not trusted.
     """
 
     forge: Forge
@@ -61,7 +61,7 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[P
 
 
 def _asked(forge: Forge, number: int) -> tuple[Failure | None, bool]:
-    """Why nothing can be posted, and whether it is the pull request of a fork."""
+    """Why nothing can be posted, or None, and whether it is the pull request of a fork."""
     try:
         return None, forge.pull_request(number).from_fork
     except Failure as failure:
@@ -110,7 +110,7 @@ def publication(
 
 
 def failed(failure: Failure, settings: Settings, url: str = "") -> CommitStatus:
-    """What is said of a commit that could not be planned."""
+    """The report about a commit that could not be planned."""
     return CommitStatus(status_context(settings), CommitState.ERROR, failure.message, url)
 
 

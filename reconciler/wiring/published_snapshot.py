@@ -25,7 +25,7 @@ _PATH = re.compile(r"^Headroom-Path: (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotNote:
-    """What the commit of a snapshot says: when it was taken, and the folder of manifests that its daemon reads."""
+    """What a snapshot's commit message records: when it was taken, and the folder of manifests that its daemon reads."""
 
     taken: datetime
     path: str
@@ -47,7 +47,7 @@ class SnapshotNote:
 
 
 class PublishedCluster(SnapshotCluster):
-    """What a branch has of a cluster."""
+    """The snapshot on a branch."""
 
     def __init__(
         self, files: Mapping[str, bytes], inventory: InventoryParent, *, taken: datetime, folder: str, branch: str

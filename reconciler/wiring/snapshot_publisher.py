@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.daemon.snapshots import Snapshots
 
 RENEWED_AFTER = timedelta(days=1)
-"""Also where nothing has changed: so whoever finds an older one knows that the daemon does not run."""
+"""Pushed so often even if nothing has changed. So an older snapshot shows that the daemon does not run."""
 
 
 class SnapshotPublisher:

@@ -1,4 +1,4 @@
-"""The daemon's webhook receiver: what the forge announces is looked at at once."""
+"""The daemon's webhook receiver, so that it looks at once at what the forge announces."""
 
 from __future__ import annotations
 
