@@ -45,7 +45,7 @@ class Daemon:
     """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
     something new; raises `Failure`.
 
-    is_leader: only while it says so are passes made. next_edge: the first instant after a given one at which a pass must be made
+    is_leader: passes are made only while it is true. next_edge: the first instant after a given one at which a pass must be made
     whatever else happens (a schedule's edge). It is asked again after every pass.
     """
 
@@ -76,7 +76,7 @@ class Daemon:
         self._poll_due = threading.Event()
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        """Set when `run` returns: what breaks then, since all is closed, is not told."""
+        """Set when `run` returns. Failures after that come from closing, and are not reported."""
         # The one queue that may be written to from a signal handler: its put is reentrant.
         self._ending: SimpleQueue[int | None] = SimpleQueue()
         self._leads = False
@@ -95,7 +95,7 @@ class Daemon:
         self._want(Trigger.CHANGE)
 
     def room_taken(self) -> None:
-        """The cluster changed so that held room is gone: a pass follows at once, to make room elsewhere."""
+        """A change of the cluster took held room. A pass follows at once, to make room elsewhere."""
         self._want(Trigger.TAKEN)
 
     def request(self, requested_at: str) -> None:
@@ -209,7 +209,7 @@ class Daemon:
                 return 1
 
     def _wait_for(self, passes: threading.Thread) -> None:
-        """For the write under way. A pass that takes longer is left behind: a kill at any instant loses nothing."""
+        """Waits for the write under way. A pass that takes longer is not waited for: a kill at any instant loses nothing."""
         deadline = monotonic() + self._grace.total_seconds()
         while passes.is_alive() and monotonic() < deadline:
             passes.join(timeout=0.05)

@@ -15,7 +15,7 @@ _SHARE, _LEAST = 5, 3
 def candidate(workloads: Iterable[Workload], buffers: Collection[Buffer]) -> Workload | None:
     """The largest Deployment of the cluster's users that has no buffer yet; of equal ones the first by name.
 
-    Pods that request neither CPU nor memory are passed over: room for them is no room.
+    Pods that request neither CPU nor memory are passed over, since a buffer for them would reserve nothing.
     """
     targets = {buffer.target for buffer in buffers}
     names = {(buffer.ref.namespace, buffer.ref.name) for buffer in buffers}  # a new buffer is called as its Deployment

@@ -34,7 +34,7 @@ MOST_STATES = 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """What a pass knew, and how it placed what is asked for at its own instant. declared: the repository over the cluster, without what
+    """What a pass knew, and how it placed the demands of its instant. declared: the repository over the cluster, without what
     is to be pruned; view: the cluster without pods that need another place."""
 
     now: datetime
@@ -51,7 +51,7 @@ class Basis:
 
 
 def is_steady(basis: Basis) -> bool:
-    """Whether what the pass has placed is what stands for all of the time to come, so that nothing has to be placed anew."""
+    """Whether the pass's placement holds for the whole span, so that nothing has to be placed again."""
     booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.demands)
     declared = basis.declared
     marks = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]

@@ -1,4 +1,4 @@
-"""What is paid in one state once the cluster has settled: what is asked for is placed, and what holds nothing has gone.
+"""What is paid in one state once the cluster has settled: demands are placed, and nodes that hold nothing are gone.
 
 Caps on what one pass may make do not count, since later passes make the rest.
 """
@@ -43,7 +43,7 @@ class _Account:
 
 
 class Accountant:
-    """Prices placements on one cluster. What states share is worked out once."""
+    """Prices placements on one cluster. What states have in common is computed once."""
 
     def __init__(self, view: ClusterView, instance_types: Sequence[InstanceType]) -> None:
         self._view = view

@@ -1,4 +1,4 @@
-"""Events about what a buffer's status has just begun to say: full, short, out of stock, who keeps it."""
+"""Events about changes in a buffer's status: full, short, out of stock, who keeps it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT_BY = {
 
 
 def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Iterator[Event]:
-    """One for each change that a status written in this pass tells. view: the cluster as it was before."""
+    """One for each change in a status that this pass writes. view: the cluster before the pass."""
     outcomes = {outcome.demand.ref: outcome for outcome in plan.demands}
     for result in change_set.results:
         write = result.write

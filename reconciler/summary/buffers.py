@@ -34,7 +34,7 @@ Status = dict[str, Any]
 
 
 def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-    """The write that makes the status say what came out; None when it already does.
+    """The write that brings the status up to date; None if it is.
 
     now: by the cluster's clock.
     """
@@ -68,7 +68,7 @@ def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Stat
 
 
 def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | None) -> Status:
-    """What headroom may say beside an autoscaler: its other conditions, and of the rest only what it had a part in."""
+    """What headroom may write beside an autoscaler: its own conditions, and of other fields only those that it owns in part."""
     theirs = frozenset[str]() if autoscaler is None else autoscaler.conditions
     kept = [condition_of(live, kind) for kind in sorted(theirs) if _owns(live, f"{_CONDITIONS}.{kind}")]
     own = [condition for condition in after["conditions"] if condition["type"] not in theirs]
@@ -89,7 +89,8 @@ _SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
 def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, asks: bool) -> bool:
-    """Its words stand while they are young, and while they are right and it need not be asked whether it is still there."""
+    """What the autoscaler wrote stands while it is young. Later it stands while it is right, and nobody needs to know whether the
+    autoscaler is still there."""
     if autoscaler.last_write is None:
         return agrees
     silent_for = now - autoscaler.last_write
@@ -102,7 +103,7 @@ def _owns(live: LiveObject, path: str) -> bool:
 
 
 def _in_order(conditions: Iterable[Status], before: Iterable[Mapping[str, Any]]) -> list[Status]:
-    """Those that are there keep their places; new ones follow by type."""
+    """Existing conditions keep their places; new ones follow by type."""
     places = {item.get("type"): index for index, item in enumerate(before)}
     return sorted(conditions, key=lambda item: (places.get(item["type"], len(places)), item["type"]))
 
@@ -119,7 +120,7 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
 
 
 def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int | None, now: datetime) -> dict[str, Any]:
-    """When it was last full moves when fullness begins or ends: not with each pass in between. podBasedBufferSpec: the pods that
+    """The time when it was last full changes when fullness begins or ends, not with each pass in between. podBasedBufferSpec: the pods that
     the buffer was translated into."""
     fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
     if outcome.demand.shape is not None and outcome.demand.desired is not None:
@@ -143,7 +144,7 @@ def condition_document(
     before: Iterable[Mapping[str, Any]],
     now: datetime,
 ) -> dict[str, Any]:
-    """lastTransitionTime: when the status last became another one, as the API conventions have it."""
+    """lastTransitionTime: when the condition's status last changed, by the API conventions."""
     live: Mapping[str, Any] = next((item for item in before if item.get("type") == condition.type), {})
     unchanged = live.get("status") == condition.status
     document: dict[str, Any] = {
@@ -163,7 +164,8 @@ def _status_of(conditions: Iterable[Mapping[str, Any]], kind: str) -> str:
 
 
 def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject) -> bool:
-    """What headroom set and no longer says counts too: a size that no longer holds must be cleared. Other conditions do not."""
+    """Fields that headroom set and no longer sets count too, since a size that no longer holds must be cleared. Conditions of others do not
+    count."""
     known = live.managers or {}
     own = {kind for kind in _OWN_TYPES if not known or _owns(live, f"{_CONDITIONS}.{kind}")}
     wanted = {item["type"]: item for item in after["conditions"]}

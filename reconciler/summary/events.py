@@ -29,7 +29,7 @@ _REASONS = {
 
 
 def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | None = None) -> Iterator[Event]:
-    """One for every write that failed, for each node made, released or deleted, and for what a buffer's status begins to say.
+    """One for every failed write, for each node made, released or deleted, and for changes in a buffer's status.
 
     trigger: why the pass was made, which every message ends with. view: the cluster before the pass.
     """

@@ -1,4 +1,4 @@
-"""Events of ProvisioningRequests: one when what a request says becomes another thing, on the request and on pods that wait for it."""
+"""Events of ProvisioningRequests: one for each change of a condition, on the request and on pods that wait for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> It
 
 
 def _news(outcome: DemandOutcome) -> Iterator[Condition]:
-    """Conditions with another status or reason than before; that a request is accepted, or says it twice, is none."""
+    """Conditions with another status or reason than before. That a request is accepted does not count, nor does CapacityAvailable, which
+    only repeats Provisioned."""
     state = outcome.demand.request
     before = {} if state is None else {item.type: (item.status, item.reason) for item in state.status_conditions}
     for condition in outcome.conditions:

@@ -10,9 +10,8 @@ from reconciler.summary.buffers import condition_document
 
 
 def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-    """The write that makes the conditions say what came out; None when they already do.
-
-    Conditions that it had before are stated again: what is left out of an apply is given up.
+    """The write that brings the conditions up to date; None if they are. Conditions that it had before are written again, since leaving a
+    field out of an apply gives it up.
     """
     before = (live.body.get("status") or {}).get("conditions") or ()
     generation = (live.body.get("metadata") or {}).get("generation")

@@ -13,7 +13,7 @@ _FIELDS = ("currentValue", "nextValue", "nextValueTime", "observedGeneration")
 
 
 def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus | None:
-    """The write that makes the status say what the schedule is worth; None when it does, or when another writes it.
+    """The write that brings the schedule's value up to date; None if it is, or if another controller writes the status.
 
     nextValue and nextValueTime are absent when nothing changes any more.
     """

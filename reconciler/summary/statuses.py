@@ -1,4 +1,4 @@
-"""Every status that a plan changes. One is written only when it says something new."""
+"""Every status that a plan changes. A status is written only if it differs from the object's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from reconciler.summary.schedules import schedule_status
 
 
 class SettledStatuses:
-    """Outcomes of buffers whose objects said them already in the pass before: they still do for as long as both are the same."""
+    """Outcomes of buffers whose objects had the right status in the previous pass. They still have it while object and outcome are the
+    same."""
 
     def __init__(self) -> None:
         self._before: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}

@@ -18,7 +18,7 @@ _LABELS = ("kind", "namespace", "name")
 
 
 class Shortages:
-    """Since when buffers are short, from one pass to the next. What was so before the daemon started, the object says."""
+    """Since when buffers are short, from one pass to the next. For shortages from before the daemon started, the object says so."""
 
     def __init__(self) -> None:
         self._since: dict[ObjectRef, datetime] = {}
@@ -58,7 +58,7 @@ def _says(outcome: DemandOutcome) -> bool | None:
 
 
 def _part_that_is_there(outcome: DemandOutcome) -> float | None:
-    """None where it is not known: the size is not, or the buffer is left to an autoscaler that has not said anything."""
+    """None if that is not known: the size is unknown, or an autoscaler keeps the buffer and has written nothing."""
     desired, is_full = outcome.demand.desired, _says(outcome)
     if desired is None or (is_full is None and outcome.demand.fulfilment == Fulfilment.NATIVE):
         return None

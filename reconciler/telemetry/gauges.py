@@ -31,7 +31,7 @@ class _Snapshot:
 
 
 class PassGauges(Collector):
-    """What a pass that stopped early did not find out is told as the pass before it had it."""
+    """If a pass stopped early, gauges that it did not reach keep the values of the previous pass."""
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
@@ -165,8 +165,8 @@ def _held_bins(plan: Plan) -> int:
 
 
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """A provisioning request is answered: that there is no room for it now is no lack of something promised.
-    Nor does a suspended buffer lack what it is not to get."""
+    """A provisioning request gets an answer, so room that is missing for it was not promised. A suspended buffer lacks nothing either,
+    since it is to get nothing."""
     own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",

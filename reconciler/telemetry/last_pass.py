@@ -1,4 +1,4 @@
-"""The last pass and how many there were: told to logs and metrics, asked by /status. One object a daemon, made by wiring."""
+"""The last pass and the number of passes, for logs, metrics and /status. One object for each daemon, made by wiring."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class LastPass:
             "statuses": statuses,
             "seconds": round(sum(result.timings.values()), 3),
         }
-        # A pass that found nothing to do is no news, and of one that failed the daemon tells.
+        # A pass that found nothing to do is not logged, and the daemon itself logs one that failed.
         tell = self._log.info if applied else self._log.debug
         tell("pass", **facts)
         for write in writes:

@@ -13,7 +13,7 @@ WORDS = ("applied", "unchanged", "partial", "invalid", "waiting", "stalled", "tr
 def result_of(result: PassResult) -> str:
     """applied, unchanged, partial (some writes failed), or its failure's type in lower case.
 
-    A write that has to wait for another one is part of a good pass: the next one makes it.
+    A write that has to wait for another does not make the pass partial: the next pass makes it.
     """
     if result.failure is not None:
         return type(result.failure).__name__.lower()

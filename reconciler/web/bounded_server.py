@@ -101,4 +101,4 @@ class BoundedServer(ThreadingHTTPServer):
                 request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away in the middle is its own affair; nothing of it is printed."""
+        """Nothing is printed about a client that went away in the middle."""

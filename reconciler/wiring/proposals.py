@@ -76,7 +76,7 @@ class PullRequestProposals:
             forge.close()
 
     def _check(self, revision: str) -> None:
-        """headroom must not read what it writes here, or it would propose its own proposals."""
+        """Headroom must not read what it writes here, or it would propose its own proposals."""
         settings, path = self._settings.proposal, self._settings.path.strip("/")
         inside = not path or f"{settings.folder.strip('/')}/".startswith(f"{path}/")
         if inside and settings.base == revision.partition("@")[0]:
