@@ -11,8 +11,8 @@ from reconciler.report.service import NOT_SHOWN
 from reconciler.report.words import counted, dollars, moment, signed_dollars
 
 _FIRST_ONE = (
-    "; headroom keeps them at present. Merge a small buffer that is native from the start first: this bound lets it pass,"
-    " and its status shows whether one does"
+    "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
+    " and the buffer's status shows whether an autoscaler serves it"
 )
 
 

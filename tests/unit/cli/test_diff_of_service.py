@@ -142,7 +142,7 @@ def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) 
         "whether 20 chunks have a place cannot be told: nothing in the cluster shows that an autoscaler" in done.stderr
     )
     assert "20 chunks left to an autoscaler that nothing in the cluster shows" in done.stdout.splitlines()[1]
-    assert "Merge a small buffer that is native from the start first" in done.stderr
+    assert "First merge a small buffer that is native from the start" in done.stderr
     assert "Look at what is left to an autoscaler before you merge." in folders.diff(after).stdout
     folders.lists["capacitybuffers"] = [served_by_karpenter("other")]
     told = folders.diff(after, "--no-unplaced")
