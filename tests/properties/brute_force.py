@@ -63,10 +63,17 @@ def cheapest_way(
 
 
 def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[InstanceType]) -> Iterator[Way]:
+    """Ways that differ only in which of equal pods is where, or in the order of new nodes, are one."""
     zones = sorted({offering.zone for kind in types for offering in kind.offerings})
     shop = _Shop(types)
+    firsts = [pods.index(pod) for pod in pods]
+    seen = set()
     for where in groupings(len(pods), len(there)):
         new = max((*where, len(there) - 1)) + 1 - len(there)
+        on = [
+            tuple(first for first, at in zip(firsts, where, strict=True) if at == index)
+            for index in range(len(there) + new)
+        ]
         held = [
             Resources.total(
                 pod.requests for pod, index in zip(pods, where, strict=True) if index == len(there) + number
@@ -74,6 +81,10 @@ def _ways(pods: tuple[PodShape, ...], there: tuple[Spot, ...], types: Sequence[I
             for number in range(new)
         ]
         for chosen in product(zones, repeat=new):
+            way = (*on[: len(there)], *sorted(zip(on[len(there) :], chosen, strict=True)))
+            if way in seen:
+                continue
+            seen.add(way)
             made = [
                 shop.cheapest_spot(number, zone, requests)
                 for number, (zone, requests) in enumerate(zip(chosen, held, strict=True))
@@ -120,8 +131,10 @@ class _Shop:
 
 
 def can_be_bound(way: Way) -> bool:
-    """Looks for an order, pod by pod; which are bound decides all, so each set is looked at once."""
+    """Looks for an order, pod by pod; which are bound decides all, so each set is looked at once. Equal pods on one node keep their order."""
     seen: set[frozenset[int]] = set()
+    meant = list(zip(way.pods, way.where, strict=True))
+    before = [{other for other in range(number) if meant[other] == meant[number]} for number in range(len(meant))]
     stack = [frozenset[int]()]
     while stack:
         bound = stack.pop()
@@ -129,7 +142,9 @@ def can_be_bound(way: Way) -> bool:
             return True
         for number in range(len(way.pods)):
             following = bound | {number}
-            if number not in bound and following not in seen and _accepts(way, bound, number):
+            if number in bound or following in seen or not before[number] <= bound:
+                continue
+            if _accepts(way, bound, number):
                 seen.add(following)
                 stack.append(following)
     return False
