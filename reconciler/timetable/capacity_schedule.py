@@ -17,7 +17,7 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.timetable.activity import activities, first_of_each, instant_of, seconds_of, seconds_up, winners_of
 from reconciler.timetable.collisions import collisions_in
-from reconciler.timetable.pattern import LONGEST_GAP, can_match
+from reconciler.timetable.pattern import LONGEST_GAP, can_match, is_within
 from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
@@ -138,12 +138,18 @@ def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetim
         other = np.flatnonzero(values != current)
         if len(other):
             return current, (instant_of(int(instants[other[0]])), int(values[other[0]]))
-        if not any(can_match(item.start) and item.replicas != current for item in schedule.behaviors) and (
-            schedule.default_replicas == current
-        ):
+        if _is_forever(schedule, current):
             break
     assert current is not None
     return current, None
+
+
+def _is_forever(schedule: Schedule, current: int) -> bool:
+    """Whether nothing has another value: no behavior that ever begins, nor the default, unless a behavior begins anew at each of its ends."""
+    begun = [item for item in schedule.behaviors if can_match(item.start)]
+    return all(item.replicas == current for item in begun) and (
+        schedule.default_replicas == current or any(is_within(item.end, item.start) for item in begun)
+    )
 
 
 def _spans_ahead(start: int) -> Iterator[tuple[int, int]]:

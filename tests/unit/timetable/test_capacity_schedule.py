@@ -133,8 +133,26 @@ def test_without_another_value_to_come_there_is_no_next() -> None:
     assert value(schedule(always), MONDAY) == 5
 
 
-def test_an_end_and_start_every_minute_is_always_on() -> None:
-    assert state_at(schedule(Behavior(2, EVERY_MINUTE, EVERY_MINUTE)), MONDAY).current_value == 2
+@pytest.mark.parametrize("end", [EVERY_MINUTE, at(9), TimePattern(days=(30,), months=(2,))])
+def test_what_begins_anew_at_each_of_its_ends_is_always_on(monkeypatch: pytest.MonkeyPatch, end: TimePattern) -> None:
+    """No end is looked for over forty years of minutes."""
+    spans = []
+
+    def noting(found: Schedule, start: int, last: int) -> Any:
+        spans.append(timedelta(seconds=last - start))
+        return activities(found, start, last)
+
+    monkeypatch.setattr(capacity_schedule, "activities", noting)
+    outcome = state_at(schedule(Behavior(2, EVERY_MINUTE, end)), MONDAY)
+    assert (outcome.current_value, outcome.next_value_time) == (2, None)
+    assert len(spans) == 1
+    assert spans[0] < timedelta(days=30)
+
+
+def test_one_that_begins_anew_hides_no_other_that_begins_some_day() -> None:
+    leap_day = Behavior(7, TimePattern(days=(29,), months=(2,)), TimePattern(days=(1,), months=(3,)), priority=1)
+    found = schedule(Behavior(2, EVERY_MINUTE, EVERY_MINUTE), leap_day)
+    assert next_change(found, MONDAY) == datetime(2028, 2, 29, tzinfo=UTC)
 
 
 def test_a_local_time_that_does_not_exist_moves_to_the_next_that_does() -> None:
