@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Self
@@ -62,18 +62,20 @@ class GitRepository:
     def url(self) -> str:
         return f"file://{self.remote}"
 
-    def git(self, *arguments: str, at: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
-        date = f"{1_790_000_000 + 60 * self._minutes} +0000"
+    def git(
+        self, *arguments: str, at: Path | None = None, environment: Mapping[str, str] | None = None, given: str = ""
+    ) -> str:
         done = subprocess.run(
             ["git", *arguments],
             cwd=at or self.work,
             env={
                 **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
                 **_PERSON,
-                "GIT_AUTHOR_DATE": date,
-                "GIT_COMMITTER_DATE": date,
+                "GIT_AUTHOR_DATE": self._date,
+                "GIT_COMMITTER_DATE": self._date,
                 **(environment or {}),
             },
+            input=given or None,
             capture_output=True,
             check=True,
             text=True,
@@ -92,7 +94,30 @@ class GitRepository:
         self._minutes += 1
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", f"--message=Change {self._minutes}", *options)
-        return self.git("rev-parse", "HEAD")
+        return self._head()
+
+    def commit_each(self, changes: Iterable[Mapping[str, str]]) -> None:
+        """A commit for each of these, as `commit` makes them, all by one process."""
+        branch = (self.work / ".git" / "HEAD").read_text().strip().removeprefix("ref: ")
+        lines = []
+        for number, files in enumerate(changes):
+            self._minutes += 1
+            lines += [f"commit {branch}", f"committer Anna <anna@example.com> {self._date}"]
+            lines += [_data(f"Change {self._minutes}\n"), *([] if number else [f"from {branch}^0"])]
+            for name, content in files.items():
+                lines += [f"M 100644 inline {name}", _data(content)]
+        self.git("fast-import", "--quiet", "--date-format=raw", given="\n".join([*lines, ""]))
+        self.git("reset", "--quiet", "--hard")
+
+    @property
+    def _date(self) -> str:
+        return f"{1_790_000_000 + 60 * self._minutes} +0000"
+
+    def _head(self) -> str:
+        """The commit that is checked out, without a process that says so."""
+        kept = self.work / ".git"
+        head = (kept / "HEAD").read_text().strip()
+        return (kept / head.removeprefix("ref: ")).read_text().strip() if head.startswith("ref: ") else head
 
     def push(self, files: Mapping[str, str] | None = None, *options: str) -> str:
         """Commits and pushes; `--force` rewrites what the remote had."""
@@ -102,3 +127,7 @@ class GitRepository:
 
     def backdate_by(self, minutes: int) -> None:
         self._minutes -= minutes
+
+
+def _data(text: str) -> str:
+    return f"data {len(text.encode())}\n{text}"

@@ -88,8 +88,9 @@ def test_nothing_is_fetched_when_nothing_changed(server: GitHttpServer, tmp_path
 def test_of_a_large_repository_only_what_is_read_comes_over(
     server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
-    for number in range(200):
-        repository.commit({"clusters/a/pool.yaml": f"pool {number}", f"apps/{number}.yaml": f"app {number}"})
+    repository.commit_each(
+        {"clusters/a/pool.yaml": f"pool {number}", f"apps/{number}.yaml": f"app {number}"} for number in range(200)
+    )
     repository.push()
     daemon = Daemon(server.url, tmp_path, clock, scope=Scope("clusters/a"))
     assert daemon.poll().files == {"clusters/a/pool.yaml": b"pool 199"}
@@ -100,8 +101,8 @@ def test_of_a_large_repository_only_what_is_read_comes_over(
 
 def test_a_server_that_cannot_filter_sends_one_commit_whole(tmp_path: Path, clock: ManualClock) -> None:
     repository = GitRepository(tmp_path, filters=False)
-    for number in range(20):
-        repository.commit({"pool.yaml": f"pool {number}", "other.txt": f"{number}"})
+    repository.push({"pool.yaml": "first"})
+    repository.commit_each({"pool.yaml": f"pool {number}", "other.txt": f"{number}"} for number in range(20))
     repository.push()
     with GitHttpServer(repository.served) as server:
         daemon = Daemon(server.url, tmp_path, clock)
