@@ -44,7 +44,7 @@ class BinTypes:
 
 
 Purchase: TypeAlias = Mapping[int, Mask]
-"""What a new node for an item type may be bought as: by number of a NodePool, a mask of its catalogue."""
+"""What a new node for an item type may be bought as: by number of a NodePool, a mask of its catalog."""
 
 
 def planned_pattern(state: State, index: int, items: Mapping[int, int]) -> Pattern:

@@ -172,7 +172,7 @@ class _Collected:
 
 
 def _ask_for_other_labels(state: State, items: Sequence[ItemType]) -> Mask:
-    """Of labels that only the node has, not the catalogue. Item types × item types."""
+    """Of labels that only the node has, not the catalog. Item types × item types."""
     known = {ANYWHERE: 0}
     own = [item.compatibility.wanted.without(state.offers[item.pool].offerings.table.keys) for item in items]
     labels = np.array([known.setdefault(wanted, len(known)) for wanted in own], dtype=np.int64)

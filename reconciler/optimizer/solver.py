@@ -1,6 +1,6 @@
 """HiGHS, and linear programs as they are written down for it; the only module that knows the solver.
 
-highspy is loaded when the optimizing mode is used and not before. One thread, the simplex method and a fixed seed make equal
+highspy is loaded when the optimal mode is used and not before. One thread, the simplex method and a fixed seed make equal
 programs get equal answers.
 """
 

@@ -72,7 +72,7 @@ class SpreadRows:
         return np.concatenate([counting * (here | (place < 0)), -limited * here.astype(np.float64)])
 
     def purchases(self, state: State, items: Iterable[tuple[Batch, Mapping[int, Mask], int]]) -> list[Purchase]:
-        """What chunks may be bought as where they are. items: batches, with rows of catalogues by NodePool, and places."""
+        """What chunks may be bought as where they are. items: batches, with rows of catalogs by NodePool, and places."""
         masks = [self._masks(offers) for offers in state.offers] if self.domains else []
         return [
             {pool: mask & masks[pool][place] for pool, mask in rows.items()} if self._is_told_apart(batch) else rows
@@ -84,7 +84,7 @@ class SpreadRows:
         return any(self.weights.get(batch, ()))
 
     def _masks(self, offers: PoolOffers) -> list[Mask]:
-        """Rows of a catalogue by domain, and last those of other domains."""
+        """Rows of a catalog by domain, and last those of other domains."""
         codes, cells = offers.offerings.table.column(self.key)
         found = [np.array([cell == domain for cell in cells], dtype=np.bool_)[codes] for domain in self.domains]
         return [*found, ~np.any(found, axis=0)]
