@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import Demand
-from reconciler.model.provisioning_requests import RequestKind
+from reconciler.model.provisioning_requests import CLASSES, RequestKind
 
-_MAKES_NODES = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+_MAKES_NODES = next(name for name, kind in CLASSES.items() if kind is RequestKind.ATOMIC)
 
 
 def is_check(demand: Demand) -> bool:

@@ -51,7 +51,7 @@ def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tupl
     elif not state.bins.origins:
         why = "" if batch.opens_nodes else f", and {why_no_new_nodes(circumstances.demands[batch.demand])}"
         found.append(UnplacedReason("no node", 1, f"the cluster has no node{why}", NEAREST))
-    elif not batch.opens_nodes and is_check(circumstances.demands[batch.demand]):
+    elif is_check(circumstances.demands[batch.demand]):
         found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(circumstances.demands[batch.demand])))
     found += _general(state, batch, circumstances)
     return tuple(sorted(found, key=attrgetter("order")))

@@ -31,8 +31,6 @@ def unplaced_chunks(
     )
     demands = {item.ref: item for item in problem.demands}
     circumstances = Circumstances(unused_pools, problem.options.chunks_per_node, demands)
-    # The chunks of a batch are alike but for the names of their claims.
-    shapes = {(item.ref, index): group.shape for item in problem.demands for index, group in enumerate(item.groups)}
     of_wholes = _reasons_of_wholes(state, batches, missing, circumstances)
     unplaced = []
     for number in sorted(missing):
@@ -43,7 +41,8 @@ def unplaced_chunks(
             count = min(left, member.size)
             if not count:
                 break
-            shape = shapes[member.demand, member.group]
+            # The chunks of a batch are alike but for the names of their claims.
+            shape = demands[member.demand].groups[member.group].shape
             own, enough = ((obstacle_reason(shape),), True) if shape.obstacle else claim_reasons(shape)
             if shared is None and not enough:
                 shared = reasons_of(state, batch, circumstances)
