@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.architecture.named_things import prose
@@ -23,10 +23,15 @@ def main() -> None:
     chosen = parser.parse_args()
     files = [file for path in chosen.paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
     found = [(words, file, line, text) for file in files for words, line, text in sentences(file.read_text())]
-    long = sorted((each for each in found if each[0] > chosen.most), key=lambda each: (-each[0], each[1:]))
+    show(found, chosen.most)
+
+
+def show(found: Sequence[tuple[int, Path, int, str]], most: int = MOST_WORDS) -> None:
+    """Prints the long ones. found: the number of words, the file, the line and the sentence."""
+    long = sorted((each for each in found if each[0] > most), key=lambda each: (-each[0], each[1:]))
     for words, file, line, text in long:
         print(f"{words:3d}  {file.absolute().relative_to(ROOT)}:{line}: {text}")
-    print(f"{len(long)} of {len(found)} sentences have more than {chosen.most} words")
+    print(f"{len(long)} of {len(found)} sentences have more than {most} words")
 
 
 def sentences(source: str) -> Iterator[tuple[int, int, str]]:

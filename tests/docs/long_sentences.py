@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tests.architecture.long_sentences import show
 from tests.architecture.source_tree import ROOT
 
-MOST_WORDS = 25
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
 _NO_PROSE = ("|", "#", "<", "!", "    ")
@@ -18,11 +18,7 @@ _END = re.compile(r"(?<=[.!?])[)\"*]*\s+(?=[\"`*(\[A-Z0-9]|headroom|numba|kube-)
 
 
 def main() -> None:
-    found = [(words, page, line, text) for page in PAGES for words, line, text in sentences(page.read_text())]
-    long = sorted((each for each in found if each[0] > MOST_WORDS), key=lambda each: (-each[0], each[1:]))
-    for words, page, line, text in long:
-        print(f"{words:3d}  {page.relative_to(ROOT)}:{line}: {text}")
-    print(f"{len(long)} of {len(found)} sentences have more than {MOST_WORDS} words")
+    show([(words, page, line, text) for page in PAGES for words, line, text in sentences(page.read_text())])
 
 
 def sentences(text: str) -> Iterator[tuple[int, int, str]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
+from tests.architecture.long_sentences import MOST_WORDS
 from tests.architecture.source_tree import ROOT
-from tests.docs.long_sentences import MOST_WORDS, PAGES, sentences
+from tests.docs.long_sentences import PAGES, sentences
 
 # By folder: `python -m tests.docs.long_sentences` shows them. Lower a number when it falls.
 LONG = {"docs/adr": 67}
@@ -16,7 +16,7 @@ def test_no_more_sentences_are_long() -> None:
     found = Counter(
         str(page.relative_to(ROOT).parent)
         for page in PAGES
-        for words, _, _ in sentences(Path(page).read_text())
+        for words, _, _ in sentences(page.read_text())
         if words > MOST_WORDS
     )
     assert {folder: number for folder, number in found.items() if number > LONG.get(folder, 0)} == {}

@@ -98,7 +98,7 @@ class GitRepository:
 
     def commit_each(self, changes: Iterable[Mapping[str, str]]) -> None:
         """A commit for each of these, as `commit` makes them, all by one process."""
-        branch = (self.work / ".git" / "HEAD").read_text().strip().removeprefix("ref: ")
+        branch = self._kept("HEAD").removeprefix("ref: ")
         lines = []
         for number, files in enumerate(changes):
             self._minutes += 1
@@ -115,9 +115,11 @@ class GitRepository:
 
     def _head(self) -> str:
         """The commit that is checked out, without a process that says so."""
-        kept = self.work / ".git"
-        head = (kept / "HEAD").read_text().strip()
-        return (kept / head.removeprefix("ref: ")).read_text().strip() if head.startswith("ref: ") else head
+        head = self._kept("HEAD")
+        return self._kept(head.removeprefix("ref: ")) if head.startswith("ref: ") else head
+
+    def _kept(self, name: str) -> str:
+        return (self.work / ".git" / name).read_text().strip()
 
     def push(self, files: Mapping[str, str] | None = None, *options: str) -> str:
         """Commits and pushes; `--force` rewrites what the remote had."""
