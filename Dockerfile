@@ -20,7 +20,7 @@ COPY --from=build /opt/headroom /opt/headroom
 # placement waits. numba knows them again by the time of their source, which layers keep in whole seconds only.
 ENV PATH=/opt/headroom/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR=/opt/headroom-compiled
 RUN find /opt/headroom -name '*.py' -path '*/reconciler/placement/*' -exec touch --date=2026-01-01T00:00:00Z {} + \
- && python -m reconciler.placement.engine.precompile \
+ && python -m reconciler.placement.precompile \
  && chown -R headroom /opt/headroom-compiled
 USER 65532
 EXPOSE 8080

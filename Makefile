@@ -48,7 +48,7 @@ types:
 
 # Three on two cores: many tests wait, for a daemon's clock or a process. In a fresh clone each of them would compile the loops.
 quick-tests:
-	$(BIN)/python -m reconciler.placement.engine.precompile
+	$(BIN)/python -m reconciler.placement.precompile
 	$(BIN)/pytest -m "not e2e and not soak and not perf" -n 3 --dist loadgroup
 
 test-e2e: setup ## Tests on the real control plane (needs Go 1.26 for the first build, about 10 minutes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from reconciler.placement.engine import loops
+from reconciler.placement.loops import planned_nodes
 
 
 class Compilation:
@@ -40,7 +40,7 @@ def is_kept() -> bool:
     from numba.core.caching import FunctionCache  # noqa: PLC0415 - loaded by placement, if at all
 
     try:
-        FunctionCache(loops.allowed)  # type: ignore[no-untyped-call]
+        FunctionCache(planned_nodes.allowed)  # type: ignore[no-untyped-call]
     except RuntimeError:
         return False
     return True

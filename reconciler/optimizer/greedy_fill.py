@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.engine.compiling import jit
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.compiling import jit
 
 GreedyFill = Callable[[Amounts, Mask, Amounts, Amounts, Amounts, Mask], Amounts]
 

@@ -21,10 +21,10 @@ from reconciler.optimizer.packing import Packing, requests_of
 from reconciler.optimizer.spread_rows import SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.arrays import MINIMUM, RUNNING
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.arrays import MINIMUM, RUNNING
 from reconciler.placement.requirements import ANYWHERE
 
 

@@ -25,10 +25,10 @@ from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.arrays import MINIMUM
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask, distinct
+from reconciler.placement.loops.arrays import MINIMUM
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 FEW_NODES = 20

@@ -19,9 +19,9 @@ from reconciler.model.pods import PodShape
 from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.engine.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
-from reconciler.placement.engine.preferences import firmer_shapes
+from reconciler.placement.loops.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
 from reconciler.placement.needs import Needs
+from reconciler.placement.preferences import firmer_shapes
 
 
 class Member(NamedTuple):

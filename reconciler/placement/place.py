@@ -13,9 +13,9 @@ from reconciler.model.placement import Placement, Unplaced
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.attachments import with_attachments
-from reconciler.placement.engine.best import place_best
+from reconciler.placement.engine.domains.spread_order import in_order_of_spread
 from reconciler.placement.engine.initial_state import initial_state
-from reconciler.placement.engine.spread_order import in_order_of_spread
+from reconciler.placement.engine.search.best import place_best
 from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds

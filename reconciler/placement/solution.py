@@ -11,9 +11,9 @@ from reconciler.model.refs import ObjectRef
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.reservations import in_its_pool
 from reconciler.placement.constraints.spot_share import totals_of
-from reconciler.placement.engine.launch import Offerer
-from reconciler.placement.engine.spot_launch import offered_within_share
 from reconciler.placement.engine.state import State
+from reconciler.placement.launch.offer import Offerer
+from reconciler.placement.launch.spot_launch import offered_within_share
 from reconciler.placement.problem import PlacementOptions
 
 _Held: TypeAlias = tuple[ObjectRef, int, int]

@@ -24,6 +24,13 @@ PLANTED = [
     ("model/planted.py", "import reconciler.cycle", "layers", "reconciler.model.planted -> reconciler.cycle"),
     ("report/planted.py", "import reconciler.render.environment", "layers", "report.planted -> reconciler.render"),
     ("stray.py", "", "layers", "reconciler.stray"),
+    (
+        "placement/offers/planted.py",
+        "import reconciler.placement.engine.state",
+        "placement-layers",
+        "offers.planted -> ",
+    ),
+    ("placement/engine/fill.py", "import reconciler.placement.engine.pack", "engine-layers", "engine.fill -> "),
     ("placement/checker/planted.py", "import reconciler.placement.place", "independent-checker", "checker.planted -> "),
     ("model/planted.py", "import reconciler.model.planted_too", "no-cycles", ".planted"),
     ("model/planted_too.py", "def late():\n    import reconciler.model.planted", "no-cycles", ".planted_too"),

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.placement import Placement
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from tests.unit.placement.worlds import World, worlds
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from reconciler.model.placement import Placement
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.unit.placement.worlds import World, carried_out
 

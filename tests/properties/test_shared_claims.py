@@ -18,8 +18,8 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape

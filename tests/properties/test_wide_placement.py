@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.overlays import valid_overlays
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.problem import Problem
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds

@@ -22,8 +22,8 @@ from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
 from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
 from reconciler.placement.nodes.samples import pool_types_of, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
+from reconciler.placement.phrases import place_words
 from reconciler.placement.problem import Problem
-from reconciler.placement.reasons.claims import place_words
 from reconciler.placement.requirements import Requirements
 
 _NONE = Resources()

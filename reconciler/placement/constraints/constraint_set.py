@@ -13,7 +13,7 @@ from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.loops import allowed
+from reconciler.placement.loops.planned_nodes import allowed
 
 Rule: TypeAlias = SpreadRule | AntiAffinityRule | AffinityRule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.placement.engine.arrays import AFFINITY, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS
+from reconciler.placement.loops.arrays import AFFINITY, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.constraints.limits import NODES, PoolLimits
-from reconciler.placement.engine.arrays import LimitArrays
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.arrays import LimitArrays
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 

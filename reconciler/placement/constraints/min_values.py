@@ -3,7 +3,7 @@
 As Karpenter has it under its MinValuesPolicy Strict (the default), what would launch with fewer values is not launched. A node that
 lists several types may become the largest of them, so that is what its pool is charged for. While chunks are placed it is charged for
 the least list that will do. So a node is possible wherever the limits leave room for that, and none loses its place to alternatives of
-another. Longer lists come last, where room is left (see launch).
+another. Longer lists come last, where room is left (see offer).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
 from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.needs import NodeTerm
-from reconciler.placement.reasons.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
+from reconciler.placement.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Values
 
 _MOST_LOOKED_AT = 200

@@ -9,7 +9,7 @@ import numpy as np
 from reconciler.model.pods import HostPort
 from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.reasons.phrases import ports_words
+from reconciler.placement.phrases import ports_words
 
 _UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
 

@@ -11,7 +11,7 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
-from reconciler.placement.reasons.phrases import listed
+from reconciler.placement.phrases import listed
 
 
 class NodeUnschedulable(Stateless):

@@ -1,6 +1,6 @@
 """Requests and what nodes have free: kube-scheduler's plugin NodeResourcesFit, on nodes that exist.
 
-Planned nodes are filled by the loops in `engine/loops.py`, which judge the same on arrays.
+Planned nodes are filled by the loops in `loops/planned_nodes.py`, which judge the same on arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from reconciler.placement.amounts import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.reasons.phrases import amount_words, listed
+from reconciler.placement.phrases import amount_words, listed
 
 
 class ResourcesFit:

@@ -14,7 +14,7 @@ from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
 from reconciler.placement.label_table import Mask
-from reconciler.placement.reasons.phrases import taint_words
+from reconciler.placement.phrases import taint_words
 
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 

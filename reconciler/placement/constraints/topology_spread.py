@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reconciler.placement.engine.arrays import SPREAD_ITSELF, SPREAD_OTHERS
+from reconciler.placement.loops.arrays import SPREAD_ITSELF, SPREAD_OTHERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.engine.arrays import COUNTS, NODES
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, existing_caps, host_caps
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.arrays import COUNTS, NODES
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.nodes.existing import HELD, OTHER
 from reconciler.placement.offers.compatibility import Compatibility

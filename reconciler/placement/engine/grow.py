@@ -8,9 +8,9 @@ import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.arrays import LEAST, Numbers
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.arrays import LEAST, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.node_templates import NodeTemplate
 

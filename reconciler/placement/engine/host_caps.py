@@ -13,8 +13,8 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule, allowed_in
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.loops import allowed
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.requirements import Requirements
 
 

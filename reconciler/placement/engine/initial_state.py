@@ -12,8 +12,8 @@ from reconciler.placement.constraints.limits import PoolLimits
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.constraints.reservations import reservations_of, usable_offers
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.engine.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of

@@ -13,13 +13,13 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.engine.fill import fill_planned, most_with_minimums
 from reconciler.placement.engine.grow import cheapest_growth, grow, template_within_limits
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.possible_sizes import size_options_of
 from reconciler.placement.engine.serve import serve
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import NodeTemplate

@@ -7,9 +7,9 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_ports import ports_clash
-from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.engine.host_caps import Task, rule_caps
 from reconciler.placement.engine.state import Asked, State
+from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.compatibility import Compatibility

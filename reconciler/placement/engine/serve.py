@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from reconciler.placement.engine.arrays import NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.engine.grow import charge_growth, within_pools
 from reconciler.placement.engine.host_caps import Task, host_caps
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.arrays import NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 
 _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)

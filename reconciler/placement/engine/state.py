@@ -25,9 +25,9 @@ from reconciler.placement.constraints.node_unschedulable import NodeUnschedulabl
 from reconciler.placement.constraints.placeholders import Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.engine.arrays import NODES
 from reconciler.placement.engine.journal import NOWHERE, CountedIn, JournalEntry, LimitCharge, Saved
-from reconciler.placement.engine.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
+from reconciler.placement.loops.arrays import NODES
+from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -88,10 +88,10 @@ class State:
         self.limited_options: dict[tuple[Asked, bytes], SizeOptions] = {}
         """Those that limits leave, by the types that these allow."""
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
-        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see combinations)."""
+        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see domains.combinations)."""
         self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
         """Whether prices differ between combinations of domains, by identity of what is asked, which is kept beside it (see
-        domain_prices)."""
+        domains.prices)."""
         self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
         """What rules allow on new nodes (see host_caps)."""
         self.weights: list[tuple[int, ...]] = []
@@ -232,7 +232,7 @@ class State:
         return self._note_planned(batch, self.planned.found[NODES:, :found].T.tolist())
 
     def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
-        """rows: as in `found` (see loops): node, chunks, its template now, and its template and position before."""
+        """rows: as in `found` (see arrays): node, chunks, its template now, and its template and position before."""
         placed, concerned, equivalence_class = 0, self.concerned(batch), batch.needs.equivalence_class
         for index, count, number, was, position in rows:
             if was != number:

@@ -11,9 +11,9 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Inclusion
-from reconciler.placement.engine.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
-from reconciler.placement.engine.kernel import Kernel
 from reconciler.placement.label_table import Mask, distinct, settled
+from reconciler.placement.loops.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Requirements
 

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from reconciler.placement.engine.arrays import Numbers
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops.arrays import Numbers
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplate
 

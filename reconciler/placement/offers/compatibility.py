@@ -12,8 +12,8 @@ import numpy as np
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import Needs, RelaxationStep
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import NoRows

@@ -18,8 +18,8 @@ from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.engine.arrays import Numbers
 from reconciler.placement.label_table import Mask, distinct, settled
+from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
 from reconciler.placement.requirements import ABSENT, Requirements

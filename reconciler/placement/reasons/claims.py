@@ -5,13 +5,10 @@ Pods of one batch may have claims of their own, as those of a StatefulSet do. Ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.requirements import Operator
 from reconciler.placement.needs import terms_of
-from reconciler.placement.reasons.phrases import asked_at_once, labelled, listed, values_words
+from reconciler.placement.phrases import asked_at_once, is_nowhere, place_words, values_words
 from reconciler.placement.requirements import Requirements, Values
 
 _DEVICE_CLAIM = "ResourceClaim"
@@ -28,32 +25,12 @@ def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
     if against:
         return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
     where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
-    if len(where) > 1 and all(map(_is_nowhere, shape.attachment_terms)):
+    if len(where) > 1 and all(map(is_nowhere, shape.attachment_terms)):
         apart = "; ".join(f"{claim} {place}" for claim, place in where)
         return (UnplacedReason("volumes", 1, f"its volumes are in places that have no node in common: {apart}"),), True
     return tuple(
         UnplacedReason(_reason(claim), 1, f"{claim} can be used only {place}") for claim, place in where
     ), False
-
-
-def place_words(places: Iterable[NodeSelectorTerm]) -> str:
-    """`where topology.kubernetes.io/zone=zone-a`. Alternatives that only ask for the absence of labels are left out."""
-    found = [_place_words(place) for place in places if not _is_nowhere(place)]
-    return listed(dict.fromkeys(found), "or")
-
-
-def _is_nowhere(place: NodeSelectorTerm) -> bool:
-    return not place.fields and all(item.operator is Operator.DOES_NOT_EXIST for item in place.expressions)
-
-
-def _place_words(place: NodeSelectorTerm) -> str:
-    nodes = [name for item in place.fields for name in item.values]
-    labels = [labelled(key, values) for key, values in Requirements.of(place.expressions, stable=False).entries]
-    return " ".join(
-        part
-        for part in (f"on {listed(nodes, 'or')}" if nodes else "", f"where {listed(labels)}" if labels else "")
-        if part
-    )
 
 
 def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:

@@ -22,7 +22,7 @@ from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
-from reconciler.placement.reasons.phrases import (
+from reconciler.placement.phrases import (
     MATCHES_NOTHING,
     amount_words,
     instead_words,

@@ -18,9 +18,9 @@ from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import State
+from reconciler.placement.phrases import asked_at_once
 from reconciler.placement.reasons.no_new_nodes import is_check, why_no_new_nodes
 from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons
-from reconciler.placement.reasons.phrases import asked_at_once
 from reconciler.placement.reasons.topology import topology_words
 
 

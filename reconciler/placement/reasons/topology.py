@@ -10,9 +10,9 @@ from reconciler.placement.constraints.constraint_set import Rule, allowed_in
 from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.combinations import combinations_of
+from reconciler.placement.engine.domains.combinations import combinations_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.reasons.phrases import listed, selector_words
+from reconciler.placement.phrases import listed, selector_words
 
 _NEW = -1
 """The hostname domain of a node to be made. No pod counts there yet."""

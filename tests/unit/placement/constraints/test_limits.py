@@ -16,7 +16,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.engine import kernel
+from reconciler.placement.loops import kernel
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
@@ -35,7 +35,7 @@ def placed(node_pool: NodePool) -> Placement:
     """In one order: others are tried for fewer chunks, each of them again by the same loops."""
     options = PlacementOptions(include_pending=True, instance_types=1)
     problem = Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, options=options)
-    with patch("reconciler.placement.engine.best.MOST_ORDERED", 0):
+    with patch("reconciler.placement.engine.search.best.MOST_ORDERED", 0):
         return place(problem)
 
 

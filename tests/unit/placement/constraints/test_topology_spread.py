@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World, carried_out
 

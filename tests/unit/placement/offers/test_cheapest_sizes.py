@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.placement.engine.kernel import plain
+from reconciler.placement.loops.kernel import plain
 from reconciler.placement.offers.cheapest_sizes import Mix, NodeSize, SizeOptions, mix_price
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplates

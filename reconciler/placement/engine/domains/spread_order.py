@@ -16,8 +16,8 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.combinations import combinations_of
-from reconciler.placement.engine.domain_prices import DomainPrices
+from reconciler.placement.engine.domains.combinations import combinations_of
+from reconciler.placement.engine.domains.prices import DomainPrices
 from reconciler.placement.engine.state import State
 
 _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range(5)

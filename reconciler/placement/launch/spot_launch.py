@@ -8,9 +8,9 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import Crowding
 from reconciler.placement.constraints.spot_share import accounts_of_bins, crowdings, limits_of
-from reconciler.placement.engine.launch import OfferedNode, Offerer
-from reconciler.placement.engine.spot_lists import narrowed_lists
 from reconciler.placement.engine.state import State
+from reconciler.placement.launch.offer import OfferedNode, Offerer
+from reconciler.placement.launch.spot_lists import narrowed_lists
 
 
 def offered_within_share(

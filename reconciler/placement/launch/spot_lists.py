@@ -21,9 +21,9 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spot import ON_DEMAND, SPOT
 from reconciler.placement.constraints.spot_share import Load, SpotAccounts, SpotOffering
-from reconciler.placement.engine.launch import Narrowed
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
+from reconciler.placement.launch.offer import Narrowed
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet
-from reconciler.placement.engine.combinations import Combination
+from reconciler.placement.engine.domains.combinations import Combination
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.possible_sizes import size_options_of

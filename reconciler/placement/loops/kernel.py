@@ -9,8 +9,8 @@ from types import FunctionType
 from typing import Any
 from zlib import crc32
 
-from reconciler.placement.engine import arrays, growth_loops, loops, size_loops
-from reconciler.placement.engine.compiling import jit
+from reconciler.placement.loops import arrays, growth, planned_nodes, sizes
+from reconciler.placement.loops.compiling import jit
 
 WORTH_COMPILING = 400
 """Batches from which on loading the compiled loops takes less time than they save."""
@@ -19,7 +19,7 @@ CHUNKS_WORTH_COMPILING = 4000
 
 _PARTS = (
     (
-        loops,
+        planned_nodes,
         (
             "allowed",
             "cap_on",
@@ -34,15 +34,15 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth_loops, ("other_than", "no_cheaper", "cheapest", "serve")),
-    (size_loops, ("held", "useful", "mix_costs")),
+    (growth, ("other_than", "no_cheaper", "cheapest", "serve")),
+    (sizes, ("held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """See loops."""
+    """See planned_nodes, growth and sizes."""
 
     add_all: Callable[..., None]
     remove: Callable[..., None]
@@ -82,5 +82,5 @@ def _stamp() -> int:
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
     """The loops as they are written: a small placement is done before compiled ones are loaded."""
-    names = vars(loops) | vars(growth_loops) | vars(size_loops)
+    names = vars(planned_nodes) | vars(growth) | vars(sizes)
     return Kernel(*(names[name] for name in Kernel.__slots__))

@@ -5,7 +5,7 @@ They take arrays, several in one tuple: `arrays.py` says what each is. A plain t
 
 from __future__ import annotations
 
-from reconciler.placement.engine.arrays import (
+from reconciler.placement.loops.arrays import (
     ABLE,
     AFFINITY,
     ANTI_AFFINITY_ITSELF,

@@ -1,11 +1,11 @@
-"""The loops that make planned nodes larger, and that fill, enlarge and add nodes in one call. As `loops.py` has it, they
+"""The loops that make planned nodes larger, and that fill, enlarge and add nodes in one call. As `planned_nodes.py` has it, they
 take tuples of arrays."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from reconciler.placement.engine.arrays import (
+from reconciler.placement.loops.arrays import (
     COUNTS,
     END,
     LEAST,
@@ -31,7 +31,7 @@ from reconciler.placement.engine.arrays import (
     Numbers,
     OptionArrays,
 )
-from reconciler.placement.engine.loops import add_found, cap_on, choose, fits_in, holds, is_within, remove
+from reconciler.placement.loops.planned_nodes import add_found, cap_on, choose, fits_in, holds, is_within, remove
 
 
 def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above

@@ -7,8 +7,8 @@ from itertools import islice, permutations
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.retain_batch import retain_batch, stays_for, stays_of
-from reconciler.placement.engine.retain_by_bin import retain_by_bin
+from reconciler.placement.engine.retention.retain_batch import retain_batch, stays_for, stays_of
+from reconciler.placement.engine.retention.retain_by_bin import retain_by_bin
 from reconciler.placement.engine.state import State
 
 _MOST_REORDERED = 4

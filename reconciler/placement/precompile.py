@@ -1,4 +1,4 @@
-"""Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.engine.precompile`.
+"""Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.precompile`.
 
 Called when the image is built. It makes a placement just large enough for the loops. So they are compiled for the same types of
 arrays as every other placement hands to them.
@@ -21,7 +21,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.engine.kernel import WORTH_COMPILING
+from reconciler.placement.loops.kernel import WORTH_COMPILING
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 

@@ -16,12 +16,12 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.balance import expect_planned
-from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
+from reconciler.placement.engine.domains.balance import expect_planned
+from reconciler.placement.engine.domains.sequence import can_come_one_by_one
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.pack import Packer
-from reconciler.placement.engine.score import Score, score_of
-from reconciler.placement.engine.sequence import can_come_one_by_one
+from reconciler.placement.engine.search.destinations import Destination, closed_to, destinations_of
+from reconciler.placement.engine.search.score import Score, score_of
 from reconciler.placement.engine.state import State
 
 MOST_WAYS = 1500

@@ -17,7 +17,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule, allowed_in
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.balance import unbalanced
+from reconciler.placement.engine.domains.balance import unbalanced
 from reconciler.placement.engine.fill import fill_one
 from reconciler.placement.engine.host_caps import Task
 from reconciler.placement.engine.state import State

@@ -9,7 +9,7 @@ from reconciler.placement.constraints.constraint_set import Rule, allowed_in
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.combinations import Combination
+from reconciler.placement.engine.domains.combinations import Combination
 from reconciler.placement.engine.state import State
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.retain_batch import Stays, retain_batch, stay_key, stays_for
+from reconciler.placement.engine.retention.retain_batch import Stays, retain_batch, stay_key, stays_for
 from reconciler.placement.engine.state import State
 
 _MOST_PIECES = 6

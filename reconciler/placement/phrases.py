@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.pods import HostPort
+from reconciler.model.pods import HostPort, NodeSelectorTerm
 from reconciler.model.quantity import CPU, readable_amount
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.placement.amounts import ATTACHABLE, DEVICES
-from reconciler.placement.requirements import Values, values_of
+from reconciler.placement.requirements import Requirements, Values, values_of
 
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 MOST_VALUES = 4
@@ -132,3 +132,23 @@ def _expression_words(item: Requirement) -> str:
         case _:
             values = listed(item.values, "or")
             return f"{item.key}={values}" if len(item.values) == 1 else f"{item.key} in {values}"
+
+
+def place_words(places: Iterable[NodeSelectorTerm]) -> str:
+    """`where topology.kubernetes.io/zone=zone-a`. Alternatives that only ask for the absence of labels are left out."""
+    found = [_place_words(place) for place in places if not is_nowhere(place)]
+    return listed(dict.fromkeys(found), "or")
+
+
+def is_nowhere(place: NodeSelectorTerm) -> bool:
+    return not place.fields and all(item.operator is Operator.DOES_NOT_EXIST for item in place.expressions)
+
+
+def _place_words(place: NodeSelectorTerm) -> str:
+    nodes = [name for item in place.fields for name in item.values]
+    labels = [labelled(key, values) for key, values in Requirements.of(place.expressions, stable=False).entries]
+    return " ".join(
+        part
+        for part in (f"on {listed(nodes, 'or')}" if nodes else "", f"where {listed(labels)}" if labels else "")
+        if part
+    )

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from reconciler.placement.engine.compiling import jit
+from reconciler.placement.loops.compiling import jit
 
 
 def loaded(path: Path) -> ModuleType:

@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 from reconciler.model.placement import Placement
 from reconciler.model.view import ClusterView
-from reconciler.placement.engine import kernel
-from reconciler.placement.engine.kernel import Kernel
-from reconciler.placement.engine.precompile import compile_ahead
+from reconciler.placement.loops import kernel
+from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.place import place
+from reconciler.placement.precompile import compile_ahead
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.unit.placement.worlds import catalogue

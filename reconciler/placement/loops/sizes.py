@@ -6,7 +6,7 @@ another file, of which numba's cache would know nothing.
 
 from __future__ import annotations
 
-from reconciler.placement.engine.arrays import PLENTY, Numbers
+from reconciler.placement.loops.arrays import PLENTY, Numbers
 
 
 def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords

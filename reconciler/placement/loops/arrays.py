@@ -1,7 +1,4 @@
-"""What the rows of the arrays are that loops work on, by name.
-
-numba keeps what it compiled by the file of a loop: touch `loops.py` when a number here changes.
-"""
+"""What the rows of the arrays are that loops work on, by name."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ import numpy as np
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule
-from reconciler.placement.engine.combinations import Combination, combinations_of
-from reconciler.placement.engine.domain_prices import Cost, DomainPrices
-from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.domains.combinations import Combination, combinations_of
+from reconciler.placement.engine.domains.prices import Cost, DomainPrices
+from reconciler.placement.engine.domains.shares import Shares
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements, Values
 

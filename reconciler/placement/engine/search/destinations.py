@@ -12,8 +12,8 @@ import numpy as np
 
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule
-from reconciler.placement.engine.combinations import Combination, combinations_of
-from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.domains.combinations import Combination, combinations_of
+from reconciler.placement.engine.domains.shares import Shares
 from reconciler.placement.engine.fill import existing_fits, most_with_minimums
 from reconciler.placement.engine.grow import grow, growable
 from reconciler.placement.engine.host_caps import Task, host_caps

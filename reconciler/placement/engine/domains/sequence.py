@@ -12,8 +12,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.constraints.constraint_set import ConstraintSet, allowed_in
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.combinations import Combination, combinations_of
-from reconciler.placement.engine.domain_shares import Shares
+from reconciler.placement.engine.domains.combinations import Combination, combinations_of
+from reconciler.placement.engine.domains.shares import Shares
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 

@@ -1,7 +1,7 @@
 """The best of several placements, where there are few enough chunks to look twice.
 
 Many chunks are placed in their order, without looking back (see pack). Now and then that finds no place, or a dearer one, where another
-order or another zone would do. Where few have to move, the answer is compared with every other way (see search). Where some more have,
+order or another zone would do. Where few have to move, the answer is compared with every other way (see exhaustive_search). Where some more have,
 it is compared with that of other orders (see orders). The first of equal answers stays. Large placements are placed once, so that
 nothing of this costs them anything.
 
@@ -16,13 +16,13 @@ from dataclasses import replace
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.combinations import Combination
-from reconciler.placement.engine.destinations import closed_to
-from reconciler.placement.engine.orders import other_orders
+from reconciler.placement.engine.domains.combinations import Combination
+from reconciler.placement.engine.domains.sequence import can_come_one_by_one
 from reconciler.placement.engine.pack import Packer
-from reconciler.placement.engine.score import score_of
-from reconciler.placement.engine.search import Search, Step
-from reconciler.placement.engine.sequence import can_come_one_by_one
+from reconciler.placement.engine.search.destinations import closed_to
+from reconciler.placement.engine.search.exhaustive_search import Search, Step
+from reconciler.placement.engine.search.orders import other_orders
+from reconciler.placement.engine.search.score import score_of
 from reconciler.placement.engine.state import State
 
 MOST_CHUNKS = 8

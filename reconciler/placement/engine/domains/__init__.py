@@ -1,0 +1,1 @@
+"""Which topology domains chunks go to."""

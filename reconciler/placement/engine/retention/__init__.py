@@ -1,0 +1,1 @@
+"""Which chunks stay where they were."""

@@ -1,0 +1,1 @@
+"""Other ways to place few chunks, and the best of them."""

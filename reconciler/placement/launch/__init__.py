@@ -1,0 +1,1 @@
+"""What planned nodes are asked for in the end."""
