@@ -50,9 +50,9 @@ class OccupiedBin:
     holdings: tuple[Holding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class PlannedNode:
-    """A node to be made. Every listed type holds all of `holdings` plus daemons in every listed zone and capacity type.
+    """A node to be made; never changed once made, see `Holding`. Every listed type holds all of `holdings` plus daemons in every listed zone and capacity type.
 
     instance_types: cheapest first. price: USD an hour, of the cheapest offering among them. requests: chunks + daemons.
     requirements: what the NodeClaim must ask for (pool ∩ chunks), instance types, zones and capacity types included.

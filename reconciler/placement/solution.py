@@ -50,13 +50,15 @@ def placement_of(
 
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
     """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
-    amounts: dict[tuple[int, int], int] = {}
+    bins = state.base + state.planned.count
+    amounts: defaultdict[int, int] = defaultdict(int)
+    """By batch and bin in one number, which sorts faster than two."""
     for entry in state.entries():
-        key = (entry.batch.number, entry.bin)
-        amounts[key] = amounts.get(key, 0) + entry.count
+        amounts[entry.batch.number * bins + entry.bin] += entry.count
     found: defaultdict[int, list[_Held]] = defaultdict(list)
     batch = -1
-    for (number, bin_number), count in sorted(amounts.items()):
+    for key in sorted(amounts):
+        (number, bin_number), count = divmod(key, bins), amounts[key]
         if number != batch:
             batch, members, waiting = number, iter(batches[number].members), 0
         held, left = found[bin_number], count

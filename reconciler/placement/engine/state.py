@@ -210,7 +210,7 @@ class State:
             else:
                 hosts.append(position)
         concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]
-        self._note(JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts))), concerned)
+        self._note([JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts)))], concerned)
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Makes as many nodes, each with so many chunks."""
@@ -233,7 +233,8 @@ class State:
 
     def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
         """rows: as in `found` (see arrays): node, chunks, its template now, and its template and position before."""
-        placed, concerned, equivalence_class = 0, self.concerned(batch), batch.needs.equivalence_class
+        placed, equivalence_class = 0, batch.needs.equivalence_class
+        entries: list[JournalEntry] = []
         for index, count, number, was, position in rows:
             if was != number:
                 self.planned.took(number, was)
@@ -241,15 +242,17 @@ class State:
                     self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
             known = self._known_counts.get((number, equivalence_class))
             counted_in = known or self._counted_in(batch, number, index)
-            self._note(JournalEntry(batch, self.base + index, count, counted_in, was, position), concerned)
+            entries.append(JournalEntry(batch, self.base + index, count, counted_in, was, position))
             placed += count
+        self._note(entries, self.concerned(batch))
         return placed
 
-    def _note(self, entry: JournalEntry, concerned: Iterable[Constraint]) -> None:
-        self._count(entry, 1)
-        for constraint in concerned:
-            constraint.reserve(entry.batch, entry.bin, entry.count)
-        self._journal.append(entry)
+    def _note(self, entries: Sequence[JournalEntry], concerned: Iterable[Constraint]) -> None:
+        for entry in entries:
+            self._count(entry, 1)
+            for constraint in concerned:
+                constraint.reserve(entry.batch, entry.bin, entry.count)
+        self._journal += entries
 
     def concerned(self, batch: Batch) -> list[Constraint]:
         """Constraints that planned nodes are asked for one by one."""
