@@ -28,7 +28,8 @@ from reconciler.plan.objects.objects import (
 from reconciler.plan.objects.prune_hour import prune_hour
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
-_DELETE_LAST = {"NodePool": 1}
+_DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
+"""Kinds that go after the others (0), lowest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,9 @@ def _partly_applied(view: ClusterView, applyset_id: str) -> frozenset[ObjectRef]
 
 
 def _order(ref: ObjectRef) -> tuple[int, ObjectRef]:
-    """NodePools last: with a pool go all its nodes."""
-    return (_DELETE_LAST.get(ref.kind, 0), ref)
+    """Templates and schedules after what refers to them: a buffer that has to wait for its turn keeps its capacity until then. NodePools
+    last: with a pool go all its nodes."""
+    return (_DELETE_AFTER.get(ref.kind, 0), ref)
 
 
 def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: str) -> str | None:

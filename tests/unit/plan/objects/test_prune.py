@@ -108,6 +108,20 @@ def test_pools_go_last() -> None:
     assert names(pruned(member(POOL, prune="true"), member(buffer_ref()), member(other))) == ["web", "other", "general"]
 
 
+@pytest.mark.parametrize(
+    "referred",
+    [
+        ObjectRef("", "PodTemplate", "shop", "web"),
+        ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "web"),
+    ],
+)
+def test_what_others_refer_to_goes_after_them_though_a_share_makes_them_wait(referred: ObjectRef) -> None:
+    """Else a buffer that may stay for an hour would lose its capacity at once."""
+    objects = [member(referred), *(member(buffer_ref(f"b{index}")) for index in range(3)), member(POOL, prune="true")]
+    assert names(pruned(*objects, share=0.4)) == ["b0", "b1"]
+    assert names(pruned(*objects)) == ["b0", "b1", "b2", "web", "general"]
+
+
 def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> None:
     item = DeclaredManifest(
         POOL,
