@@ -76,12 +76,13 @@ UNBOUNDED = 2**31 - 1
 class BudgetCells:
     """The least that one pool's budgets allow for one reason within each of a row of hours.
 
-    allowed: nodes, one number an hour; `UNBOUNDED` where nothing bounds them.
+    allowed: nodes, one number an hour; `UNBOUNDED` where nothing bounds them. most: the most that they allow at any time of all hours.
     """
 
     node_pool: str
     reason: str
     allowed: tuple[int, ...]
+    most: int
 
 
 @dataclass(frozen=True, slots=True)

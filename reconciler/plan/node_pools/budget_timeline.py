@@ -84,21 +84,22 @@ def cells_over(
     periods: Sequence[BudgetPeriod], states: Mapping[str, PoolState], edges: Sequence[datetime]
 ) -> tuple[BudgetCells, ...]:
     """`budget_cells` over all periods: a cell is judged by the period in which it begins."""
-    allowed: dict[tuple[str, str], tuple[int, ...]] = {}
+    found: dict[tuple[str, str], BudgetCells] = {}
     for period in periods:
         first, last = (bisect_left(edges, instant, hi=len(edges) - 1) for instant in (period.start, period.end))
         if first == last:
             continue
         for row in budget_cells(period.pools, states, edges[first : last + 1]):
             key = (row.node_pool, row.reason)
-            allowed[key] = allowed.get(key, ()) + row.allowed
-    return tuple(BudgetCells(pool, reason, row) for (pool, reason), row in allowed.items())
+            before = found.get(key, BudgetCells(*key, (), 0))
+            found[key] = BudgetCells(*key, before.allowed + row.allowed, max(before.most, row.most))
+    return tuple(found.values())
 
 
 def budget_cells(
     pools: Iterable[NodePool], states: Mapping[str, PoolState], edges: Sequence[datetime]
 ) -> tuple[BudgetCells, ...]:
-    """What is allowed at all times of each cell between two of the edges, which ascend; every pool and reason."""
+    """What is allowed at all times of each cell, and at most at any time, between two of the edges, which ascend; every pool and reason."""
     begins = np.array([ticks(edge) for edge in edges[:-1]], np.int64)
     opened = _Windows(ticks(edges[0]), ticks(edges[-1]))
     rows: list[BudgetCells] = []
@@ -110,8 +111,9 @@ def budget_cells(
         for terms in reasons:
             left = [terms.left(term) for term in (*terms.terms, None)]
             allowed = np.array([UNBOUNDED if item is None else item for item in left], np.int64)
-            least = np.minimum.reduceat(allowed[pieces.binding(terms)], cells)
-            rows.append(BudgetCells(pool.name, terms.reason, tuple(least.tolist())))
+            bound = allowed[pieces.binding(terms)]
+            least = np.minimum.reduceat(bound, cells)
+            rows.append(BudgetCells(pool.name, terms.reason, tuple(least.tolist()), int(bound.max())))
     return tuple(rows)
 
 

@@ -54,14 +54,14 @@ def hours_text(
     steady: list[str] = []
     pictures: list[list[str]] = []
     for node_pool, rows in groupby(cells, key=lambda row: row.node_pool):
-        alike: dict[tuple[int, ...], list[BudgetCells]] = {}
+        alike: dict[tuple[tuple[int, ...], int], list[BudgetCells]] = {}
         for row in rows:
-            alike.setdefault(row.allowed, []).append(row)
+            alike.setdefault((row.allowed, row.most), []).append(row)
         for same in alike.values():
             name = f"{node_pool}: {listed(row.reason for row in same)}"
             values = set(same[0].allowed)
             if len(values) == 1:
-                steady.append(f"  {name}: {_count(values.pop())} at all times")
+                steady.append(f"  {name}: {_steady(values.pop(), same[0].most)}")
             else:
                 rows_of = grid.lines(same[0], values=scale, now=now, paint=paint)
                 pictures.append([f"  {paint('bold', name)}", *_indented(rows_of)])
@@ -120,6 +120,13 @@ def _count(allowed: int) -> str:
     if allowed == UNBOUNDED:
         return "no limit"
     return "none" if allowed == 0 else f"{allowed:,}"
+
+
+def _steady(least: int, most: int) -> str:
+    """Of a row whose hours all have the same least."""
+    if least == most:
+        return f"{_count(least)} at all times"
+    return f"{_count(least)} at some time of every hour, {'no limit' if most == UNBOUNDED else f'up to {most:,}'} at others"
 
 
 def _legend(cells: Sequence[BudgetCells]) -> str:

@@ -74,6 +74,14 @@ def test_days_are_those_of_the_readers_clock_with_utc_below() -> None:
     assert "  office: Underutilized and Empty: 4 at all times" in lines
 
 
+def test_what_changes_within_every_hour_is_not_said_to_stay() -> None:
+    half = DisruptionBudget("0", None, "@hourly", timedelta(minutes=30))
+    (line,) = hours(node_pool("half", budgets=(half, DisruptionBudget("7"))), FRIDAY, FRIDAY + timedelta(days=2))[2:]
+    assert line == "  half: Underutilized, Empty and Drifted: none at some time of every hour, up to 7 at others"
+    (line,) = hours(node_pool("free", budgets=(half,)), FRIDAY, FRIDAY + timedelta(days=2))[2:]
+    assert line == "  free: Underutilized, Empty and Drifted: none at some time of every hour, no limit at others"
+
+
 def test_a_cell_is_the_least_of_its_hour_also_where_the_hour_comes_twice_or_never() -> None:
     # Half past one to twenty to two UTC: within the hour that comes twice on the day that the clock is set back.
     short = DisruptionBudget("0", None, "30 1 * * *", timedelta(minutes=10))
