@@ -5,6 +5,7 @@ python -m tests.demo FOLDER [--until-settled]
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
@@ -53,12 +54,25 @@ def address_for(wanted: str | None) -> str:
         return f"{host or '127.0.0.1'}:{probe.getsockname()[1]}"
 
 
+def claim(folder: Path) -> None:
+    """Ends this process where another demo works in the folder: it would lose its repository. The daemon keeps the claim by having the
+    file open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / "running", os.O_RDWR | os.O_CREAT)
+    os.set_inheritable(file, True)  # noqa: FBT003 - no keyword is taken
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"A demo is running in {os.path.relpath(folder)}: end it first, with Ctrl-C where it runs.")
+
+
 def make_repository(folder: Path) -> None:
     """A fresh repository each time: what was tried in an earlier demo is kept beside it, not built upon."""
     if folder.exists():
         old = folder.with_name(f"{folder.name}.previous")
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
+        sys.stdout.write(f"The repository of the last demo is kept in {os.path.relpath(old)}.\n\n")
     shutil.copytree(ROOT / "examples-repo", folder)
 
     def git(*words: str) -> None:
@@ -72,6 +86,7 @@ def make_repository(folder: Path) -> None:
 def main(arguments: list[str]) -> None:
     folder = Path(arguments[0])
     repository = folder / "repository"
+    claim(folder)
     make_repository(repository)
     address = address_for(os.environ.get("HEADROOM_LISTEN"))
     headroom = Path(sys.executable).with_name("headroom")

@@ -63,6 +63,19 @@ def test_the_status_command_and_the_pages_of_the_banner_work_with_port_0(tmp_pat
             assert answer.status == 200
 
 
+def test_a_second_demo_beside_a_running_one_is_refused_and_a_later_one_keeps_what_the_first_had(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    with demo(folder, HEADROOM_LISTEN="127.0.0.1:0"):
+        command = [sys.executable, "-m", "tests.demo", str(folder)]
+        second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (second.returncode, second.stdout) == (1, "")
+        assert "end it first" in second.stderr
+        (folder / "repository" / "mine").write_text("tried in the first demo")
+    with demo(folder, HEADROOM_LISTEN="127.0.0.1:0") as banner:
+        assert "repository.previous" in banner
+        assert (folder / "repository.previous" / "mine").exists()
+
+
 def test_what_the_banner_of_a_demo_that_ends_names_works_afterwards(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.demo", str(tmp_path / "demo"), "--until-settled"]
     environment = {**os.environ, "HEADROOM_LISTEN": "127.0.0.1:0"}

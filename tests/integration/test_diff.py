@@ -277,7 +277,11 @@ def test_two_folders_are_compared(repository: Repository, tmp_path: Path) -> Non
     (row,) = json.loads(done.stdout)["changes"]["demands"]
     assert (row["before"], row["after"]) == (10, 20)
     text = repository.diff(str(tmp_path / "before"), str(tmp_path / "after")).stdout
-    assert text.startswith(f"What merging {tmp_path / 'after'} into {tmp_path / 'before'} would change")
+    assert text.startswith(f"What differs between {tmp_path / 'before'} and {tmp_path / 'after'}")
+    for output in ("text", "markdown", "html"):
+        done = repository.diff(str(tmp_path / "before"), str(tmp_path / "after"), f"--output={output}")
+        assert "differs" in done.stdout
+        assert "merg" not in done.stdout
 
 
 def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:

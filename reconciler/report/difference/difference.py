@@ -42,7 +42,7 @@ class Details:
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
-    """What the sides are called where they have no revision, as two folders."""
+    """What the sides are called where they have no revision: two folders, which nobody merges."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,15 @@ def verdict(change: Difference) -> str:
         return f"Look at what {' or '.join(words for words, is_so in looks.items() if is_so)} before you merge"
     if any(item.severity is Severity.WARNING for item in change.new_findings):
         return "Look at the warnings before you merge"
-    return "Nothing was found that speaks against merging" if change.has_changes else "Nothing changes"
+    against = "merging" if change.names is None else "the change"
+    return f"Nothing was found that speaks against {against}" if change.has_changes else "Nothing changes"
+
+
+def title(change: Difference) -> str:
+    """What was compared."""
+    if change.names is None:
+        return f"What merging {change.head_name} into {change.base_name} would change"
+    return f"What differs between {change.base_name} and {change.head_name}"
 
 
 def hourly_words(change: Difference) -> str:

@@ -44,7 +44,7 @@ def difference_page(
     """
     place = zone or local_zone(change.head.now)
     return {
-        "title": f"{cluster_title(cluster)}: what merging changes",
+        "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
         "revision": change.head_name,
         "base": change.base_name,
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),

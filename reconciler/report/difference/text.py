@@ -7,7 +7,7 @@ from datetime import tzinfo
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
+from reconciler.report.difference.headline import SPAN, headline, hourly_words, title, verdict
 from reconciler.report.difference.page import asked_words, assumptions, notes, warnings
 from reconciler.report.difference.shortfall import loss_words
 from reconciler.report.drawing.time_axis import local_zone
@@ -33,7 +33,7 @@ def difference_text(
     lines = [
         paint(
             "bold",
-            f"What merging {change.head_name} into {change.base_name} would change, {moment(change.head.now, zone)}",
+            f"{title(change)}, {moment(change.head.now, zone)}",
         )
     ]
     style = "red" if change.conflicts or change.failed_gates else "bold"
