@@ -59,7 +59,7 @@ def claim(folder: Path) -> None:
     file open."""
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / "running", os.O_RDWR | os.O_CREAT)
-    os.set_inheritable(file, True)  # noqa: FBT003 - no keyword is taken
+    os.set_inheritable(file, True)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
