@@ -99,7 +99,7 @@ def cells_over(
 def budget_cells(
     pools: Iterable[NodePool], states: Mapping[str, PoolState], edges: Sequence[datetime]
 ) -> tuple[BudgetCells, ...]:
-    """What is allowed at all times of each cell, and at most at any time, between two of the edges, which ascend; every pool and reason."""
+    """What is allowed at all times of each cell between two of the edges, which ascend, and at most at any time. Every pool and reason."""
     begins = np.array([ticks(edge) for edge in edges[:-1]], np.int64)
     opened = _Windows(ticks(edges[0]), ticks(edges[-1]))
     rows: list[BudgetCells] = []
