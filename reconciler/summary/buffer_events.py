@@ -1,10 +1,11 @@
-"""Events about changes in a buffer's status: full, short, out of stock, who keeps it."""
+"""Events about changes in a buffer's status: not ready, full, short, out of stock, who keeps it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from reconciler.demand.resolve import READY
 from reconciler.model.autoscalers import condition_of
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.view import ClusterView
@@ -33,8 +34,18 @@ def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Itera
         if isinstance(write, ApplyStatus) and result.outcome is Outcome.APPLIED and outcome is not None:
             after = {str(item.get("type")): item for item in write.status.get("conditions") or ()}
             live = view.objects.get(write.ref)
+            yield from _readiness(outcome, condition_of(live, READY), after.get(READY, {}))
             yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
             yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
+
+
+def _readiness(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    if (
+        outcome.demand.request is None
+        and after.get("status") == "False"
+        and before.get("reason") != after.get("reason")
+    ):
+        yield Event(outcome.demand.ref, _WARNING, "NotReady", str(after.get("message", "")))
 
 
 def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

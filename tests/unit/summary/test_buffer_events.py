@@ -59,6 +59,14 @@ def test_full_short_and_out_of_stock(
     assert told("Provisioning", before, after, *reasons) == expected
 
 
+def test_a_buffer_that_is_not_ready_any_more_tells_why_once() -> None:
+    ready: Said = ("True", "Resolved", "3 chunks")
+    gone: Said = ("False", "PodTemplateNotFound", "PodTemplate/shop/web does not exist")
+    assert told("ReadyForProvisioning", ready, gone) == [("Warning", "NotReady")]
+    assert told("ReadyForProvisioning", gone, gone) == []
+    assert told("ReadyForProvisioning", gone, ready) == []
+
+
 def test_who_keeps_it_is_told_once() -> None:
     served: Said = ("True", "ServedByAutoscaler", "Karpenter serves this buffer")
     assert told("Fulfilment", None, served) == [("Normal", "StandingDown")]
