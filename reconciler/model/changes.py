@@ -18,6 +18,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Taint
 from reconciler.model.service import Service, service_of
 from reconciler.model.view import Manifest
+from reconciler.model.waiting_deletions import WaitingDeletions
 
 
 class Action(StrEnum):
@@ -250,8 +251,9 @@ class Plan:
     memory: Mapping[str, Any] = field(default_factory=dict)
     """What the inventory remembers afterwards, as JSON values by key."""
     edges: tuple[Edge, ...] = ()
+    """Instants, in order, at which something that this plan waits for may go on."""
     stock_outs: tuple[StockOut, ...] = ()
-    """Instants, in order, at which a provisioning request asks for something else."""
+    waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
 
     @property
     def new_node_pools(self) -> tuple[str, ...]:

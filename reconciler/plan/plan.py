@@ -165,13 +165,14 @@ def make_plan(inputs: PlanInputs) -> Plan:
         | records_memory(remembered(requests, applied, inputs.cluster_now))
         | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
         stock_outs=missed,
-        edges=_edges(inputs, requests, outcomes),
+        edges=_edges(inputs, (*requests.edges, *pruning.edges), outcomes),
+        waiting=pruning.waiting,
     )
 
 
-def _edges(inputs: PlanInputs, requests: RequestPlan, outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
+def _edges(inputs: PlanInputs, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
     of_keepers = keeping_edges(outcomes, inputs.view, inputs.cluster_now)
-    return tuple(sorted((*inputs.edges, *requests.edges, *of_keepers), key=attrgetter("at")))
+    return tuple(sorted((*inputs.edges, *own, *of_keepers), key=attrgetter("at")))
 
 
 def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:

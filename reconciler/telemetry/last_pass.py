@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import ApplyStatus, Outcome, Plan
 from reconciler.model.errors import Waiting
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.redaction import redacted
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.ports import Clock, PassResult
-from reconciler.report.plan.words import summary
+from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, daemon_status_document
 from reconciler.report.words import counted, listed
 from reconciler.telemetry.logs import Log
@@ -23,7 +25,7 @@ MOST_HISTORY = 20
 MOST_WRITES = 20
 """Of one pass in the history."""
 MOST_NAMED = 3
-"""Demands without their capacity in one line of the log."""
+"""Demands without their capacity, or objects that wait, in one line of the log."""
 
 
 class LastPass:
@@ -42,6 +44,7 @@ class LastPass:
         self._findings: dict[tuple[str, str, str, str], Finding] = {}
         self._stalled: tuple[str, str] | None = None
         self._settled = False
+        self._waiting = WaitingDeletions()
 
     def document(self) -> Mapping[str, Any] | None:
         """As `headroom.dev/status/v1`; None before the first pass has ended."""
@@ -107,7 +110,7 @@ class LastPass:
             "trigger": trigger,
             "result": result_of(result),
             "revision": None if result.tree is None else result.tree.revision,
-            "plan": None if result.plan is None else summary(result.plan),
+            "plan": None if result.plan is None else summary(result.plan, UTC),
             "applied": len(applied) - statuses,
             "statuses": statuses,
             "seconds": round(sum(result.timings.values()), 3),
@@ -122,6 +125,12 @@ class LastPass:
                     "write", object=str(write.write.ref), outcome=write.outcome.value, message=write.message
                 )
         self._tell_news(result)
+
+    def _tell_waiting(self, waiting: WaitingDeletions) -> None:
+        """What waits to be deleted, when other objects wait than in the pass before."""
+        before, self._waiting = self._waiting, waiting
+        if waiting and waiting.refs != before.refs:
+            self._log.info(waiting_words(waiting, UTC), objects=_named([str(ref) for ref in waiting.refs]))
 
     def _tell_news(self, result: PassResult) -> None:
         """What began or ended since the pass before: findings, a stall, being settled."""
@@ -152,18 +161,26 @@ class LastPass:
             else:
                 reason, message = self._stalled
                 self._log.warning("stalled: the last good commit stays in force", reason=reason, message=message)
+        if result.plan is not None:
+            self._tell_waiting(result.plan.waiting)
         if result.settled and not self._settled:
             without = [] if result.plan is None else _without_capacity(result.plan)
             if without:
-                more = len(without) - MOST_NAMED
-                named = [*without[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
                 self._log.info(
                     "settled: nothing is left that can be changed now, but not all capacity is there",
-                    without=listed(named),
+                    without=_named(without),
                 )
+            elif self._waiting:
+                self._log.info("settled: nothing is left that can be changed now, but objects wait to be deleted")
             else:
                 self._log.info("settled: the cluster is as declared")
         self._settled = result.settled
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first few; the rest is counted."""
+    more = len(names) - MOST_NAMED
+    return listed([*names[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _without_capacity(plan: Plan) -> list[str]:

@@ -14,10 +14,12 @@ from typing import Any
 
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
+from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.marks import PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.codes import POOL_NOT_PRUNED
 from reconciler.plan.objects.objects import (
     PARTIAL_ANNOTATION,
@@ -40,6 +42,17 @@ class Pruning:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
+    waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """When the next object may go."""
+        waiting = self.waiting
+        if waiting.next_at is None:
+            return ()
+        count = len(waiting.refs)
+        what = f"{count:,} {'object' if count == 1 else 'objects'} no longer declared"
+        return (Edge(waiting.next_at, f"{what}: the next may be deleted"),)
 
 
 def prune(
@@ -68,15 +81,18 @@ def prune(
             notes.append(f"{_counted(len(due))} no longer declared, which waits")
         if asleep:
             notes.append(f"{_listed(change.ref for change in asleep)}: asleep by schedule, which waits")
-        return Pruning((), tuple(notes), tuple(findings), hour.memory())
+        held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
+        return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
     going, waiting = hour.split([change.ref for change in due], share)
+    held_back = WaitingDeletions()
     if waiting:
+        held_back = WaitingDeletions(tuple(waiting), hour.most(share), hour.held, hour.ends + view.clock_skew)
         notes.append(
             f"{_counted(len(due))} no longer declared; {hour.most(share)} of {hour.held} may go within an hour, so these wait: "
             f"{_listed(waiting)}",
         )
     changes = (*(change for change in due if change.ref not in waiting), *asleep)
-    return Pruning(changes, tuple(notes), tuple(findings), hour.after(going).memory())
+    return Pruning(changes, tuple(notes), tuple(findings), hour.after(going).memory(), held_back)
 
 
 def _takes_nodes_with_it(live: LiveObject) -> bool:

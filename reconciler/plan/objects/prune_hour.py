@@ -21,6 +21,10 @@ class PruneHour:
     held: int
     pruned: frozenset[str] = frozenset()
 
+    @property
+    def ends(self) -> datetime:
+        return self.since + HOUR
+
     def most(self, share: float) -> int:
         """How many may go within it: at least one."""
         return max(1, int(self.held * share))
@@ -56,7 +60,7 @@ def prune_hour(memory: Mapping[str, Any], members: int, now: datetime) -> PruneH
     try:
         if value is not None:
             hour = PruneHour(datetime.fromisoformat(value["since"]), int(value["held"]), frozenset(value["pruned"]))
-            if now < hour.since + HOUR:
+            if now < hour.ends:
                 return hour
     except (KeyError, TypeError, ValueError):
         pass

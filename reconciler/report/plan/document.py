@@ -21,6 +21,7 @@ from reconciler.model.conditions import Condition
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.spending import Spending
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.findings.document import finding_row
@@ -70,6 +71,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
         },
         "notes": list(plan.notes),
         "blocked": list(plan.blocked),
+        **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan.waiting else {}),
     }
     if plan.include_pending:
         document["existing"] = [_occupied(place) for place in plan.occupied]
@@ -212,6 +214,16 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         "changes": _changes(change),
         "reason": change.reason,
     }
+
+
+def waiting_deletions_row(waiting: WaitingDeletions) -> dict[str, Any]:
+    """next, mostInAnHour, outOf: null while nothing may be deleted at all."""
+    if waiting.next_at is None:
+        cap: dict[str, Any] = {"mostInAnHour": None, "outOf": None, "next": None}
+    else:
+        cap = {"mostInAnHour": waiting.most, "outOf": waiting.held, "next": timestamp(waiting.next_at)}
+    rows = [{"kind": ref.kind, "namespace": ref.namespace, "name": ref.name} for ref in waiting.refs]
+    return {"objects": rows, **cap}
 
 
 def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:

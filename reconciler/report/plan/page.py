@@ -56,7 +56,7 @@ def plan_page(
         "revision": short_revision(plan.revision),
         "base": None,
         "when": ", ".join(filter(None, (moment(plan.now, zone), snapshot))),
-        "summary": summary(plan),
+        "summary": summary(plan, zone),
         "has_changes": plan.has_changes,
         "cost": cost_row(before, after),
         "month": None if spending is None else {"words": spending_words(plan, spending)},

@@ -52,7 +52,7 @@ def plan_text(
     if plan.findings:
         lines += ["", paint("bold", "Findings"), *finding_lines(plan.findings, paint)]
     lines += _notes(plan, paint)
-    lines += ["", *_cost_lines(plan, spending, paint), paint("bold", f"{summary(plan)}.")]
+    lines += ["", *_cost_lines(plan, spending, paint), paint("bold", f"{summary(plan, zone)}.")]
     return terminal_lines(lines, paint, width)
 
 

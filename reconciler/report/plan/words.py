@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.changes import DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
@@ -11,8 +12,9 @@ from reconciler.model.demand import POD_KIND, Demand
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import ObjectRef
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.escaping import visible
-from reconciler.report.words import counted, hourly, listed
+from reconciler.report.words import counted, hourly, listed, moment
 
 _RESERVED = "reserved"
 
@@ -135,7 +137,19 @@ def static_words(change: StaticPoolChange) -> str:
     return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"
 
 
-def summary(plan: Plan) -> str:
+def waiting_words(waiting: WaitingDeletions, zone: tzinfo | None = None) -> str:
+    """`3 objects wait to be deleted (at most 2 of 11 within an hour, the next at 2026-11-21 16:45 UTC)`; "" for none."""
+    if not waiting:
+        return ""
+    count = len(waiting.refs)
+    words = f"{counted(count, 'object')} {'waits' if count == 1 else 'wait'} to be deleted"
+    if waiting.next_at is None:
+        return f"{words} (nothing may be deleted at present)"
+    cap = f"at most {waiting.most:,} of {waiting.held:,} within an hour"
+    return f"{words} ({cap}, the next at {moment(waiting.next_at, zone)})"
+
+
+def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     """One line that is never cut: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
     claims = plan.node_claims
     nodes = [
@@ -161,7 +175,10 @@ def summary(plan: Plan) -> str:
     for_pods = sum(any(holding.demand.kind == POD_KIND for holding in item.planned.holdings) for item in claims.create)
     what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
     static = f"{static} in static NodePools" if static else ""
+    waiting = waiting_words(plan.waiting, zone)
     parts = [part for part in (listed(nodes), objects, static, what_if) if part]
     if parts:
-        return "; ".join(parts)
+        return "; ".join([*parts, *([waiting] if waiting else [])])
+    if waiting:
+        return f"No change now: {waiting}{', and there are errors' if plan.has_errors else ''}"
     return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"

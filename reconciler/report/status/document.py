@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from reconciler import __version__
@@ -14,7 +14,7 @@ from reconciler.model.errors import Failure
 from reconciler.model.source import SourceTree
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
-from reconciler.report.plan.document import demand_row
+from reconciler.report.plan.document import demand_row, waiting_deletions_row
 from reconciler.report.plan.words import summary
 from reconciler.report.schedules.document import schedule_row
 from reconciler.zone_data import zone_data
@@ -57,13 +57,14 @@ def daemon_status_document(report: PassReport) -> dict[str, Any]:
         "revision": None if tree is None else tree.revision,
         "stalled": None if stalled is None else {"reason": stalled[0], "message": stalled[1]},
         "settled": report.settled,
-        "summary": "" if plan is None else summary(plan),
+        "summary": "" if plan is None else summary(plan, UTC),
         "demands": []
         if plan is None
         else [demand_row(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
         "writes": _writes(report.change_set),
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
+        **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan is not None and plan.waiting else {}),
         "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
         "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
         "nextEdge": None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -12,11 +14,12 @@ from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outc
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
-from tests.builders import demand
+from tests.builders import buffer_ref, demand
 from tests.fakes.clock import ManualClock
 from tests.fakes.passes import FakePass, wrote
 from tests.plans import NOW, full_plan
@@ -100,6 +103,23 @@ def test_settled_without_all_capacity_is_said_and_named() -> None:
     assert told == ("info", "settled: nothing is left that can be changed now, but not all capacity is there")
     names = ", ".join(f"2 of 5 chunks of CapacityBuffer/shop/{name}" for name in ("a", "b", "c"))
     assert log.without == [f"{names} and 1 more"]
+
+
+def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared() -> None:
+    """The log said nothing, and then that the cluster was as declared."""
+    log = Lines()
+    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    waiting = WaitingDeletions((buffer_ref("a"), buffer_ref("b")), most=2, held=11, next_at=NOW + timedelta(hours=1))
+    for skew in range(3):
+        later = replace(waiting, next_at=NOW + timedelta(hours=1, seconds=skew))
+        last.observe("tick", FakePass(plan=Plan(None, NOW, waiting=later), settled=True))
+    assert log.told == [
+        (
+            "info",
+            "2 objects wait to be deleted (at most 2 of 11 within an hour, the next at 2026-11-21 08:30 UTC)",
+        ),
+        ("info", "settled: nothing is left that can be changed now, but objects wait to be deleted"),
+    ]
 
 
 def history(last: LastPass) -> list[tuple[str, str, int]]:

@@ -10,9 +10,11 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.edges import Edge
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import Pruning, prune
 from tests.builders import buffer_ref
@@ -92,6 +94,15 @@ def test_nothing_goes_while_the_plan_is_blocked() -> None:
     answer = pruned(member(buffer_ref()), blocked=True)
     assert answer.changes == ()
     assert answer.notes == ("1 object is no longer declared, which waits",)
+    assert answer.waiting == WaitingDeletions((buffer_ref(),))
+    assert answer.edges == ()
+
+
+def test_what_waits_tells_how_many_may_go_and_when_the_next_may() -> None:
+    answer = pruned(*(member(buffer_ref(f"b{index}")) for index in range(8)), share=0.25)
+    rest = tuple(buffer_ref(f"b{index}") for index in range(2, 8))
+    assert answer.waiting == WaitingDeletions(rest, most=2, held=8, next_at=NOW + timedelta(hours=1))
+    assert answer.edges == (Edge(NOW + timedelta(hours=1), "6 objects no longer declared: the next may be deleted"),)
 
 
 @pytest.mark.parametrize(("count", "share", "gone"), [(8, 0.25, 2), (3, 0.25, 1), (1, 0.25, 1), (8, 1.0, 8)])
@@ -162,7 +173,7 @@ def test_a_declared_object_that_sleeps_by_its_schedule_goes_whatever_the_share()
 def test_a_sleeping_object_stays_where_nothing_may_be_deleted() -> None:
     declared = Declared(dormant={buffer_ref(): "asleep"})
     assert pruned(member(buffer_ref()), declared=declared, blocked=True) == Pruning(
-        (), ("CapacityBuffer/shop/web: asleep by schedule, which waits",)
+        (), ("CapacityBuffer/shop/web: asleep by schedule, which waits",), waiting=WaitingDeletions((buffer_ref(),))
     )
     assert pruned(member(buffer_ref(), prune="disabled"), declared=declared) == Pruning()
     assert pruned(member(buffer_ref()), declared=declared, members=()) == Pruning(), "it is somebody else's"
