@@ -120,7 +120,14 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         ]
         left = len(change.changes) - len(fields)
         fields += [f"… and {left:,} more"] if left else []
-    return {"name": str(change.ref), "what": str(change.action), "why": why, "fields": fields}
+    # With its kind, so that a NodePool that is deleted is not one of "6 more" buffers.
+    return {
+        "kind": change.ref.kind,
+        "name": str(change.ref),
+        "what": str(change.action),
+        "why": why,
+        "fields": fields,
+    }
 
 
 def static_pool_row(item: StaticPoolChange) -> dict[str, Any]:
