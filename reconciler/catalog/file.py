@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from reconciler.manifests.instance_types import AS_OF, date_of_prices, instance_types_from
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
 from reconciler.named_files import read_named_file
@@ -34,7 +34,7 @@ class FileCatalog:
                 self._instance_types = self._read()
                 self._stamp = stamp
         except OSError as error:
-            raise Invalid(
+            raise Misused(
                 f"catalog {self._path} cannot be read ({error.strerror})",
                 hint="name a JSON file, karpenter-metrics:URL or observed",
             ) from error

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.catalog.file import FileCatalog
 from reconciler.manifests.instance_types import instance_types_document
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Misused
 from reconciler.model.view import ClusterView
 from tests.builders import instance_type
 
@@ -70,3 +70,8 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, message: str
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="No such file or directory"):
         FileCatalog(tmp_path / "none.json").instance_types(ClusterView())
+
+
+def test_a_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(Misused, match="No such file"):
+        FileCatalog(tmp_path / "typo.json").instance_types(ClusterView())
