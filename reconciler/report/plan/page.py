@@ -9,6 +9,7 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.changes import (
+    Action,
     DemandOutcome,
     Plan,
 )
@@ -75,7 +76,12 @@ def plan_page(
                 section("Nodes to release", [action_row(item) for item in plan.node_claims.release]),
                 section("Nodes to untaint", [action_row(item) for item in plan.node_claims.untaint]),
                 section("Nodes to delete", [action_row(item) for item in plan.node_claims.delete]),
-                section("Objects to apply", [object_row(item) for item in plan.objects]),
+                section(
+                    "Objects to apply", [object_row(item) for item in plan.objects if item.action is not Action.DELETE]
+                ),
+                section(
+                    "Objects to delete", [object_row(item) for item in plan.objects if item.action is Action.DELETE]
+                ),
                 section("Nodes of static NodePools", [static_pool_row(item) for item in plan.static_pools]),
                 local_budgets_section(plan, plan.objects, zone),
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
-from reconciler.model.changes import DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
+from reconciler.model.changes import Action, DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import POD_KIND, Demand
 from reconciler.model.placement import Holding, UnplacedReason
@@ -150,7 +150,7 @@ def waiting_words(waiting: WaitingDeletions, zone: tzinfo | None = None) -> str:
 
 
 def summary(plan: Plan, zone: tzinfo | None = None) -> str:
-    """One line that is never cut: `2 nodes to create, 1 to release; 3 objects to apply; +$12.00/month`."""
+    """One line that is never cut: `2 nodes to create and 1 node to release; 3 objects to apply and 1 object to delete`."""
     claims = plan.node_claims
     nodes = [
         f"{counted(len(items), 'node')} to {verb}"
@@ -163,7 +163,12 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
         )
         if items
     ]
-    objects = f"{counted(len(plan.objects), 'object')} to apply" if plan.objects else ""
+    deleted = sum(change.action is Action.DELETE for change in plan.objects)
+    objects = [
+        f"{counted(count, 'object')} to {verb}"
+        for count, verb in ((len(plan.objects) - deleted, "apply"), (deleted, "delete"))
+        if count
+    ]
     static = listed(
         f"{counted(count, 'node')} {word}"
         for word, count in (
@@ -176,7 +181,7 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
     static = f"{static} in static NodePools" if static else ""
     waiting = waiting_words(plan.waiting, zone)
-    parts = [part for part in (listed(nodes), objects, static, what_if) if part]
+    parts = [part for part in (listed(nodes), listed(objects), static, what_if) if part]
     if parts:
         return "; ".join([*parts, *([waiting] if waiting else [])])
     if waiting:

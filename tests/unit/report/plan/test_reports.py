@@ -25,6 +25,7 @@ from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.words import summary
 from reconciler.report.words import moment
 from tests.builders import buffer_ref
 from tests.plans import NOW, full_plan
@@ -102,11 +103,12 @@ def test_a_plan_does_not_differ_from_itself() -> None:
 
 
 def test_a_new_object_says_where_it_is_declared_and_an_update_says_its_fields() -> None:
-    (section,) = [
+    applied, deleted = [
         item for item in plan_page(full_plan(), cluster="production")["sections"] if "Objects" in item["title"]
     ]
-    update, create, delete = section["rows"]
-    assert section["columns"] == ["Name", "What", "Fields"]
+    update, create = applied["rows"]
+    (delete,) = deleted["rows"]
+    assert (applied["columns"], deleted["columns"]) == (["Name", "What", "Fields"], ["Name", "What", "Why"])
     assert update["fields"] == ["spec.weight: 10 → 20", 'spec.limits: (absent) → {"cpu": "64"}']
     assert (create["why"], create["fields"]) == ("declared in buffers.yaml:1", [])
     assert (delete["why"], delete["fields"]) == ("no longer in the repository", [])
@@ -123,3 +125,12 @@ def test_fields_of_a_new_object_are_not_listed() -> None:
 def test_a_time_whose_local_form_is_outside_the_calendar_is_told_in_utc(year: int, hours: int) -> None:
     edge = datetime(year, 12 if year > 1 else 1, 31 if year > 1 else 1, 23 if year > 1 else 0, tzinfo=UTC)
     assert moment(edge, timezone(timedelta(hours=hours))).endswith("UTC")
+
+
+def test_the_summary_tells_objects_to_delete_from_those_to_apply() -> None:
+    """A pass whose only write was a deletion said `1 object to apply`."""
+    gone = ObjectChange(buffer_ref("old"), Action.DELETE)
+    assert summary(Plan(None, NOW, objects=(gone,))) == "1 object to delete"
+    new = ObjectChange(buffer_ref(), Action.CREATE)
+    given_back = ObjectChange(buffer_ref("part"), Action.UPDATE)
+    assert summary(Plan(None, NOW, objects=(new, given_back, gone))) == "2 objects to apply and 1 object to delete"
