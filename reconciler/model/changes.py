@@ -331,6 +331,10 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
+NOT_WRITTEN = (Outcome.REFUSED, Outcome.CONFLICT, Outcome.FAILED)
+"""Outcomes of writes that somebody should look at. One that was skipped is made by a pass to come."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteResult:
     """One write and how it ended. message: what the API server said, "" where it said nothing."""

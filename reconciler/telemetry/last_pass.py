@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
@@ -17,13 +16,11 @@ from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, daemon_status_document
 from reconciler.report.words import counted, listed
+from reconciler.telemetry.history import History
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
 
-MOST_HISTORY = 20
-MOST_WRITES = 20
-"""Of one pass in the history."""
 MOST_NAMED = 3
 """Demands without their capacity, or objects that wait, in one line of the log."""
 
@@ -39,7 +36,7 @@ class LastPass:
         self._started = clock.now()
         self._passes = 0
         self._document: Mapping[str, Any] | None = None
-        self._history: deque[Mapping[str, Any]] = deque(maxlen=MOST_HISTORY)
+        self._history = History()
         self._lock = threading.Lock()
         self._findings: dict[tuple[str, str, str, str], Finding] = {}
         self._stalled: tuple[str, str] | None = None
@@ -68,8 +65,8 @@ class LastPass:
                 timings=result.timings,
             )
             document = daemon_status_document(report)
-            self._remember(trigger, document)
-            document["history"] = list(self._history)
+            self._history.remember(trigger, document)
+            document["history"] = self._history.rows()
             # It is served to whoever asks, and messages of Git or a server may quote a credential.
             self._document = redacted(document)
         self._metrics.observe(result, now=now)
@@ -80,26 +77,6 @@ class LastPass:
         waiting = Waiting(f"another replica leads: {leader}" if leader else "no replica is known to lead yet")
         report = PassReport(self._cluster, self._started, self._clock.now(), 0, failure=waiting)
         return daemon_status_document(report)
-
-    def _remember(self, trigger: str, document: Mapping[str, Any]) -> None:
-        """A pass that wrote something, failed, or came out otherwise than the one before; the newest first."""
-        writes = document["writes"]
-        before = self._history[0]["result"] if self._history else ""
-        if not writes and document["result"] == before == "ok":
-            return
-        applied = [row for row in writes if row["outcome"] == Outcome.APPLIED]
-        self._history.appendleft(
-            {
-                "finished": document["finished"],
-                "trigger": trigger,
-                "result": document["result"],
-                "message": document["message"],
-                "summary": document["summary"],
-                "applied": len(applied),
-                "statuses": sum(row["write"] == ApplyStatus.__name__ for row in applied),
-                "writes": writes[:MOST_WRITES],
-            }
-        )
 
     def _tell(self, trigger: str, result: PassResult) -> None:
         """One line a pass that changed something, one for each write that did not succeed, and one for what is new."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.changes import Outcome
+from reconciler.model.changes import NOT_WRITTEN, Outcome
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.paint import Paint, plain
@@ -21,8 +21,6 @@ MOST_SCHEDULES = 5
 MOST_HISTORY = 5
 """Earlier passes in the text, likewise."""
 
-_NOT_WRITTEN = (Outcome.REFUSED, Outcome.CONFLICT, Outcome.FAILED)
-
 _DOCUMENT = ("kind", "namespace", "name")
 
 
@@ -30,7 +28,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
     finished = _moment(document["finished"])
     errors = [row for row in document["findings"] if row["severity"] == "error"]
-    failed = [row for row in document["writes"] if row["outcome"] in _NOT_WRITTEN]
+    failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
     good = document["result"] == "ok" and not document["stalled"] and not failed
     word = paint("green", "healthy") if good else paint("red", "not healthy")
     wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
@@ -93,9 +91,13 @@ def _history_lines(document: Mapping[str, Any]) -> list[str]:
         wrote = ([f"{counted(applied, 'write')} applied"] if applied else []) + (
             [f"{statuses:,} {'status' if statuses == 1 else 'statuses'} written"] if statuses else []
         )
+        failed = row.get("failed", 0)
+        wrote += [f"{counted(failed, 'write')} did not succeed"] if failed else []
         what = ", ".join(wrote) or row["message"] or row["result"]
+        if "times" in row:
+            what += f", {row['times']:,} times since {_moment(row['since'])}"
         # Statuses tell what was so before: of a pass that wrote nothing else the plan is no news.
-        planned = f" ({row['summary']})" if row["summary"] and (applied or not statuses) else ""
+        planned = f" ({row['summary']})" if row["summary"] and (applied or failed or not statuses) else ""
         lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
     return lines
 

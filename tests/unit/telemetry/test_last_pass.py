@@ -156,6 +156,42 @@ def test_a_pass_that_wrote_statuses_alone_is_not_told_with_a_plan_that_changes_n
     assert "  before      2026-11-23 09:00 UTC, commit: 1 status written\n" in text
 
 
+def test_a_pass_of_which_writes_did_not_succeed_is_not_told_as_ok() -> None:
+    """It was `ok (1 node to create)`, though the cluster had refused every write."""
+    clock = ManualClock()
+    last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
+    for outcomes in ((Outcome.FAILED, Outcome.REFUSED), (Outcome.APPLIED, Outcome.CONFLICT), (Outcome.APPLIED,), ()):
+        last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(*outcomes)))
+        clock.advance(60)
+    document = last.document() or {}
+    assert [(row["result"], row["applied"], row["failed"]) for row in document["history"]] == [
+        ("ok", 1, 0),
+        ("partial", 1, 1),
+        ("partial", 0, 2),
+    ]
+    told = [line for line in daemon_status_text(document).splitlines() if line.startswith("  before ")]
+    assert [line.split(" UTC, ")[1].split(" (")[0] for line in told] == [
+        "commit: 1 write applied",
+        "commit: 1 write applied, 1 write did not succeed",
+        "commit: 2 writes did not succeed",
+    ]
+
+
+def test_passes_in_a_row_that_came_to_the_same_are_one_row() -> None:
+    """A conflict that stays pushed everything else out of the history."""
+    clock = ManualClock()
+    last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
+    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    for _ in range(15):
+        clock.advance(60)
+        last.observe("change", FakePass(plan=full_plan(), change_set=wrote(Outcome.CONFLICT)))
+    clock.advance(60)
+    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    assert history(last) == [("commit", "ok", 1), ("change", "partial", 0), ("commit", "ok", 1)]
+    text = daemon_status_text(last.document() or {})
+    assert "change: 1 write did not succeed, 15 times since 2026-11-23 09:01 UTC (1 node to create" in text
+
+
 def test_the_history_is_bounded() -> None:
     last = last_pass()
     for number in range(100):
