@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
-from reconciler.demand.codes import IMMUTABLE_FIELD
+from reconciler.demand.codes import IMMUTABLE_FIELD, TARGET_NOT_FOUND
 from reconciler.demand.consumer_findings import consumer_findings
 from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
@@ -62,8 +62,8 @@ class _Context:
 def request_demands(
     declared: Declared, view: ClusterView, now: datetime, rules: RequestRules
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """A demand for each request of a class that is provided here. The findings are on requests that were edited after they had ended, and
-    on pods that name a request in vain.
+    """A demand for each request of a class that is provided here. The findings are on requests that lack a PodTemplate or were edited after
+    they had ended. Others are on pods that name a request in vain.
 
     Requests that have ended ask for no chunk.
 
@@ -90,7 +90,12 @@ def request_demands(
         for accepted, demand in zip(provided, demands, strict=True)
         if demand.request is not None and _was_edited(accepted.request, demand.request)
     )
-    return demands, (*edited, *of_pods)
+    incomplete = (
+        _without_template(accepted.request, context)
+        for accepted, demand in zip(provided, demands, strict=True)
+        if any(item.reason == TEMPLATE_NOT_FOUND for item in demand.conditions)
+    )
+    return demands, (*edited, *incomplete, *of_pods)
 
 
 def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
@@ -103,6 +108,17 @@ def _edited(request: ProvisioningRequest) -> Finding:
     message = "a request of this name ran with another spec and has ended: it is not run again"
     hint = "a request runs once: give the changed one a new name"
     return Finding(code.name, code.severity, message, request.position, request.ref, "spec", hint)
+
+
+def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
+    missing = ((number, ref) for number, ref in enumerate(_templates(request)) if _shape(ref, context) is None)
+    number, ref = next(missing)
+    absence = context.absence_of(ref)
+    code = TARGET_NOT_FOUND
+    message = f"not ready: {ref} {absence.words}"
+    hint = absence.hint or "a PodTemplate must be in the request's own namespace"
+    field = f"spec.podSets[{number}].podTemplateRef"
+    return Finding(code.name, code.severity, message, request.position, request.ref, field, hint)
 
 
 def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
@@ -173,14 +189,23 @@ def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, 
     """The shape of each pod set, or in words what is missing."""
     found: list[PodShape] = []
     taint = own_taint(request)
-    for item in request.pod_sets:
-        ref = ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template)
-        template = context.workloads.get(ref)
-        if template is None or template.shape is None:
+    for ref in _templates(request):
+        shape = _shape(ref, context)
+        if shape is None:
             return f"{ref} {context.absence_of(ref).words}"
-        shape = admitted(template.shape, context.view.runtime_classes)
+        shape = admitted(shape, context.view.runtime_classes)
         found.append(replace(shape, volume_claims=(), own_taint=taint))
     return tuple(found)
+
+
+def _templates(request: ProvisioningRequest) -> tuple[ObjectRef, ...]:
+    """The PodTemplate of each pod set."""
+    return tuple(ObjectRef("", POD_TEMPLATE, request.ref.namespace, item.pod_template) for item in request.pod_sets)
+
+
+def _shape(template: ObjectRef, context: _Context) -> PodShape | None:
+    known = context.workloads.get(template)
+    return None if known is None else known.shape
 
 
 def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> Condition | None:

@@ -71,8 +71,11 @@ def _demand_lines(rows: list[Mapping[str, Any]], paint: Paint) -> Iterator[str]:
     for row in rows:
         name = f"{row['kind']}/{row['namespace']}/{row['name']}"
         suspended = next((item["message"] for item in row["conditions"] if item["type"] == "Suspended"), None)
-        if row["desired"] is None:
-            yield paint("red", f"  not ready   {name}")
+        why = row["service"]["why"]
+        if not row["service"]["ready"]:
+            yield paint("red", f"  not ready   {name}{': ' if why else ''}{why or ''}")
+        elif row["desired"] is None:
+            continue
         elif suspended is not None:
             yield f"  suspended   {name}: {suspended}"
         elif row["unplaced"] and row["kind"] == REQUEST_KIND:

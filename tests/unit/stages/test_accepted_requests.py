@@ -86,12 +86,16 @@ def test_a_booking_stays_when_its_class_becomes_stricter() -> None:
 def test_a_request_waits_for_a_template_that_is_missing() -> None:
     shop = BatchShop()
     shop.cluster.apply(request(class_name=ATOMIC, template="later"))
-    shop.settle()
+    plan = shop.settle()
     assert shop.conditions() == {"Accepted": ("False", "PodTemplateNotFound")}
     assert shop.claims() == []
+    assert [(item.code, str(item.ref), item.message) for item in plan.findings] == [
+        ("target-not-found", "ProvisioningRequest/shop/train", "not ready: PodTemplate/shop/later does not exist")
+    ]
     shop.cluster.apply(pod_template("later"))
-    shop.settle()
+    plan = shop.settle()
     assert shop.conditions()["Provisioned"][0] == "True"
+    assert plan.findings == ()
 
 
 def test_what_kept_a_request_from_being_accepted_is_why_it_failed() -> None:

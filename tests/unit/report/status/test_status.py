@@ -4,15 +4,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.changes import Outcome, Plan, ScheduleOutcome
+from reconciler.model.changes import DemandOutcome, Outcome, Plan, ScheduleOutcome
+from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import SourcePosition
+from reconciler.model.request_records import RequestRecord
 from reconciler.report.status.document import PassReport, daemon_status_document, with_next_edge
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
 from tests.fakes.passes import wrote
-from tests.fakes.requests import BatchShop, request
+from tests.fakes.requests import BatchShop, request, request_ref
 from tests.plans import NOW, full_plan
 
 
@@ -95,6 +98,19 @@ def test_the_no_of_a_request_is_an_answer_and_no_shortage() -> None:
     text = status(shop.settle(passes=2))
     assert "  no room     ProvisioningRequest/shop/too-large: 40 of 40 pods\n" in f"{text}\n"
     assert "short" not in text
+
+
+def test_what_is_not_ready_says_why() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request("early", template="later"))
+    text = status(shop.settle(passes=1))
+    assert "  not ready   ProvisioningRequest/shop/early: PodTemplate/shop/later does not exist\n" in text
+
+
+def test_what_another_provides_for_is_not_told_as_not_ready() -> None:
+    theirs = Demand(request_ref(), request=RequestState(RequestKind.CHECK, Phase.LEFT, RequestRecord()))
+    text = status(Plan(None, NOW, demands=(DemandOutcome(theirs, 0, 0, 0),)))
+    assert "not ready" not in text
 
 
 def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
