@@ -1,7 +1,7 @@
-"""What pods attach, judged before anything is placed: volumes and devices become alternatives of node requirements and
-countable resources of their shapes.
+"""Volumes and devices of pods, judged before anything is placed.
 
-Only demands that name claims are looked at: pending pods, and chunks with templates of resource claims.
+They become node requirements and countable resources of the pods' shapes. Only demands that name claims are looked at: pending
+pods, and chunks with resource claim templates.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MOST_ALTERNATIVES = 256
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The same problem with everything attachable said in terms of shapes, labels and resources.
+    """The same problem, with volumes and devices expressed as shapes, labels and resources.
 
-    observed: what new nodes will attach and which devices they will have, by NodePool and instance type.
+    observed: the volumes that new nodes can attach and the devices they will have, by NodePool and instance type.
     """
 
     problem: Problem
@@ -43,7 +43,7 @@ class Attached:
 
 
 def with_attachments(problem: Problem) -> Attached:
-    """The very same problem when no demand has anything to attach."""
+    """Expresses volumes and devices as requirements and resources. Returns the same object where no demand has any."""
     shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups}
     if not any(map(_attaches, shapes.values())):
         return Attached(problem)
@@ -83,8 +83,8 @@ def _with_volumes(problem: Problem, pool_types: Sequence[PoolType]) -> Attached:
 class _Judge:
     """Judges shapes with volume claims.
 
-    drivers: those whose volumes some node limits and some pod needs; attached: by node the volumes that its pods use, each with its
-    driver.
+    drivers: those with a limit on some node and a volume that some pod needs. attached: by node, the volumes that its pods use,
+    each with its driver.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -93,9 +93,9 @@ class _Judge:
         self.drivers: set[str] = set()
         self.attached: dict[str, dict[str, str]] = {}
         self._judged: dict[int, PodShape] = {}
-        """By identity of the shape, which its demand keeps."""
+        """By identity of the shape, which its demand keeps alive."""
         self._taken: set[str] = set()
-        """Claims for one pod that some pod has."""
+        """ReadWriteOncePod claims that some pod uses."""
         self._users: Counter[tuple[str, str]] = Counter()
         for pod in problem.view.pods:
             if pod.node_name is not None and pod.shape.volume_claims:
@@ -128,7 +128,7 @@ class _Judge:
         return self._judged[key]
 
     def _placed(self, shape: PodShape) -> PodShape:
-        """With where its volumes can be, and what they count for on a node, in place of its claims."""
+        """The shape with its claims replaced: by where their volumes can be, and by what they count for on a node."""
         try:
             by_claim = self._places_by_claim(shape)
             places = _together(by_claim)
@@ -155,7 +155,7 @@ class _Judge:
         return found
 
     def _volumes_of(self, shape: PodShape) -> Resources:
-        """Of claims that come to the same volume one counts."""
+        """How many volumes of each driver it attaches. Several claims of the same volume count once."""
         drivers = {
             self._volumes.volume(*claim): driver
             for claim in claims_of(shape)
@@ -188,7 +188,7 @@ def claims_of(shape: PodShape) -> list[tuple[str, str]]:
 
 
 def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...]:
-    """Where all of the claims can be used. Raises `Obstacle`."""
+    """Where all of the claims can be used. Raises `Obstacle` where that is nowhere."""
     together: tuple[NodeSelectorTerm, ...] = ANYWHERE
     for places in by_claim.values():
         together = tuple(_joined(together, places))[:_MOST_ALTERNATIVES]
@@ -199,7 +199,7 @@ def _together(by_claim: Mapping[str, tuple[NodeSelectorTerm, ...]]) -> tuple[Nod
 
 
 def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]) -> Iterable[NodeSelectorTerm]:
-    """Both together, wherever they do not rule each other out."""
+    """Every pair of alternatives joined, without pairs that contradict each other."""
     others = list(more)
     for place in places:
         for other in others:
@@ -211,8 +211,10 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
 def _with_limits(
     view: ClusterView, drivers: Sequence[str], observed: Observed, attached: Mapping[str, Mapping[str, str]]
 ) -> ClusterView:
-    """Nodes that limit a driver's volumes have what is left of that, those that come up what nodes like them show, all others
-    plenty. attached: by node, volumes with their drivers."""
+    """The nodes with a driver's remaining volumes as a resource.
+
+    A node that is coming up has what nodes like it show, a node without a limit has plenty. attached: by node, volumes with their
+    drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
     young = young_nodes(view)
 

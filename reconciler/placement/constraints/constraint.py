@@ -1,4 +1,4 @@
-"""The shape that every rule on a node has: how many chunks each bin takes, what is taken while placing, and why it is none.
+"""The interface of every rule on a node: how many chunks each bin takes, what placing reserves, and the reason when it is none.
 
 kube-scheduler's plugins have the same parts: PreFilter (which may skip the rest), Filter, Reserve and Unreserve, and the reason of a
 status.
@@ -14,35 +14,35 @@ from reconciler.placement.batches import Batch
 
 
 class Constraint(Protocol):
-    """One rule, with what it has to know of the bins of one placement.
+    """One rule, with what it needs to know about the bins of one placement.
 
-    Bins are numbered: those that exist first, planned nodes after them. `bins` are such numbers, each once.
+    Bins are numbered: existing ones first, planned nodes after them. `bins` are such numbers, none of them twice.
     """
 
     def concerns(self, batch: Batch) -> bool:
-        """Whether the rule says anything of such chunks. Nothing else is asked of it where it does not."""
+        """Whether the rule applies to such chunks at all. If not, its other methods are not called."""
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        """By bin, how many more chunks of the batch the rule lets come; `PLENTY` where it sets no bound."""
+        """By bin, how many more chunks of the batch the rule allows; `PLENTY` where it sets no bound."""
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
-        """So many chunks came to a bin."""
+        """Reserves what so many chunks on the bin use."""
 
     def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        """They did not come after all. What came last is taken back first."""
+        """Takes a reservation back, the last one first."""
 
     def cause(self, batch: Batch, number: int) -> str:
-        """What keeps chunks off a bin that takes none, in a few words (`node taints`)."""
+        """Why a bin takes no chunk, in a few words (`node taints`)."""
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Why none of these bins takes a chunk: the nearest miss, as a sentence."""
 
 
 class Stateless:
-    """The parts of a rule for which it does not matter what was placed."""
+    """Reserve and unreserve of a rule that does not depend on what was placed."""
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
-        """Nothing is used up."""
+        """Does nothing: such a rule uses nothing up."""
 
     def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        """Nothing was used up."""
+        """Does nothing: such a rule used nothing up."""

@@ -1,6 +1,6 @@
-"""The rules between pods that a shape is under, and what is kept for all shapes of its equivalence class.
+"""The rules between pods that a shape is under, and what is cached for all shapes of its equivalence class.
 
-All these rules go by how many pods count in a domain, whichever plugin judges them.
+Whichever plugin judges them, all of these rules depend on how many pods count in a domain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rule: TypeAlias = SpreadRule | AntiAffinityRule | AffinityRule
 def allowed_in(rule: Rule, counted: int, bound: int, *, first: bool = False) -> int:
     """How many more chunks may come to a domain where so many pods count.
 
-    bound: of a spread rule, the most that may count there; first: whether these are the first of pods with affinity to each other.
+    bound: of a spread rule, the most that may count there. first: whether these are the first of pods with affinity to each other.
     """
     if first and isinstance(rule, AffinityRule):
         return PLENTY
@@ -30,26 +30,26 @@ def allowed_in(rule: Rule, counted: int, bound: int, *, first: bool = False) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstraintSet:
-    """Sorted by what those ask who place by them."""
+    """The rules of one shape, grouped as placing needs them."""
 
     rules: tuple[Rule, ...]
     """The shape's own, and those of pods that keep it off."""
     keys: tuple[str, ...]
-    """Labels of the rules, the hostname apart, with others on which somebody counts the chunks."""
+    """Labels of the rules other than the hostname, and of other pods' rules that count these chunks."""
     on_labels: tuple[Rule, ...]
     """Rules on labels other than the hostname."""
     on_hosts: tuple[Rule, ...]
     """Rules on the hostname."""
     spread: tuple[SpreadRule, ...]
     host_spread: tuple[SpreadRule, ...]
-    """Those spread rules that are on the hostname."""
+    """Spread rules on the hostname."""
     affinity: tuple[AffinityRule, ...]
-    """On labels other than the hostname."""
+    """Affinity rules on labels other than the hostname."""
     host_affinity: tuple[AffinityRule, ...]
     shared: bool
-    """Whether where chunks go changes where more may go."""
+    """Whether placing one of these chunks changes where the next may go."""
     by_domain: bool
-    """Whether any rule looks at more than whether something counts where they go."""
+    """Whether any rule depends on more than whether some pod counts in the domain."""
 
 
 def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> ConstraintSet:
@@ -71,7 +71,7 @@ def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -
 
 @dataclass(slots=True)
 class EquivalenceClass:
-    """What was computed for all shapes of the class."""
+    """What is cached for all shapes of the class."""
 
     shape: PodShape
 

@@ -15,7 +15,7 @@ from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
-"""A label value; for hostnames the number of the bin, or of the first that has its hostname (see hostnames)."""
+"""A label value; for hostnames the number of the bin, or of the first bin with the same hostname (see `hostnames.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Selection:
 class Counted:
     """What a counter counts.
 
-    owners: pods that have this anti-affinity term, instead of pods that it selects.
+    owners: counts the pods that have this anti-affinity term, instead of those that it selects.
     inclusion: which nodes a spread constraint looks at, by affinity, taints and labels; None for all.
-    chunks_only: bound pods do not count, since what runs may fill a KeepMinimum buffer.
-    leaving: pods that are being deleted count too.
+    chunks_only: leaves bound pods out, since running pods may be what fills a KeepMinimum buffer.
+    leaving: counts pods that are being deleted too.
     """
 
     key: str
@@ -53,16 +53,18 @@ class Counted:
 
     @property
     def anywhere(self) -> tuple[object, ...]:
-        """The same on whatever nodes, and whether bound pods count or not. Two counters have it in common on nodes that both look
-        at and where nothing runs yet. To compare with."""
+        """A key to compare counters by: what they count, whichever nodes they look at, and whether or not bound pods count.
+
+        Counters with the same key agree on every node that both look at, as long as nothing runs there."""
         return (self.key, self.selections, self.owners, self.leaving)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inclusion:
-    """Which nodes a spread constraint looks at. `Topology` has one object for all that are equal, so that what follows from it can
-    be kept by identity. terms: the shape's, where affinity is honoured (else None); tolerations:
-    where taints are; keys: labels the node must have (all constraints' topology keys)."""
+    """Which nodes a spread constraint looks at. `Topology` keeps one object for equal values, so that caches can go by identity.
+
+    terms: the shape's node terms, None unless nodeAffinityPolicy is Honor. tolerations: the same for nodeTaintsPolicy.
+    keys: labels the node must have (the topology keys of all constraints)."""
 
     terms: tuple[NodeTerm, ...] | None
     tolerations: tuple[Toleration, ...] | None
@@ -70,8 +72,10 @@ class Inclusion:
 
 
 class Hosts:
-    """Counts by bin of every counter on hostnames: a row is a counter, a column a bin (existing bins, then planned ones). Bins that
-    share a hostname all have what counts on any of them. sharing: by bin, itself among them; empty where no two do."""
+    """Counts of every counter on the hostname. Rows are counters, columns are bins (existing ones, then planned ones).
+
+    Bins that share a hostname all have the sum of their counts. sharing: by bin, all bins with its hostname; empty where no two
+    share one."""
 
     def __init__(self, sharing: Mapping[int, Amounts]) -> None:
         self.sharing = sharing
@@ -85,7 +89,7 @@ class Hosts:
         return self._rows - 1
 
     def reach(self, columns: int) -> None:
-        """Makes sure that there are that many columns."""
+        """Extends the array to at least that many columns."""
         if columns > self.table.shape[1]:
             self._grow(len(self.table), max(64, 2 * columns))
 
@@ -97,7 +101,7 @@ class Hosts:
 
 @dataclass(slots=True)
 class Counter:
-    """counts: by label value, for other keys than the hostname; host_row: the row of `hosts` for the hostname, else -1."""
+    """counts: by label value, for keys other than the hostname. host_row: the row of `hosts` for the hostname, else -1."""
 
     counted: Counted
     hosts: Hosts
@@ -112,14 +116,14 @@ class Counter:
         return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
 
     def counts_in(self, domains: Sequence[Domain]) -> dict[Domain, int]:
-        """The same for several."""
+        """By domain, how many pods count there."""
         if self.host_row < 0:
             return {domain: self.counts.get(domain, 0) for domain in domains}
         counts: list[int] = self.hosts.table[self.host_row, np.array(domains, dtype=np.int64)].tolist()
         return dict(zip(domains, counts, strict=True))
 
     def add(self, domain: Domain, amount: int) -> None:
-        """`amount` may be negative, when an attempt is undone."""
+        """Adds to the count of a domain. `amount` is negative when an attempt is undone."""
         self.total += amount
         if self.host_row < 0:
             self.counts[domain] = self.counts.get(domain, 0) + amount

@@ -1,9 +1,9 @@
-"""Resource claims (DRA) as countable resources: so many devices of a class asked for, so many free on a node.
+"""Resource claims (DRA) as countable resources: how many devices of a class are asked for, and how many are free on a node.
 
-Counting is exact under four conditions. A class selects by driver and plain attributes. Its devices are taken whole, and
-each is one node's own. No two classes that are asked for share only some of their devices. Everything else is not judged,
-and said so. A new node will have as many devices as every node of its instance type in its NodePool has. Where those
-differ, or none is up, that is not known, and no node is made for claims.
+Counting is exact under three conditions: a class selects by driver and plain attributes; its devices are allocated whole, and
+each belongs to one node; two requested classes share all of their devices or none. Everything else is reported as not judged.
+A new node is expected to have as many devices as each node of its instance type in its NodePool. Where those differ, or none is
+up, the number is not known, and no node is made for claims.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NO_KIND: PoolType = ("", "")
 
 
 class _NotJudgedError(Exception):
-    """Why a claim cannot be counted."""
+    """The reason why a claim cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Equipped:
-    """observed: devices that new nodes will have, by NodePool and instance type; sentences: what was not judged."""
+    """observed: the devices that new nodes will have, by NodePool and instance type. sentences: what was not judged."""
 
     view: ClusterView
     demands: Sequence[Demand]
@@ -44,9 +44,9 @@ class Equipped:
 
 
 def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
-    """The same world with claims said in terms of resources; the very same objects when no demand has a claim.
+    """The same problem with claims expressed as resources. Returns the same objects where no demand has a claim.
 
-    pool_types: what new nodes there may be."""
+    pool_types: the NodePools and instance types that new nodes may have."""
     view, demands = problem.view, problem.demands
     if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
         return Equipped(view, demands, {})
@@ -63,17 +63,17 @@ def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
 
 
 def has_claims(shape: PodShape) -> bool:
-    """Of any of the three sorts."""
+    """Whether it has any of the three sorts of resource claims."""
     return bool(shape.resource_claims or shape.resource_claim_templates or shape.generated_claims)
 
 
 def _with_own_claims(
     demands: Sequence[Demand], devices: Devices
 ) -> tuple[Sequence[Demand], dict[tuple[str, str], str]]:
-    """Claims made for a pod are like those it names; beside the demands, by namespace and name, the templates they are from.
+    """The demands, with claims made from templates listed by name; and those templates, by the claims' namespace and name.
 
-    Where the claim is absent, or another pod's, Kubernetes' controller makes it from the template, and so the template counts. Of a
-    claim that exists kube-scheduler asks for no template.
+    Where the claim is missing, or belongs to another pod, Kubernetes makes it from the template, so the template counts. For a
+    claim that exists kube-scheduler does not look at the template.
     """
     made: dict[tuple[str, str], str] = {}
     owners = {(item.namespace, item.name): item.owner for item in devices.claims}
@@ -96,7 +96,7 @@ def _with_own_claims(
 
 
 class _Judge:
-    """counted: classes that were counted; sentences: what was not."""
+    """counted: the classes that were counted. sentences: what was not judged."""
 
     def __init__(self, view: ClusterView, demands: Sequence[Demand], made: Mapping[tuple[str, str], str]) -> None:
         devices = view.devices
@@ -121,7 +121,7 @@ class _Judge:
         self._publishing = frozenset(self._node_of.values())
         self._selected: dict[str, frozenset[DeviceName]] = {}
         self._all: dict[str, Mapping[str, int]] = {}
-        """How many devices of a class are on each node; and of those free ones."""
+        """By class, how many devices each node has, and how many of them are free."""
         self._free: dict[str, Mapping[str, int]] = {}
         self._used = {
             request.device_class for shape, _ in shapes for spec in self._specs(shape) for request in spec.requests
@@ -138,7 +138,7 @@ class _Judge:
                 yield self._claims[shape.namespace, name].spec
 
     def shape(self, shape: PodShape) -> PodShape:
-        """Of several claims those that can be judged are; the names of the others stay."""
+        """The shape with every claim that can be judged turned into resources. The names of other claims stay."""
         if not has_claims(shape):
             return shape
         amounts: dict[str, int] = {}
@@ -170,8 +170,8 @@ class _Judge:
         )
 
     def _wanted(self, shape: PodShape) -> Iterable[tuple[str, str, ClaimSpec | ResourceClaim]]:
-        """Name, name in full, and the claim if it has its devices, else what is asked for. Raises `Obstacle` for what must be
-        there and is not, however little else can be judged."""
+        """Name, name in full, and the claim if its devices are allocated, else its spec. Raises `Obstacle` where a claim or a
+        template does not exist, even if the rest cannot be judged."""
         for name in shape.resource_claim_templates:
             spec = self._templates.get((shape.namespace, name))
             what = f"ResourceClaimTemplate/{shape.namespace}/{name}"
@@ -187,7 +187,7 @@ class _Judge:
                 self.sentences.add(f"{what} is shared by several pods: which devices they get is not judged")
                 spec = replace(spec, simple=False)
             elif (shape.namespace, name) in self._made:
-                # Pods of one template stay alike, and what is said of their claims is said once.
+                # The template stands for the claims of all of its pods, so that their shapes stay equal and each sentence comes once.
                 template = self._made[shape.namespace, name]
                 yield template, f"ResourceClaimTemplate/{shape.namespace}/{template}", spec
                 continue
@@ -216,7 +216,7 @@ class _Judge:
             amounts[DEVICES + name] = amounts.get(DEVICES + name, 0) + request.count
 
     def _counted_as(self, name: str) -> str:
-        """The name under which the class's devices are counted: the first of those that select the very same."""
+        """The name under which the class's devices are counted: the first among classes that select the same devices."""
         own = self._select(name)
         alike = name
         for other in sorted(self._used & self._classes.keys()):
@@ -230,7 +230,7 @@ class _Judge:
         return alike
 
     def _select(self, name: str) -> frozenset[DeviceName]:
-        """The class's devices, where they can be counted."""
+        """The class's devices. Raises `_NotJudgedError` where they cannot be counted."""
         if not self._classes[name].is_simple:
             raise _NotJudgedError(f"DeviceClass {name} selects by more than driver and attributes: it is not judged")
         own = self._selected_by(name)
@@ -241,7 +241,7 @@ class _Judge:
         return own
 
     def _selected_by(self, name: str) -> frozenset[DeviceName]:
-        """Only to be asked of a simple class."""
+        """The devices of a class that selects by driver and attributes alone."""
         if name not in self._selected:
             names = [
                 _name(item, device)
@@ -255,14 +255,14 @@ class _Judge:
         return self._selected[name]
 
     def equipped(self, node: Node, to_come: Resources | None) -> Node:
-        """The node with the devices it has free. to_come: what it is going to have, of a node that is coming up and has none yet."""
+        """The node with its free devices as resources. to_come: the devices expected on a node that is still coming up."""
         free = Resources.of((DEVICES + name, self._free[name].get(node.name, 0)) for name in self.counted)
         if to_come and node.name not in self._publishing:
             free = to_come
         return replace(node, allocatable=node.allocatable + free)
 
     def observed(self, view: ClusterView, pool_types: Sequence[PoolType]) -> Observed:
-        """Of kinds of which nodes are up that all have the same number of devices of each class, taken or not."""
+        """Devices by NodePool and instance type, where all nodes that are up have the same number of each class, free or not."""
         seen: dict[PoolType, set[Resources]] = {}
         for example in sample_nodes(view):
             every = Resources.of((DEVICES + name, self._all[name].get(example.name, 0)) for name in self.counted)
@@ -275,7 +275,7 @@ def _name(item: ResourceSlice, device: Device) -> DeviceName:
 
 
 def _in_force(devices: Devices) -> Iterable[ResourceSlice]:
-    """Slices of each pool's newest generation, where all of them are there."""
+    """The slices of each pool's newest generation, where that is complete."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = {}
     for item in devices.slices:
         pools.setdefault((item.driver, item.pool), []).append(item)

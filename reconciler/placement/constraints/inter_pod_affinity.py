@@ -9,7 +9,7 @@ from reconciler.placement.loops.arrays import AFFINITY, ANTI_AFFINITY_ITSELF, AN
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityRule:
-    """No counted pod in the domain. counts_itself: the term selects the shape too, so that at most one chunk goes to each domain."""
+    """No counted pod may be in the domain. counts_itself: the term selects the shape too, so each domain takes one chunk at most."""
 
     counter: int
     key: str
@@ -22,8 +22,10 @@ class AntiAffinityRule:
 
 @dataclass(frozen=True, slots=True)
 class AffinityRule:
-    """A counted pod must be in the domain. counts_itself: the term selects the shape too, so that the first of its kind may go
-    anywhere (the self-affinity bootstrap, see `Topology.bootstrapping`)."""
+    """A counted pod must be in the domain.
+
+    counts_itself: the term selects the shape too, so the first such pod may go anywhere (the self-affinity bootstrap, see
+    `Topology.bootstrapping`)."""
 
     counter: int
     key: str

@@ -1,7 +1,7 @@
 """What each NodePool's limits still allow.
 
-Usage is counted by the capacities of the catalog's types where they are known, since some providers report less than a node has. A
-NodeClaim whose type is open counts as the largest it may become. Nodes that are being deleted count until they are gone.
+Usage is counted by the catalog's capacities where they are known, since some providers report less than a node has. A NodeClaim
+whose type is undecided counts as the largest type it may become. Nodes that are being deleted count until they are gone.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ NODES = "nodes"
 NOTHING = Resources()
 NO_RESERVATIONS: Mapping[str, int] = {}
 RESERVATION_MARK = "\0"
-"""Between a NodePool's name and a reservation's, in the name of the account for both; no object's name has it."""
+"""Separates a NodePool's name from a reservation's in the name of their account. Object names cannot contain it."""
 
 Accounts = tuple[dict[str, dict[str, int]], dict[str, int]]
-"""What each pool uses by resource, and how many nodes are taken of each reservation."""
+"""What each pool uses by resource, and how many nodes of each reservation are taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """The limit that is in the way: how much it allows in all and how much of that is used."""
+    """The limit that is in the way: how much it allows, and how much of that is used."""
 
     resource: str
     limit: int
@@ -36,7 +36,7 @@ class Shortage:
 
 
 class PoolLimits:
-    """Running account of every pool's limits; what an attempt charged is charged back."""
+    """Running account of every pool's limits. Charges of an attempt that is undone are taken back."""
 
     def __init__(
         self,
@@ -46,8 +46,9 @@ class PoolLimits:
         reservations: Mapping[str, int] = NO_RESERVATIONS,
         promised: Iterable[tuple[str, Resources]] = (),
     ) -> None:
-        """reservations: nodes left of each. A pool is named as `reservations.account_name` has it where one is meant.
-        promised: what pools will use besides, for pods that wait."""
+        """reservations: how many nodes are left of each; `reservations.account_name` names their accounts.
+
+        promised: what pools will use in addition, for pending pods."""
         self._reserved = dict(reservations)
         self._taken = dict.fromkeys(reservations, 0)
         self._limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
@@ -61,21 +62,21 @@ class PoolLimits:
         return bool(mark) or name in self._limits
 
     def has_promised(self, pool: str) -> bool:
-        """Whether some of what counts as used is for nodes that pending pods need."""
+        """Whether part of the usage is for nodes that pending pods need."""
         return bool(self._promised.get(pool))
 
     def left(self, pool: str) -> dict[str, int]:
-        """By limited resource what may still be used of it; below 0 where it is over the limit."""
+        """By limited resource, how much of it may still be used; below 0 where the pool is over its limit."""
         name, _, _ = pool.partition(RESERVATION_MARK)
         used = self._used.get(name, {})
         return {resource: limit - used.get(resource, 0) for resource, limit in self._limits.get(name, {}).items()}
 
     def allows_node(self, pool: str) -> bool:
-        """Whether the number of nodes is not in the way of one more, whatever it is."""
+        """Whether the limit on the number of nodes allows one more, of any type."""
         return self.shortage(pool, NOTHING) is None
 
     def nodes_left(self, pool: str) -> int | None:
-        """How many more nodes a reservation and the limit on their number leave; None for no such limit."""
+        """How many more nodes a reservation and the limit on nodes allow; None without such a limit."""
         name, _, reservation = pool.partition(RESERVATION_MARK)
         left = [self.left(name)[NODES]] if NODES in self._limits.get(name, {}) else []
         if reservation:
@@ -100,7 +101,7 @@ class PoolLimits:
         return None
 
     def accounts(self) -> Accounts:
-        """What is used now, to come back to with `restore`."""
+        """The present usage, for `restore` to return to."""
         return {name: dict(used) for name, used in self._used.items()}, dict(self._taken)
 
     def restore(self, accounts: Accounts) -> None:

@@ -1,4 +1,4 @@
-"""The limits of NodePools as arrays over instance types, as they are at the moment."""
+"""What NodePools' limits allow at the moment, as arrays over instance types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 
 class RunningLimits:
-    """Reads the account that PoolLimits keeps; resources that any pool limits are columns, the number of nodes apart."""
+    """Reads the account that `PoolLimits` keeps. Columns are the resources that any pool limits, except the number of nodes."""
 
     def __init__(self, offers: Sequence[PoolOffers], limits: PoolLimits) -> None:
         self._limits = limits
@@ -34,9 +34,9 @@ class RunningLimits:
         ]
 
     def now(self, charged: Amounts | None = None) -> LimitArrays:
-        """Capacities by type (numbered through all pools) and resource, what is left of each by pool, and what nodes count for.
+        """Three arrays: capacity by type (numbered across all pools) and resource; what is left by pool and resource; and charges.
 
-        charged: see `charges`; None where each node counts for its type's capacity."""
+        charged: see `charges`; None where each node is charged for its type's capacity."""
         charged = self._uncharged if charged is None else charged
         if not self._names:
             return self._capacities, self._unlimited, charged
@@ -44,19 +44,19 @@ class RunningLimits:
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names)), charged
 
     def charges(self, charged: Iterable[Resources]) -> Amounts:
-        """A row of limited resources for each."""
+        """A row for each node, a column for each limited resource."""
         rows = [[min(item.get(name), PLENTY) for name in self._names] for item in charged]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
 
     def new_types(self, pool: int) -> Mask:
-        """Of a pool, by number, the types of which one more node would stay inside its limits."""
+        """By type of the pool (given by number), whether one more node of it stays within the limits."""
         capacities = self._of_pool[pool]
         if not self._limits.allows_node(self._pools[pool]):
             return np.zeros(len(capacities), dtype=np.bool_)
         return _within(capacities, self._left(self._pools[pool]))
 
     def larger_types(self, pool: int, charged: Resources) -> Mask:
-        """The types which a node of it may become that it is charged so much for."""
+        """By type of the pool, whether a node that is now charged so much may become it."""
         capacities = self._of_pool[pool]
         now = [min(charged.get(name), PLENTY) for name in self._names]
         return _within(capacities - np.array(now, dtype=np.int64), self._left(self._pools[pool]))
@@ -67,5 +67,5 @@ class RunningLimits:
 
 
 def _within(more: Amounts, left: Sequence[int]) -> Mask:
-    """A pool that is over its limit may still have what needs none of that resource."""
+    """Whether each row of `more` is left. A pool over its limit may still take what needs none of that resource."""
     return np.asarray(((more <= 0) | (more <= np.array(left, dtype=np.int64))).all(axis=1), dtype=np.bool_)

@@ -1,9 +1,9 @@
 """What a node must list for its pool's minValues, and what that counts against the pool's limits.
 
-As Karpenter has it under its MinValuesPolicy Strict (the default), what would launch with fewer values is not launched. A node that
-lists several types may become the largest of them, so that is what its pool is charged for. While chunks are placed it is charged for
-the least list that will do. So a node is possible wherever the limits leave room for that, and none loses its place to alternatives of
-another. Longer lists come last, where room is left (see offer).
+Under Karpenter's MinValuesPolicy Strict (the default), a node that lists fewer values is not launched. A node that lists several
+types may become the largest of them, so its pool is charged for that one. While chunks are placed, the charge is for the smallest
+list with enough values. So a node is possible wherever the limits leave room for that list, and no node is crowded out by another's
+alternatives. Longer lists are made at the end, where room is left (see `placement/launch`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 
 class LeastList(NamedTuple):
-    """instance_types: by number; largest: of them, resource by resource."""
+    """instance_types: their numbers. largest: the largest amount of each resource among them."""
 
     instance_types: tuple[int, ...]
     largest: Resources
 
 
 def least_list(offers: PoolOffers, rows: Mask, primary: int) -> LeastList | None:
-    """Of all lists with enough values the one that counts least against the limits; None where there is none. rows: what may be
-    listed; primary: the cheapest of them, which is among the types wherever it can be."""
+    """Of all lists with enough values, the one that counts least against the limits; None where there is none.
+
+    rows: offerings that may be listed. primary: the cheapest type, which is in the list wherever it can be."""
     if not offers.meets_minimums(rows):
         return None
     shares = [_share(offers, capacity) for capacity in offers.capacities]
@@ -62,7 +63,7 @@ def can_be_met(offers: PoolOffers, rows: Mask) -> bool:
 
 
 def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
-    """What the pool is charged for: whichever of them the node becomes."""
+    """The largest amount of each resource among these types: the charge that covers whichever the node becomes."""
     largest = Resources()
     for instance_type in instance_types:
         largest = largest.at_least(offers.capacities[instance_type])
@@ -70,13 +71,13 @@ def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:
 
 
 def _share(offers: PoolOffers, capacity: Resources) -> float:
-    """Of the limits, what a type takes of the one that it takes most of."""
+    """The largest share that a type takes of any limit."""
     limits = [(name, limit) for name, limit in offers.pool.limits or () if name != NODES]
     return max((capacity.get(name) / max(limit, 1) for name, limit in limits), default=0.0)
 
 
 def _enough(offers: PoolOffers, rows: Mask, shares: Sequence[float]) -> float:
-    """The least that any list comes to, wherever its types are sold."""
+    """A lower bound on the share of any list with enough values, wherever its types are sold."""
     instance_types = sorted(
         np.flatnonzero(offers.offerings.types_in(rows)).tolist(), key=lambda instance_type: shares[instance_type]
     )
@@ -85,7 +86,7 @@ def _enough(offers: PoolOffers, rows: Mask, shares: Sequence[float]) -> float:
 
 
 def _shortest(offers: PoolOffers, rows: Mask, instance_types: Sequence[int]) -> tuple[int, ...] | None:
-    """As many of the types, in their order, as have enough values; of these only such as are needed, of several limits' sake."""
+    """The first of these types that together have enough values, without those that prove unnecessary."""
     catalog = offers.offerings
     if not instance_types or not offers.meets_minimums(rows & catalog.rows_of(instance_types)):
         return None

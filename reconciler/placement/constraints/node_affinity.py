@@ -1,6 +1,6 @@
-"""Node selectors, node affinity and nodes asked for by name, on nodes that exist: kube-scheduler's plugins NodeAffinity and NodeName.
+"""Node selectors, node affinity and node names on existing nodes: kube-scheduler's plugins NodeAffinity and NodeName.
 
-What new nodes are asked for in these words is in `offers/compatibility.py`.
+`offers/compatibility.py` judges the same for new nodes.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from reconciler.placement.phrases import MATCHES_NOTHING, instead_words, listed,
 from reconciler.placement.requirements import WELL_KNOWN, Values
 
 _MOST_LOOKED_AT = 200
-"""Nodes among which the one with the fewest wrong labels is looked for."""
+"""The most nodes to search for the one with the fewest wrong labels."""
 
 
 class NodeAffinity(Stateless):
-    """names, labels: of existing bins; table: those labels as columns."""
+    """names: of existing bins. table: their labels as columns."""
 
     def __init__(self, names: Sequence[str], table: LabelTable) -> None:
         self._names = names
         self._table = table
         self._masks: dict[tuple[NodeTerm, ...], Mask] = {}
         self.alone = False
-        """Whether there is nothing but these nodes, so that a misspelt label is worth a suggestion."""
+        """Whether no new node can be made, so that a label that resembles another may be a typing error worth a hint."""
 
     def concerns(self, batch: Batch) -> bool:
         del batch
         return True  # a term that matches nothing keeps a pod off every node
 
     def meeting(self, terms: tuple[NodeTerm, ...]) -> Mask:
-        """Bins that one of these alternatives accepts; taints and room are not looked at."""
+        """The bins that one of these terms matches. Taints and room are not judged here."""
         mask = self._masks.get(terms)
         if mask is None:
             mask = np.zeros(len(self._names), dtype=np.bool_)
@@ -56,7 +56,7 @@ class NodeAffinity(Stateless):
         return "node labels"
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
-        """What the node with the fewest wrong labels has, or lacks."""
+        """What is wrong with the node that has the fewest wrong labels."""
         if not batch.needs.terms:
             return MATCHES_NOTHING
         judged = [(number, term) for number in bins[:_MOST_LOOKED_AT] for term in batch.needs.terms]
@@ -78,7 +78,7 @@ class NodeAffinity(Stateless):
 
 
 def _wrong_label(key: str, cell: Cell, values: Values) -> str:
-    """What is wrong with the label, "" when nothing is."""
+    """What is wrong with the label; "" where nothing is."""
     possible = cell if isinstance(cell, tuple) else (cell,)
     if all(values.allows(value) for value in possible):
         return ""

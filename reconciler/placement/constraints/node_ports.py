@@ -1,4 +1,4 @@
-"""Host ports: kube-scheduler's plugin NodePorts. Two pods that want the same port of the same address share no node."""
+"""Host ports: kube-scheduler's plugin NodePorts. Pods that want the same port of the same address cannot share a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes w
 
 
 def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
-    """Whether some port of both is the same: protocol and number, on the same address or where either takes all."""
+    """Whether both have a port in common: the same protocol and number, on the same address, or where either takes every address."""
     return any(
         one.port == other.port
         and one.protocol == other.protocol
@@ -26,7 +26,7 @@ def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
 
 
 class NodePorts:
-    """names: of existing bins; used: ports that pods use there, by number of bin."""
+    """names: of existing bins. used: the ports in use, by bin number."""
 
     def __init__(self, names: Sequence[str], used: Mapping[int, tuple[HostPort, ...]]) -> None:
         self._names = names
@@ -39,12 +39,12 @@ class NodePorts:
         return bool(batch.needs.shape.host_ports)
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        """Of equal chunks one at most."""
+        """One at most, since equal chunks want equal ports."""
         wanted = batch.needs.shape.host_ports
         return np.array([not ports_clash(wanted, self.used(number)) for number in bins.tolist()], dtype=np.int64)
 
     def open(self, number: int, ports: tuple[HostPort, ...]) -> None:
-        """A planned node has this number from now on, with ports that daemons will use."""
+        """Adds a planned node under this bin number, with the ports that its daemons will use."""
         if ports or number in self._used:
             self._used[number] = ports
 

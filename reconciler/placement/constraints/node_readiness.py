@@ -1,4 +1,4 @@
-"""Chunks that ask whether they fit now take no node that is still on its way."""
+"""Keeps chunks that must fit now (`check-capacity` requests) off nodes that are still coming up."""
 
 from __future__ import annotations
 

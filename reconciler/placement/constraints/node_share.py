@@ -1,4 +1,4 @@
-"""The setting `placement.chunksPerNode`: at most so many chunks of one demand on a node, so that losing it loses no more."""
+"""The setting `placement.chunksPerNode`: the most chunks of one demand on a node, which bounds what the loss of a node costs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reconciler.placement.batches import Batch
 
 
 class NodeShare:
-    """names: of existing bins; limit: chunks of one demand on a node, None for no limit."""
+    """names: of existing bins. limit: the most chunks of one demand on a node, None for no limit."""
 
     def __init__(self, names: Sequence[str], limit: int | None) -> None:
         self._names = names
         self.limit = limit
         self._held: dict[ObjectRef, dict[int, int]] = {}
-        """Chunks by demand and number of bin."""
+        """How many chunks, by demand and bin number."""
 
     def concerns(self, batch: Batch) -> bool:
         del batch

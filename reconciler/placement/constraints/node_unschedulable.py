@@ -1,5 +1,6 @@
-"""Nodes that take no pods: cordoned, going away, not ready, or about to be replaced. kube-scheduler's plugin NodeUnschedulable, and what
-Karpenter adds."""
+"""Nodes that take no pods: cordoned, being deleted, not ready, or about to be replaced.
+
+kube-scheduler's plugin NodeUnschedulable, and what Karpenter adds."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from reconciler.placement.phrases import listed
 
 
 class NodeUnschedulable(Stateless):
-    """names: of existing bins; unavailable: why each takes nothing, "" where it does."""
+    """names: of existing bins. unavailable: why each takes no pods; "" where it does."""
 
     def __init__(self, names: Sequence[str], unavailable: Sequence[str]) -> None:
         self._names = names
@@ -35,7 +36,7 @@ class NodeUnschedulable(Stateless):
         return "node not available"
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
-        """Each reason with the first node that has it: `node-1 is cordoned, node-2 and 3 others are not ready`."""
+        """Each reason with the first node it holds for: `node-1 is cordoned, node-2 and 3 others are not ready`."""
         del batch
         counts = Counter(self._unavailable[number] for number in bins)
         first = {self._unavailable[number]: self._names[number] for number in reversed(bins)}

@@ -1,9 +1,8 @@
-"""Which NodeOverlays are in force, and which are left out since they conflict with another of equal weight.
+"""Which NodeOverlays are in force, and which are left out because they conflict with another of equal weight.
 
-As in Karpenter's nodeoverlay controller (1.14), overlays are taken heaviest first, and of equal weight the last by name first. One is left
-out everywhere if an overlay of equal weight sets the same: the price of an offering, or a resource of a type. A
-single NodePool where they meet is enough. Offerings that cannot be bought now count too, and so do NodePools that take no
-new nodes.
+As in Karpenter's nodeoverlay controller (1.14), overlays are applied heaviest first; of equal weight, the last by name comes first.
+An overlay is left out everywhere if one of equal weight sets the same price of an offering or the same resource of a type. A
+single NodePool where both apply is enough. Offerings that cannot be bought now count too, and so do NodePools without new nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class OverlaysInForce:
-    """overlays: heaviest first; left_out: a sentence for each other one."""
+    """overlays: those in force, heaviest first. left_out: a sentence for each of the others."""
 
     overlays: tuple[NodeOverlay, ...]
     left_out: tuple[str, ...] = ()
@@ -34,7 +33,7 @@ class OverlaysInForce:
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """other: the one in force; sets: what both set; where: the first instance type and NodePool."""
+    """other: the overlay in force. sets: what both set. where: the first instance type and NodePool where both do."""
 
     other: NodeOverlay
     sets: str
@@ -60,7 +59,7 @@ def overlays_in_force(problem: Problem) -> OverlaysInForce:
 
 
 class _Ledger:
-    """Who set what last, by NodePool: the price by offering, resources by instance type."""
+    """Which overlay last set what, by NodePool: prices by offering, resources by instance type."""
 
     def __init__(self, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType]) -> None:
         self._pools = sorted(node_pools, key=lambda pool: pool.name)
@@ -74,7 +73,7 @@ class _Ledger:
         self._resources = [_nobody(len(self._types)) for _ in self._pools]
 
     def enter(self, overlay: NodeOverlay) -> _Conflict | None:
-        """Enters what the overlay sets, in all NodePools, or nothing where it conflicts in one."""
+        """Enters what the overlay sets in all NodePools; nothing if it conflicts in any of them."""
         masks = [reached(self._table, overlay, labels_of_pool(pool)) for pool in self._pools]
         for number, mask in enumerate(masks):
             conflict = self._conflict(overlay, number, mask)
@@ -112,6 +111,6 @@ def _nobody(size: int) -> NDArray[np.int64]:
 
 
 def _sold_as(instance_type: InstanceType) -> list[Mapping[str, Cell]]:
-    """Labels by offering; to an overlay an offering is one, whatever systems it runs."""
+    """Labels by offering. An overlay sees one offering, whichever operating systems it runs."""
     own: dict[str, Cell] = {**type_labels(instance_type), OPERATING_SYSTEM_LABEL: instance_type.operating_systems}
     return [{**own, **offering_labels(item)} for item in instance_type.offerings]

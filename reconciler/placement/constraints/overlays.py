@@ -1,8 +1,8 @@
-"""NodeOverlays laid over offerings: other prices, more capacity.
+"""NodeOverlays change what offerings cost and add capacity to instance types.
 
-The heaviest overlay that matches wins, for the price and for each resource. Two of equal weight that set the same never come here
-(see overlay_conflicts). An overlay sees an instance type's own labels, its NodePool's name and the labels of the NodePool's template. As
-in Karpenter (getOverlaidOfferings), it sees neither the template's requirements nor the node class.
+The heaviest overlay that matches wins, for the price and for each resource. `overlay_conflicts.py` has already left out overlays
+of equal weight that set the same. An overlay sees an instance type's own labels, its NodePool's name and the labels of the
+NodePool's template. As in Karpenter (getOverlaidOfferings), it sees neither the template's requirements nor the node class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.placement.requirements import Requirements
 
 
 def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:
-    """Prices by row for nodes of the pool, and which of them are known: an overlay may set one that the catalog lacks."""
+    """Prices by row for nodes of the pool, and which of them are known. An overlay may set a price that the catalog lacks."""
     prices, known = offerings.prices.copy(), offerings.known.copy()
     settled = np.zeros(len(prices), dtype=np.bool_)
     for overlay in by_weight(overlays):
@@ -39,7 +39,7 @@ def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool:
 def added_capacity(
     offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool, buyable: Mask
 ) -> dict[int, Resources]:
-    """Resources by type index that overlays set; only where every offering of the type that the pool may buy matches."""
+    """By type index, the resources that overlays set. An overlay must match every offering of the type that the pool may buy."""
     added: dict[int, Resources] = {}
     for overlay in by_weight(overlays):
         if not overlay.capacity:
@@ -54,17 +54,18 @@ def added_capacity(
 
 
 def by_weight(overlays: Sequence[NodeOverlay]) -> tuple[NodeOverlay, ...]:
-    """Heaviest first, of equal ones the last by name (Karpenter's NodeOverlayList.OrderByWeight)."""
+    """Heaviest first; of equal weight, the last by name first (Karpenter's NodeOverlayList.OrderByWeight)."""
     return tuple(sorted(overlays, key=lambda overlay: (overlay.weight, overlay.ref), reverse=True))
 
 
 def labels_of_pool(pool: NodePool) -> Requirements:
-    """What an overlay knows of a NodePool."""
+    """The labels of a NodePool that an overlay can select by."""
     return Requirements.labels([*pool.template.labels, (NODEPOOL_LABEL, pool.name)])
 
 
 def reached(table: LabelTable, overlay: NodeOverlay, pool_labels: Requirements) -> Mask:
-    """Rows of offerings that the overlay is for in a NodePool, all of those systems they may run that one of them suits."""
+    """The rows of offerings that the overlay matches in a NodePool. An offering has a row for each operating system, and if one
+    row matches, all do."""
     wanted = Requirements.of(overlay.requirements)
     for key, values in wanted.entries:
         known = pool_labels.get(key)
@@ -75,9 +76,9 @@ def reached(table: LabelTable, overlay: NodeOverlay, pool_labels: Requirements) 
 
 
 def _adjusted(price: int, overlay: NodeOverlay) -> int:
-    """As Karpenter computes it: a percentage of the price or a sum in USD, never below 0. What cannot be read changes nothing.
+    """As Karpenter computes it: a percentage of the price or a sum in USD, never below 0. An unreadable value changes nothing.
 
-    A cluster may hold a price that the repository may not: more than `MOST_PRICE` is as dear as that.
+    A cluster may hold a price that the repository may not: a price over `MOST_PRICE` counts as `MOST_PRICE`.
     """
     try:
         exact = _exact(price, overlay)

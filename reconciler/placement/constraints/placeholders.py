@@ -1,4 +1,4 @@
-"""Chunks whose resource claims are not judged take no node that was made for others, who would need another one then."""
+"""Keeps chunks whose resource claims are not judged off nodes made for other chunks, which would then need another node."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reconciler.placement.constraints.constraint import Stateless
 
 
 class Placeholders(Stateless):
-    """names: of existing bins; held_for: of placeholders, by number of bin, what each was made for, in the words of its annotation."""
+    """names: of existing bins. held_for: by bin number of a placeholder, the value of its annotation: what it was made for."""
 
     def __init__(self, names: Sequence[str], held_for: Mapping[int, str]) -> None:
         self._names = names
         self._held_for = {number: read_holdings(words) for number, words in held_for.items()}
 
     def concerns(self, batch: Batch) -> bool:
-        """Pods take what there is, as they will in the cluster."""
+        """Pending pods are exempt: in the cluster they take any node too."""
         return bool(batch.needs.shape.resource_claims) and not batch.pods
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:

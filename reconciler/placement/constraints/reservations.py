@@ -1,8 +1,8 @@
-"""Capacity reservations: offerings of capacity type `reserved`, of which a number of nodes is left.
+"""Capacity reservations: offerings of capacity type `reserved`, with a number of nodes left.
 
-Each reservation that a NodePool may use becomes a pool of its own beside it. That has the same template, only the reservation's
-offerings, and a limit on nodes. So everything that knows limits knows reservations. A node planned in one asks for it by
-name, as Karpenter's own NodeClaims do, and for nothing else: its price is the reservation's.
+Each reservation that a NodePool may use becomes a pool of its own beside it. That pool has the same template, the reservation's
+offerings alone, and a limit on nodes. So all code that knows limits knows reservations. A node planned in one asks for this
+reservation by name, as Karpenter's own NodeClaims do, and for no other offering: its price is the reservation's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_reservation(offers: PoolOffers) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reservations:
-    """What is left of each reservation, in nodes, by its name."""
+    """By name of a reservation, how many nodes are left of it."""
 
     left: dict[str, int]
 
@@ -44,8 +44,9 @@ class Reservations:
 
 
 def reservations_of(catalog: Offerings, view: ClusterView) -> Reservations:
-    """NodeClaims that ask for reserved capacity and are not launched yet have a node each of it. Whoever tells how much is left
-    cannot know of them."""
+    """Subtracts a node for each NodeClaim that asks for reserved capacity and is not launched yet.
+
+    The catalog's number does not include those."""
     left = dict(catalog.reserved)
     if not left:
         return Reservations(left)
@@ -96,12 +97,12 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
 
 
 def _without_minimum(requirement: Requirement) -> Requirement:
-    """A reservation leaves no choice: the API server would refuse a list of one that asks for more, and a provider its launch."""
+    """Drops minValues. The API server refuses a requirement that lists fewer values, and a reservation leaves only one."""
     return replace(requirement, min_values=None)
 
 
 def in_its_pool(planned: PlannedNode) -> PlannedNode:
-    """A planned node under its NodePool's own name."""
+    """The planned node with its NodePool's name in place of the account's."""
     pool, mark, _ = planned.node_pool.partition(RESERVATION_MARK)
     if not mark:
         return planned
@@ -112,6 +113,6 @@ def in_its_pool(planned: PlannedNode) -> PlannedNode:
 
 
 def usable_offers(every: Sequence[PoolOffers], pools: Sequence[NodePool], left: Reservations) -> list[PoolOffers]:
-    """The offers of these pools, each followed by its reservations'."""
+    """The offers of these pools, each followed by those of its reservations."""
     names = {pool.name for pool in pools}
     return [item for offers in every if offers.pool.name in names for item in with_reservations(offers, left)]

@@ -1,6 +1,6 @@
-"""Requests and what nodes have free: kube-scheduler's plugin NodeResourcesFit, on nodes that exist.
+"""Requests against free room: kube-scheduler's plugin NodeResourcesFit, on existing nodes.
 
-Planned nodes are filled by the loops in `loops/planned_nodes.py`, which judge the same on arrays.
+For planned nodes the loops in `loops/planned_nodes.py` judge the same on arrays.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from reconciler.placement.phrases import amount_words, listed
 class ResourcesFit:
     """Arrays have a row for each existing bin and a column for each resource.
 
-    room: allocatable less daemon pods; running: what other pods take. KeepEmpty chunks count on top of what runs, KeepMinimum chunks
-    beside it: the larger of both counts.
+    room: allocatable less daemon pods. running: what other pods use. KeepEmpty chunks count on top of running pods. For KeepMinimum
+    chunks the larger of the two counts.
     """
 
     def __init__(self, names: Sequence[str], room: Amounts, running: Amounts, columns: ResourceColumns) -> None:
@@ -75,7 +75,7 @@ class ResourcesFit:
 
 
 def nearest(batch: Batch, free: Amounts) -> tuple[int, dict[int, int]]:
-    """The row that lacks the smallest share of the request, and what it lacks by column."""
+    """The row that lacks the smallest share of the request, and by column how much it lacks."""
     request = batch.needs.request
     lacking = np.maximum(request - free, 0)
     shares = (lacking / np.maximum(request, 1)).sum(axis=1)

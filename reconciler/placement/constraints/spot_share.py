@@ -1,6 +1,6 @@
-"""How many chunks of each demand may come to stand on spot nodes of each offering.
+"""How many chunks of each demand may end up on spot nodes of each offering.
 
-A node counts with all it holds at every offering that it may still become, since which one is its launcher's choice.
+Which offering a node is bought as is up to Karpenter. So a node counts, with all of its chunks, at every offering it may become.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from reconciler.placement.nodes.existing import BinOrigin
 SpotOffering = tuple[str, str]
 """Instance type and zone."""
 Load = Mapping[ObjectRef, int]
-"""Chunks by demand, of demands that can be over the share at all."""
+"""How many chunks, by demand; only demands that can exceed the share at all."""
 
 
 class SpotAccounts:
-    """limits: most chunks of each demand on one offering; those of demands that have no more are left out."""
+    """limits: the most chunks of each demand on one offering. Demands with no more chunks than that are left out."""
 
     def __init__(self, limits: Mapping[ObjectRef, int]) -> None:
         self.limits = dict(limits)
@@ -46,7 +46,7 @@ class SpotAccounts:
         return self._held.get(offering, {}).get(demand, 0)
 
     def excess(self, offering: SpotOffering, load: Load) -> int:
-        """How many chunks over the limits this much more would be there."""
+        """How many chunks over the limits the offering would be with this load added."""
         held = self._held.get(offering, {})
         return sum(max(0, held.get(demand, 0) + count - self.limits[demand]) for demand, count in load.items())
 
@@ -54,15 +54,15 @@ class SpotAccounts:
         return not any(self.excess(offering, load) for offering in offerings)
 
     def stretch(self, offering: SpotOffering, load: Load) -> None:
-        """Raises the limits by what it takes for this much more there."""
+        """Raises the limits as far as this additional load requires."""
         held = self._held.get(offering, {})
         for demand, count in load.items():
             self.limits[demand] = max(self.limits[demand], held.get(demand, 0) + count)
 
     def fullest(self) -> dict[ObjectRef, tuple[int, str, tuple[str, ...]]]:
-        """By demand: the most chunks that an offering has, the type of that offering, and the zones in which the type has as many.
+        """By demand: the most chunks on one offering, the offering's type, and the zones in which the type has that many.
 
-        Of equal types it is the first by name.
+        Of equal types the first by name is given.
         """
         found: dict[ObjectRef, tuple[int, str, tuple[str, ...]]] = {}
         for name, zone in sorted(self._held):
@@ -85,13 +85,13 @@ def totals_of(batches: Sequence[Batch]) -> dict[ObjectRef, int]:
 
 
 def limits_of(totals: Mapping[ObjectRef, int], share: float) -> dict[ObjectRef, int]:
-    """Of demands that have more chunks than that."""
+    """The limits of demands that have more chunks than their limit."""
     limits = {demand: most_on_one_offering(share, total) for demand, total in totals.items()}
     return {demand: most for demand, most in limits.items() if most < totals[demand]}
 
 
 def offerings_of_bin(origin: BinOrigin) -> list[SpotOffering]:
-    """What a node is, or a NodeClaim on its way may become, as spot."""
+    """The spot offering that a node has, or all those that a NodeClaim on its way may get."""
     labels = origin.labels
     if SPOT not in _values(labels.get(CAPACITY_TYPE_LABEL)):
         return []
@@ -99,7 +99,7 @@ def offerings_of_bin(origin: BinOrigin) -> list[SpotOffering]:
 
 
 def _values(cell: Cell) -> Collection[str]:
-    """An empty one where nothing tells."""
+    """The values of a label; none where they are not known."""
     values = [value for value in cell if value is not None] if isinstance(cell, tuple) else [cell] if cell else []
     return values or [""]
 
@@ -111,7 +111,7 @@ def offerings_of_planned(node: PlannedNode) -> list[SpotOffering]:
 def accounts_of_bins(
     limits: Mapping[ObjectRef, int], origins: Sequence[BinOrigin], holdings: Mapping[int, Sequence[Holding]]
 ) -> SpotAccounts:
-    """What nodes that are there, or on their way, hold after this placement."""
+    """The chunks that existing nodes, and those on their way, hold after this placement."""
     accounts = SpotAccounts(limits)
     for number, origin in enumerate(origins):
         load = accounts.load(holdings.get(number, ()))
@@ -123,7 +123,7 @@ def accounts_of_bins(
 def crowdings(
     accounts: SpotAccounts, planned: Iterable[PlannedNode], totals: Mapping[ObjectRef, int]
 ) -> tuple[Crowding, ...]:
-    """Demands that may come to be over the share, with these nodes to be made, which are added to the accounts."""
+    """Adds the planned nodes to the accounts; returns the demands that may then exceed the share."""
     for node in planned:
         accounts.add(offerings_of_planned(node), accounts.load(node.holdings))
     return tuple(

@@ -1,6 +1,6 @@
-"""Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep a pod off that does not tolerate them.
+"""Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep off pods without a toleration.
 
-As long as nodes may be made for them, chunks with a taint of their own are placed only on nodes that have it.
+Chunks with a taint of their own are placed only on nodes that have it, as long as nodes may be made for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, soft_taints: bool = True) -> bool:
-    """Whether every taint that keeps pods off is tolerated; soft_taints False: PreferNoSchedule keeps off too."""
+    """Whether every taint that keeps pods off is tolerated. With soft_taints False, PreferNoSchedule keeps them off too."""
     return all(
         any(toleration.tolerates(taint) for toleration in tolerations)
         for taint in taints
@@ -29,7 +29,7 @@ def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, sof
 
 
 class TaintToleration(Stateless):
-    """names, taints: of existing bins."""
+    """names, taints: those of existing bins."""
 
     def __init__(self, names: Sequence[str], taints: Sequence[tuple[Taint, ...]]) -> None:
         self._names = names
@@ -68,7 +68,7 @@ class TaintToleration(Stateless):
         return "node taints"
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
-        """The node with the fewest taints that are in the way."""
+        """Names the node with the fewest taints that are in the way."""
         tolerations = batch.needs.shape.tolerations
         tolerating = [number for number in bins if tolerated(self._taints[number], tolerations)]
         if tolerating:

@@ -1,8 +1,8 @@
 """Counts of pods by topology domain, for spread constraints and inter-pod (anti-)affinity.
 
-A counter belongs to one term of some pod spec, and holds how many pods count in each domain: those that the term selects. For
-anti-affinity seen from the other side it holds those that have the term. Chunks count like the pods they stand for. Shapes that
-differ only in what they request are under the same rules: what is computed for one is kept for its whole equivalence class.
+A counter belongs to one term of some pod spec. It holds, by domain, how many pods the term selects; for anti-affinity of other
+pods, how many pods have the term. Chunks count like the pods they stand for. Shapes that differ only in their requests are under
+the same rules, so what is computed for one is cached for its whole equivalence class.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
 
 _InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]
-"""As `Inclusion` has them: terms, tolerations and keys."""
+"""The fields of `Inclusion`: terms, tolerations and keys."""
 
 
 class Topology:
-    """All counters that some shape asks for. Shapes must be made known (`watch`) before pods are counted (`count_pods`)."""
+    """All counters that some shape asks for. `watch` must be called with every shape before `count_pods`."""
 
     def __init__(self, bins: Bins, namespaces: Mapping[str, Mapping[str, str]], needs: KnownNeeds) -> None:
         self._bins = bins
@@ -41,42 +41,42 @@ class Topology:
         self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
-        """The rules of shapes themselves, by number of equivalence class, with and without chunks only."""
+        """Cache of shapes' own rules, by number of equivalence class and chunks_only."""
         self._equivalence_classes: dict[int, EquivalenceClass] = {}
-        """By number; forgotten with each new counter, which may count these shapes too, or keep them off."""
+        """Cache by number of the class. Cleared with each new counter, which may count these shapes or keep them off."""
         self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
-        """By number, with and without chunks only; forgotten as the above."""
+        """Cache by number of the class and chunks_only, cleared like the one above."""
         self._existing: dict[int, set[Domain]] = {}
         self._index: dict[Counted, int] = {}
         self._inclusions: dict[_InclusionParts, Inclusion] = {}
         self._domains: dict[str, list[Domain | None]] = {}
         self._owners: list[int] = []
-        """Numbers of the counters of pods that have an anti-affinity term."""
+        """Numbers of the counters that count pods with an anti-affinity term."""
         self._selecting_known: dict[tuple[str, tuple[tuple[str, str], ...]], list[Any]] = {}
-        """How many counters were looked at, and those that select pods of this namespace with these labels."""
+        """Cache by namespace and labels: how many counters were looked at, and which of them select such pods."""
         self._others_known: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[Rule, ...]] = {}
-        """Rules of others for pods of this namespace with these labels, with and without chunks only; forgotten as the above."""
+        """Cache by namespace, labels and chunks_only: other pods' rules for such pods. Cleared like the ones above."""
         self.assumptions: set[str] = set()
         self.expected: dict[int, set[Domain]] = {}
-        """Domains by counter that are not there but turned out to come with nodes for other demands (see balance)."""
+        """By counter, domains without a node so far, in which other demands will get nodes (see `domains/balance.py`)."""
 
     @property
     def looks_at_hosts(self) -> bool:
-        """Whether any rule goes by the hostname."""
+        """Whether any rule is on the hostname."""
         return any(counter.host_row >= 0 for counter in self.counters)
 
     def watch(self, needs: Needs, *, chunks_only: bool = False) -> None:
         self.own_rules(needs, chunks_only=chunks_only)
 
     def _equivalence_class_of(self, number: int, shape: PodShape) -> EquivalenceClass:
-        """What all shapes of its equivalence class share."""
+        """The cache that all shapes of its equivalence class share."""
         equivalence_class = self._equivalence_classes.get(number)
         if equivalence_class is None:
             equivalence_class = self._equivalence_classes[number] = EquivalenceClass(shape)
         return equivalence_class
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[Rule, ...]:
-        """The rules a shape brings itself: spread that must hold, required affinity and anti-affinity."""
+        """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
         key = (needs.equivalence_class, chunks_only)
         rules = self._own.get(key)
         if rules is None:
@@ -121,7 +121,7 @@ class Topology:
         return known
 
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
-        """Anti-affinity of pods and chunks that select this shape: it must stay out of their domains."""
+        """Anti-affinity of other pods and chunks that selects this shape, which must stay out of their domains."""
         key = (shape.namespace, shape.labels, chunks_only)
         rules = self._others_known.get(key)
         if rules is None:
@@ -133,7 +133,7 @@ class Topology:
         return rules
 
     def _selecting(self, shape: PodShape) -> list[int]:
-        """Counters whose selections the shape is in; which depends on its namespace and labels only, so that few are asked."""
+        """The counters that select the shape. This depends on its namespace and labels alone, so it is cached by these."""
         known = self._selecting_known.setdefault((shape.namespace, shape.labels), [0, []])
         labels = dict(shape.labels)
         for number in range(known[0], len(self.counters)):
@@ -147,7 +147,7 @@ class Topology:
         return found
 
     def constraints(self, needs: Needs, *, chunks_only: bool) -> ConstraintSet:
-        """How chunks of a shape are placed: by all rules that it is under, its own and those of pods that keep it off."""
+        """All rules that a shape is under: its own, and those of pods that keep it off."""
         key = (needs.equivalence_class, chunks_only)
         constraints = self._constraint_sets.get(key)
         if constraints is None:
@@ -157,16 +157,17 @@ class Topology:
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:
-        """Whether a chunk has affinity only to pods like itself, of which there are none yet; true without any affinity."""
+        """Whether a chunk has affinity only to pods like itself, and there are none yet. True without any affinity."""
         return all(rule.counts_itself and not self.counters[rule.counter].total for rule in affinity)
 
     def bootstrapping(self, affinity: Sequence[AffinityRule]) -> tuple[AffinityRule, ...]:
-        """The self-affinity bootstrap: the rules that do not bind the first of pods with affinity to each other. As in kube-scheduler
-        these are all of a pod's affinity terms or none."""
+        """The self-affinity bootstrap: the rules that do not apply to the first of pods with affinity to each other.
+
+        As in kube-scheduler, these are all of a pod's affinity terms or none."""
         return tuple(affinity) if self.nobody_yet(affinity) else ()
 
     def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
-        """Labels (hostname apart) on which a new node for this shape must be decided, since somebody counts it there."""
+        """Labels other than the hostname that must be decided for a new node of this shape, since some rule counts by them."""
         equivalence_class = self._equivalence_class_of(needs.equivalence_class, needs.shape)
         if equivalence_class.deciding_keys is None:
             keys = {self.counters[number].counted.key for number in self.counts_of(needs)}
@@ -175,7 +176,7 @@ class Topology:
         return equivalence_class.deciding_keys
 
     def selection(self, shape: PodShape, term: PodAffinityTerm, *, generous: bool) -> Selection:
-        """generous: when namespaces are not known, take all of them rather than too few."""
+        """The pods that the term selects. generous: where namespaces are not known, take all of them rather than none."""
         selector = _with_label_keys(term.selector, shape, term.match_label_keys, Operator.IN)
         selector = _with_label_keys(selector, shape, term.mismatch_label_keys, Operator.NOT_IN)
         if term.namespace_selector is None:
@@ -218,7 +219,7 @@ class Topology:
         )
 
     def domains(self, key: str) -> list[Domain | None]:
-        """The domain of each existing bin, None where the label is absent or not decided."""
+        """The domain of each existing bin; None where the label is absent or undecided."""
         if key not in self._domains:
             known: Iterable[Domain | None] = (
                 self._bins.hostnames.domains if key == HOSTNAME_LABEL else self._bins.table.domains(key)
@@ -227,7 +228,7 @@ class Topology:
         return self._domains[key]
 
     def existing_domains(self, rule: SpreadRule) -> set[Domain]:
-        """Domains that a spread constraint sees on existing bins, pods there or not, and those that are expected."""
+        """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""
         if rule.counter not in self._existing:
             included = self.counters[rule.counter].included
             assert included is not None
@@ -237,7 +238,7 @@ class Topology:
         return self._existing[rule.counter] | self.expected.get(rule.counter, set())
 
     def _open_domains(self, key: str, counted: Counted) -> set[Domain]:
-        """Values that bins on their way may come to have where that is not decided, if they may be looked at with them."""
+        """The possible values of bins whose label is undecided, where the constraint may look at those bins."""
         inclusion = counted.inclusion
         if key == HOSTNAME_LABEL or inclusion is None:
             return set()
@@ -258,7 +259,7 @@ class Topology:
         return found
 
     def counts_of(self, needs: Needs) -> tuple[int, ...]:
-        """Counters in which a pod of this shape counts."""
+        """The counters in which a pod of this shape counts."""
         return self._counts_of(self._equivalence_class_of(needs.equivalence_class, needs.shape))
 
     def _counts_of(self, equivalence_class: EquivalenceClass) -> tuple[int, ...]:
@@ -274,7 +275,7 @@ class Topology:
         return equivalence_class.counts_of
 
     def count_pods(self) -> None:
-        """Watches the anti-affinity of bound pods, then counts every bound pod once."""
+        """Adds counters for the anti-affinity of bound pods, then counts every bound pod once."""
         for shape in {
             id(placed.bound_group.shape): placed.bound_group.shape for placed in self._bins.bound_groups
         }.values():
@@ -319,13 +320,13 @@ class Topology:
         self.hosts.table[counter.host_row, rows] += counts
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
-        """The domain in which a pod on an existing bin counts, None when it does not."""
+        """The domain in which a pod on an existing bin counts; None where it does not count."""
         item = self.counters[counter]
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
 
 
 def _is_owned(counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
-    """owned: the anti-affinity terms of a shape."""
+    """Whether it is one of these anti-affinity terms of a shape, each a topology key and a selection."""
     return (counted.key, counted.selections[0]) in owned
 
 
@@ -341,7 +342,7 @@ def _spread_selection(shape: PodShape, constraint: TopologySpread) -> Selection:
 def _with_label_keys(
     selector: LabelSelector | None, shape: PodShape, keys: Iterable[str], operator: Operator
 ) -> LabelSelector | None:
-    """With matchLabelKeys and mismatchLabelKeys: the pod's own values of these labels, as further expressions."""
+    """The selector with matchLabelKeys and mismatchLabelKeys: the pod's own values of these labels, as further expressions."""
     own = dict(shape.labels)
     extra = tuple(Requirement(key, operator, (own[key],)) for key in keys if key in own)
     if selector is None or not extra:

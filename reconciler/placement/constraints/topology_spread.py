@@ -1,7 +1,7 @@
 """Topology spread: kube-scheduler's plugin PodTopologySpread. The one place where placing judges maxSkew and minDomains.
 
-A pod may come to a domain when no more would count there than maxSkew above the fewest that count in any domain. minDomains
-(KEP-3022) makes that fewest 0 while there are too few domains.
+A pod may come to a domain if the count there then exceeds the global minimum by at most maxSkew. The global minimum is the fewest
+pods that count in any domain; it is 0 while there are fewer domains than minDomains (KEP-3022).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class SpreadRule:
         return domains >= self.min_domains
 
     def least(self, counts: Iterable[int], domains: int) -> int:
-        """The fewest that count in any of the domains, of which there are so many."""
+        """The global minimum. counts: those of the domains. domains: how many there are."""
         return min(counts, default=0) if self.has_enough(domains) else 0
 
     def bound(self, least: int) -> int:
-        """The most that may count in a domain. least: as above."""
+        """The most pods that may count in a domain, given the global minimum."""
         return self.max_skew + least
 
     def least_beside(self, most: int) -> int:
-        """The fewest that may count in any domain when so many count in one."""
+        """The lowest global minimum with which so many may count in one domain."""
         return most - self.max_skew

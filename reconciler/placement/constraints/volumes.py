@@ -1,8 +1,8 @@
-"""Where a pod can be for the sake of its volumes: alternatives of node requirements, or why it can be nowhere.
+"""Where a pod's volumes allow it to be: alternative node requirements, or the reason why it can be nowhere.
 
-As kube-scheduler's plugins VolumeBinding, VolumeZone and VolumeRestrictions judge it. A bound volume holds the pod to its node
-affinity and zone. A claim that waits for its first consumer holds it to where its class may make a volume, or where a matching one
-lies ready. Every other claim must be bound first.
+Judged as kube-scheduler's plugins VolumeBinding, VolumeZone and VolumeRestrictions do. A bound volume restricts the pod to the
+volume's node affinity and zone. A claim with WaitForFirstConsumer restricts it to where its class may provision a volume, or where
+a matching one is available. Every other claim must be bound first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 
 _SEVERAL = "__"
-"""Between the zones of a volume that lies in several."""
+"""Separates the zones in the label of a volume that is in several."""
 ANYWHERE = (NodeSelectorTerm(),)
 
 
@@ -32,14 +32,15 @@ class Volumes:
         defaults = [item.name for item in storage.classes if item.default]
         self._default = max(defaults, default="")
         self.competing: set[str] = set()
-        """Classes whose volumes lie ready in a number that several claims may compete for."""
+        """Storage classes with volumes made in advance, which several claims may compete for."""
 
     def claim(self, namespace: str, name: str) -> VolumeClaim | None:
         return self._claims.get((namespace, name))
 
     def places(self, namespace: str, name: str, pod_uid: str | None = None) -> tuple[NodeSelectorTerm, ...]:
-        """Alternatives of which a node must meet one. pod_uid: the pod that the claim must have been made for, None when it
-        may be anybody's. Raises `Obstacle`."""
+        """Alternatives, of which a node must meet one. Raises `Obstacle` where there is none.
+
+        pod_uid: the pod that must own the claim, as with ephemeral volumes; None where any may."""
         claim = self._claims.get((namespace, name))
         if claim is None:
             raise Obstacle(f"PersistentVolumeClaim/{namespace}/{name} is not there")
@@ -54,18 +55,18 @@ class Volumes:
         return self._unbound(claim)
 
     def waits(self, namespace: str, name: str) -> bool:
-        """Whether a claim gets its volume only where its first pod goes."""
+        """Whether a claim gets its volume only where its first pod goes (WaitForFirstConsumer)."""
         claim = self._claims.get((namespace, name))
         return claim is not None and not claim.volume and not claim.selected_node
 
     def volume(self, namespace: str, name: str) -> str:
-        """What the driver knows the claim's volume by (several may be one and the same to it), the claim's name while it has none."""
+        """The driver's handle of the claim's volume, which several claims may share; the claim's name while it has no volume."""
         claim = self._claims.get((namespace, name))
         volume = self._volumes.get(claim.volume) if claim is not None and claim.volume else None
         return f"{namespace}/{name}" if volume is None else f"{volume.driver}/{volume.handle or volume.name}"
 
     def driver(self, namespace: str, name: str) -> str:
-        """The CSI driver that attaches the claim's volume, "" when that is not known."""
+        """The CSI driver that attaches the claim's volume; "" where that is not known."""
         claim = self._claims.get((namespace, name))
         if claim is None:
             return ""
@@ -109,7 +110,7 @@ class Volumes:
         return tuple(ready)
 
     def _being_made(self, claim: VolumeClaim, found: StorageClass) -> tuple[NodeSelectorTerm, ...]:
-        """Until there is a volume kube-scheduler takes no pod of the claim to any other node than that of the first."""
+        """Until the volume exists, kube-scheduler keeps every pod of the claim on the node it selected for the first."""
         if found.provisioner == NO_PROVISIONER:
             raise Obstacle(
                 f"{claim} waits for a volume for node {claim.selected_node}, and its storage class makes none"
@@ -118,7 +119,7 @@ class Volumes:
         return tuple(NodeSelectorTerm(term.expressions, there) for term in found.topologies or ANYWHERE)
 
     def _ready(self, claim: VolumeClaim, found: StorageClass) -> Iterable[PersistentVolume]:
-        """Volumes that are there and nobody's, and would do for the claim."""
+        """Available volumes that belong to no claim and satisfy this one."""
         for volume in self._volumes.values():
             free = volume.claim is None or volume.claim == (claim.namespace, claim.name)
             large = volume.capacity >= claim.requested and set(claim.access_modes) <= set(volume.access_modes)
@@ -127,7 +128,7 @@ class Volumes:
 
 
 def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
-    """() for a volume that no node reaches."""
+    """The volume's node affinity as alternatives; () for a volume that no node can reach."""
     terms = tuple(term for term in volume.terms if term.expressions or term.fields)
     if volume.terms and not terms:
         return ()
@@ -141,7 +142,7 @@ def _places_of(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _labelled_places(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
-    """A node must have the volume's zone and region, unless it has neither label."""
+    """The volume's zone and region labels as requirements. A node that has neither label meets them too."""
     there = tuple(Requirement(key, Operator.IN, tuple(value.split(_SEVERAL))) for key, value in volume.labels)
     nowhere = tuple(Requirement(key, Operator.DOES_NOT_EXIST) for key, _ in volume.labels)
     return (NodeSelectorTerm(there), NodeSelectorTerm(nowhere))

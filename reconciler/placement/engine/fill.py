@@ -1,7 +1,7 @@
-"""Chunks onto bins that are there: existing bins and nodes already planned.
+"""Places chunks on existing bins and on nodes already planned.
 
-Held bins come before placeholders, and those before others. Among them as few bins as possible are taken, and of those that fit the
-fullest, so that few nodes are protected.
+Held bins come first, then placeholders, then all others. Of each, as few bins as possible are used, the fullest that fit first, so
+that few nodes are protected from disruption.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fill_existing(state: State, task: Task, count: int) -> int:
 
 
 def fill_one(state: State, task: Task, number: int, count: int) -> int:
-    """Places up to `count` chunks on one existing bin, where they were before; returns how many. It need not be open to new ones."""
+    """Places up to `count` chunks on the existing bin that held them before, even if it takes no others; returns how many."""
     bins = np.array([number], dtype=np.int64)
     bins, most = _within(state.constraints_on_nodes, task.batch, bins)
     if not len(bins):
@@ -50,7 +50,7 @@ def fill_one(state: State, task: Task, number: int, count: int) -> int:
 
 
 def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of bins that share a hostname the first: what the rules leave for the others is seen once it has its chunks."""
+    """Keeps the first of bins that share a hostname. What rules leave for the others is known once it has its chunks."""
     by_host: dict[int | None, tuple[int, int]] = {}
     for number, amount in chosen:
         host = state.bins.hostnames.domains[number]
@@ -59,7 +59,7 @@ def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tupl
 
 
 def existing_fits(state: State, task: Task) -> Amounts | None:
-    """How many chunks each existing bin takes; None when it is none on any for a plain reason."""
+    """By existing bin, how many chunks it takes; None where the rules on nodes leave none."""
     if not state.base:
         return None
     mask = np.ones(state.base, dtype=np.bool_)
@@ -78,7 +78,7 @@ def existing_fits(state: State, task: Task) -> Amounts | None:
 
 
 def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> tuple[Numbers, Amounts]:
-    """Those of the bins that all of the constraints let take a chunk, and how many each may take."""
+    """The bins that every constraint allows to take a chunk, and how many chunks each may take."""
     most: Amounts = np.full(len(bins), PLENTY, dtype=np.int64)
     for constraint in constraints:
         if len(bins) and constraint.concerns(batch):
@@ -90,18 +90,18 @@ def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> t
 
 
 def has_room(state: State, batch: Batch) -> bool:
-    """Whether some existing bin could take a chunk, were it not for rules between pods."""
+    """Whether some existing bin could take a chunk if there were no rules between pods."""
     return state.base > 0 and len(_within(state.constraints_on_nodes, batch, np.arange(state.base))[0]) > 0
 
 
 def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, single: bool) -> list[tuple[int, int]]:
-    """Bins to take and how many chunks on each. While no bin of a rank takes all that is left, the one that takes most is
-    used; then the one that it fills best."""
+    """The bins to use, and how many chunks go to each. While no bin of a rank takes all remaining chunks, the one that takes
+    most is used. After that it is the bin that the rest fills best."""
     chosen: list[tuple[int, int]] = []
     for wanted in range(HELD, OTHER + 1):
         numbers = np.flatnonzero((rank == wanted) & (fits > 0))
         able = numbers[fits[numbers] >= count]
-        if count > 0 and len(able):  # most of the time: nothing needs to be sorted
+        if count > 0 and len(able):  # the usual case, in which nothing needs to be sorted
             chosen.append((_best_filled(fits, fullness, able), count))
             return chosen
         order = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
@@ -110,7 +110,7 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
         while count > 0 and first < len(order):
             enough = int(np.searchsorted(falling, -count, side="right"))
             if enough > first:
-                # Of equal amounts the fullest comes first in the order.
+                # Bins that take the same amount are ordered by fullness, the fullest first.
                 position = max(first, int(np.searchsorted(falling, falling[enough - 1], side="left")))
                 chosen.append((int(order[position]), count))
                 return chosen
@@ -127,13 +127,13 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
 
 
 def _best_filled(fits: Amounts, fullness: Amounts, numbers: Amounts) -> int:
-    """Of bins that take all that is left the one that takes fewest beyond, then the fullest, then the first."""
+    """Of the bins that take all remaining chunks, the one with the least room to spare, then the fullest, then the first."""
     tight = numbers[fits[numbers] == fits[numbers].min()]
     return int(tight[np.argmin(fullness[tight])])
 
 
 def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: int) -> int:
-    """Places up to `count` chunks in what is left over on planned nodes, without making any of them larger or dearer."""
+    """Places up to `count` chunks in the free room of planned nodes, without making any of them larger or dearer."""
     planned, batch = state.planned, task.batch
     if not planned.count or not count:
         return 0
@@ -150,7 +150,7 @@ def _put_with_minimums(
         number = int(compatibility.joined()[state.planned.template[index]])
         template = state.templates.list[number]
         charged = bool(template.offers.minimums) and template.pool in state.limited
-        if charged:  # with more on it a node that stays what it is may have to list larger ones
+        if charged:  # a node with more on it may have to list larger types, even if its cheapest stays the same
             template = growable(state, index, template)
         amount = most_with_minimums(state, template, index, task.batch, wanted)
         if amount and charged:
@@ -167,7 +167,7 @@ def _put_with_minimums(
 
 
 def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
-    """Planned nodes and how many chunks come to each."""
+    """The planned nodes to use, and how many chunks go to each."""
     planned, batch, caps = state.planned, task.batch, host_caps(state, task)
     found = state.kernel.choose(
         *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),

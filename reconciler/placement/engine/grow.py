@@ -1,4 +1,4 @@
-"""Which planned node takes more chunks at the least price when it is made larger."""
+"""Which planned node can be made larger, and take more chunks, for the least added price."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.placement.offers.node_templates import NodeTemplate
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """chunks: how many come to node `index`, which is of `template` then."""
+    """chunks: how many are added to planned node `index`. template: what the node may be bought as from then on."""
 
     index: int
     chunks: int
@@ -25,21 +25,22 @@ class Growth:
 
 
 def grow(state: State, batch: Batch, index: int, template: NodeTemplate, amount: int) -> None:
-    """Adds chunks to a planned node; the pool is charged for what it is then instead of what it was before."""
+    """Adds chunks to a planned node, and charges the pool for the larger node in place of the smaller one."""
     before = state.charged(index)
     state.add_planned(batch, template, (index,), (amount,))
     charge_growth(state, index, before)
 
 
 def charge_growth(state: State, index: int, before: Resources) -> None:
-    """The pool is charged for what a node is now instead of what it was charged for it before."""
+    """Charges the pool for what a node is now, in place of the charge `before`."""
     state.charge(state.planned.of(index).offers.pool.name, state.charged(index), before, nodes=0)
 
 
 def cheapest_growth(
     state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, limit: float
 ) -> Growth | None:
-    """The cheapest a chunk, if below the limit; of equal ones the first node, and of its types the one that takes most."""
+    """The growth with the least price per chunk, if that is below the limit. Ties: the first node, then the type that takes
+    most chunks."""
     planned = state.planned
     if not planned.count:
         return None
@@ -54,12 +55,12 @@ def cheapest_growth(
     )
     if index < 0:
         return None
-    # Uncompiled, the loop hands back numpy's own integers, which must not get out of arrays.
+    # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
     return Growth(int(index), int(chunks), state.templates.list[int(joined[planned.template[index]])])
 
 
 def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
-    """The node templates after chunks came, of these pools only."""
+    """joined: the template of each node once the chunks are added; here only those of these pools."""
     if len(pools) == len(state.offers):
         return joined
     in_pools = np.array([item.pool in pools for item in state.templates.list], dtype=np.bool_)
@@ -69,8 +70,8 @@ def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbe
 def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTemplate:
     """The template of a node once it has grown.
 
-    Types that would break the pool's limits are taken out if the node would be bought as one. They are too if the pool has
-    minValues, which are to be met within the limits.
+    Types over the pool's limits are taken out if the node's cheapest type is among them. With minValues they always are, since
+    minValues have to be met within the limits.
     """
     template, planned = growth.template, state.planned
     if template.pool not in state.limited:
@@ -86,7 +87,7 @@ def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTe
 
 
 def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
-    """Without the types that would break the pool's limits in place of what the node is charged for now."""
+    """The template without the types that would break the pool's limits if they replaced the node's present charge."""
     if template.pool not in state.limited:
         return template
     fits = state.running_limits.larger_types(template.pool, state.charged(index))

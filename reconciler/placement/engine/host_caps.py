@@ -1,4 +1,4 @@
-"""The most chunks that rules, ports and the share of one node allow on each bin."""
+"""The most chunks that rules between pods, host ports and `placement.chunksPerNode` allow on each bin."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from reconciler.placement.requirements import Requirements
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One round of placing a batch. Never changed.
+    """One attempt to place a batch. Never changed.
 
-    where: domains that chunks must go to. constraints: the rules between pods that they are under.
-    bare: new nodes may come up empty, so that spread over hosts starts at none.
-    single: everything goes on one node, for the first of pods with affinity to each other.
+    where: the domains that chunks must go to. constraints: the rules between pods that they are under.
+    bare: new nodes may start empty, so the minimum for spread over hosts is 0.
+    single: all chunks go to one node, for the first of pods with affinity to each other.
     """
 
     batch: Batch
@@ -36,11 +36,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class HostCaps:
-    """The most chunks that may come to planned nodes, as the loops take it.
+    """The most chunks that planned nodes may take, in the form the loops read.
 
-    rules: 3 × rules: row of the topology's host counts, code and bound of each.
+    rules: array of 3 × rules: each one's row in the topology's host counts, its code, its bound.
     more: further caps by planned node; empty when there are none.
-    on_empty: most chunks that the rules let come where nothing is yet.
+    on_empty: the most chunks that the rules allow on an empty node.
     """
 
     rules: NDArray[np.int64]
@@ -48,7 +48,7 @@ class HostCaps:
     on_empty: int
 
     def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
-        """By bin for `count` of them from number `first`; None for no cap at all. `more` is not looked at."""
+        """Caps of `count` bins from number `first`; None where nothing caps them. `more` is not taken into account."""
         caps: Amounts | None = None
         for row, code, bound in self.rules.T.tolist():
             counted = hosts[row, first : first + count]
@@ -63,7 +63,7 @@ UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
 
 
 def host_caps(state: State, task: Task) -> HostCaps:
-    """For planned nodes."""
+    """The caps of planned nodes."""
     rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
     concerned = state.concerned(task.batch)
     if not concerned:
@@ -79,7 +79,7 @@ def rule_caps(state: State, task: Task) -> HostCaps:
     bootstrapping = state.topology.bootstrapping(task.constraints.host_affinity) if task.single else ()
     if not task.bare:
         return _rule_caps(state, task, bootstrapping)
-    # Where new nodes come up empty the bounds never change.
+    # Where new nodes start empty, the bounds never change.
     known = state.bare_caps.get((task.constraints, bootstrapping))
     if known is None:
         known = state.bare_caps[task.constraints, bootstrapping] = _rule_caps(state, task, bootstrapping)
@@ -88,7 +88,7 @@ def rule_caps(state: State, task: Task) -> HostCaps:
 
 
 def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) -> HostCaps:
-    """bootstrapping: rules that do not bind the first."""
+    """bootstrapping: the affinity rules that do not apply to the first pod of its kind."""
     rules = [rule for rule in task.constraints.on_hosts if rule not in bootstrapping]
     if not rules:
         return UNCAPPED
@@ -100,14 +100,14 @@ def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) 
 
 
 def host_bound(state: State, rule: Rule, *, bare: bool) -> int:
-    """How many counted pods a host may come to have under a spread rule."""
+    """The most pods that may count on one host under a spread rule."""
     if not isinstance(rule, SpreadRule):
         return 0
     return rule.bound(0 if bare else least_on_hosts(state, rule))
 
 
 def least_on_hosts(state: State, rule: SpreadRule) -> int:
-    """The fewest that count on any host which the rule sees; 0 while those are fewer than it asks for."""
+    """The fewest pods that count on any host the rule looks at; 0 while there are fewer hosts than its minDomains."""
     counter = state.topology.counters[rule.counter]
     assert counter.included is not None
     expected = state.topology.expected.get(rule.counter, set())
@@ -118,7 +118,7 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
         hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
     if (expected and state.may_make_nodes()) or not rule.has_enough(hosts + len(planned)):
         return 0
-    # A planned node that may come to be where the rule does not look is not one to rely on, but may be the emptiest.
+    # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
     if rule.min_domains > 1 and not rule.has_enough(hosts + state.sure_hosts(counter.counted.inclusion)):
         return 0
     table = state.topology.hosts.table[counter.host_row]
@@ -126,13 +126,13 @@ def least_on_hosts(state: State, rule: SpreadRule) -> int:
 
 
 def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
-    """By bin, what the rules on the hostname let come; None where there are none."""
+    """By bin, how many chunks the rules on the hostname allow; None where there are no such rules."""
     if not task.constraints.on_hosts:
         return None
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
     missing = state.bins.hostnames.missing
     if missing is not None:
-        # kube-scheduler: anti-affinity does not see such a node; spread and affinity refuse it, the first of its kind too.
+        # In kube-scheduler, anti-affinity ignores a node without the label. Spread and affinity refuse it, even to the first pod.
         apart = all(isinstance(rule, AntiAffinityRule) for rule in task.constraints.on_hosts)
         on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     return None if on_all is None else on_all[bins]

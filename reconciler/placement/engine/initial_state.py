@@ -1,4 +1,4 @@
-"""The state in which placing begins: what exists, what can be bought, and who counts where."""
+"""The state in which placing begins: what exists, what can be bought, and which pods count where."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def initial_state(
     needs: KnownNeeds,
     memory: Memory,
 ) -> State:
-    """columns: of the resources that any chunk asks for; memory: what did not change since the last placement is taken from it."""
+    """columns: the resources that any chunk asks for. memory: from the last placement, reused where its inputs are unchanged."""
     view, options = problem.view, problem.options
     sold, observed = (tuple(problem.instance_types), options.back_offs), attached.observed
     catalog = memory.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))

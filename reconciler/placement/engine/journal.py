@@ -1,4 +1,4 @@
-"""What was done while placing, in order, so that an attempt can be undone."""
+"""The steps of placing, in order, so that an attempt can be undone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from reconciler.placement.constraints.domain_counters import Domain
 
 @dataclass(frozen=True, slots=True)
 class CountedIn:
-    """Where chunks count that come to a bin. labels: counters and the domain in which they do; hosts: counters on the
-    hostname, whose domain is the bin."""
+    """Where chunks on a bin count. labels: counters, each with the domain. hosts: counters on the hostname, whose domain is
+    the bin itself."""
 
     labels: tuple[tuple[int, Domain], ...]
     hosts: tuple[int, ...]
@@ -24,8 +24,9 @@ NOWHERE = CountedIn((), ())
 
 @dataclass(slots=True)
 class JournalEntry:
-    """Chunks that came to a bin (existing ones by their number, planned ones after them), with what it takes to undo that.
-    was, position: number of the node template that a planned node was of before (below 0: it did not exist), and which of its types."""
+    """Chunks added to a bin, with what it takes to undo that. Existing bins are numbered first, planned ones after them.
+
+    was, position: of a planned node, its template's number before (below 0: it did not exist), and which of its types."""
 
     batch: Batch
     bin: int
@@ -44,4 +45,4 @@ class LimitCharge:
 
 
 Saved = NewType("Saved", int)
-"""How many steps had been taken when an attempt began."""
+"""The length of the journal when an attempt began."""

@@ -1,7 +1,7 @@
-"""New nodes for chunks that found no room, and larger sizes for nodes already planned.
+"""Makes new nodes for chunks that found no room, and larger ones of nodes already planned.
 
-The heaviest NodePool that can take a chunk wins. Among equals the cheapest mix of sizes for all remaining chunks does, then the pool's
-name, then the type's. A planned node is made larger when that costs no more than another node would.
+The NodePool with the highest weight that can take a chunk wins. Ties are broken by the cheapest mix of sizes for all remaining
+chunks, then by the pool's name, then by the type's. A planned node is made larger when that costs no more than another node.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def make_nodes(state: State, task: Task, count: int) -> int:
 
 
 def join_planned(state: State, task: Task, count: int) -> int:
-    """Places up to `count` chunks on nodes that are planned already, larger ones where need be; returns how many. For chunks for
-    which no node can be made any more."""
+    """Places up to `count` chunks on nodes already planned, making them larger where needed; returns how many. For chunks that
+    no new node can be made for."""
     placed = 0
     state.weights = state.weights or by_weight(state)
     for relaxation in task.batch.needs.relaxations:
@@ -54,7 +54,7 @@ def join_planned(state: State, task: Task, count: int) -> int:
 
 
 def _joining(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int) -> int:
-    """With each step the emptiest host may hold more, which lets a spread constraint allow more on all of them."""
+    """Works in steps: each may raise the minimum over hosts, and then a spread constraint allows more on every host."""
     placed = 0
     state.expect_work(count)
     while placed < count and not (task.single and placed):
@@ -68,7 +68,7 @@ def _joining(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[
 
 
 def by_weight(state: State) -> list[tuple[int, ...]]:
-    """Numbers of pools, those of equal weight together, heaviest first and then by name."""
+    """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
     order = sorted(range(len(state.offers)), key=lambda number: _weight_order(state, number))
     return [tuple(group) for _, group in groupby(order, key=lambda number: -state.offers[number].pool.weight)]
 
@@ -81,7 +81,7 @@ def _weight_order(state: State, number: int) -> tuple[int, str]:
 def _in_steps(
     state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
 ) -> int:
-    """filling: planned nodes of whatever pool may take chunks as they are."""
+    """Step by step. filling: planned nodes of any pool may take chunks without being made larger."""
     placed = fill_planned(state, task, relaxation, count) if filling else 0
     while placed < count and not (task.single and placed):
         options = size_options_of(state, task, relaxation, pools)
@@ -97,7 +97,7 @@ def _in_steps(
 def _in_strides(
     state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
 ) -> int:
-    """The same, with as much at once as can be."""
+    """The same as `_in_steps`, with as many chunks in each compiled call as possible."""
     placed = 0
     while placed < count:
         options = size_options_of(state, task, relaxation, pools)
@@ -117,13 +117,13 @@ def _in_strides(
 
 
 def _priced_mix(options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
-    """The cheapest nodes for the chunks, and what they cost together (more than anything when there are none)."""
+    """The cheapest nodes for the chunks, and their price together (a number above every price where there are none)."""
     mix = _single(options, count) if single else options.mix(count)
     return mix, mix_price(mix, options.prices) if mix else PLENTY
 
 
 def _single(options: SizeOptions, count: int) -> Mix:
-    """One node that holds most of them, the cheapest of those."""
+    """One node: of those that hold most chunks, the cheapest."""
     amounts = np.minimum(options.chunks, count)
     most = int(amounts.max(initial=0))
     if not most:
@@ -164,7 +164,7 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
 
 
 def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
-    """The most chunks, up to `amount`, that an empty node may hold. Enough of what is within the pool's limits stays open for its
+    """The most chunks, up to `amount`, that an empty node may hold with enough types within the pool's limits for its
     minValues."""
     while amount and template.offers.minimums and template.least(batch.needs.request * amount) is None:
         amount -= 1
@@ -172,7 +172,7 @@ def most_on_new(template: NodeTemplate, batch: Batch, amount: int) -> int:
 
 
 def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
-    """What a new node of the pool is to be, for chunks that have these options."""
+    """The template of a new node of the pool, for chunks that have these options."""
     offers = state.offers[pool]
     compatibility = options.compatibility
     rows = compatibility.rows(pool)
@@ -185,7 +185,7 @@ def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
 def _enlarge(
     state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], *, count: int, price: int
 ) -> int:
-    """Makes one planned node larger if that is no dearer than `price` for all that is left, chunk for chunk."""
+    """Makes one planned node larger if that costs no more per chunk than new nodes: `price` for all remaining chunks."""
     growth = cheapest_growth(state, task, relaxation, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
     if growth is None:
         return 0

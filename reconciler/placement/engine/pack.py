@@ -1,4 +1,4 @@
-"""Places batch after batch: who was there before, then bins that are there, then new nodes."""
+"""Places batch after batch: first what was placed before stays, then existing bins are filled, then new nodes are made."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Packer:
         self._retention = Retention(state, batches, self.broken)
         self._unplaced: dict[int, int] = {}
         self._refused: dict[int, tuple[int, ...]] = {}
-        """What counted under the spread constraints of batches with chunks that found no place, when they last found none."""
+        """For batches that found no place: the counts under their spread constraints at their last attempt."""
         self.moving = 0
-        """Chunks that did not stay where they were, when all were placed last; pods that wait for room are left aside."""
+        """How many chunks did not stay where they were when all were last placed. Pods that wait for room are not counted."""
 
     def place_all(self) -> dict[int, int]:
         """Places all batches so that spread constraints hold for everything together.
 
-        Returns how many chunks of each found no place, by batch number (those with some).
+        Returns how many chunks found no place, by batch number (only batches with some).
 
-        Nodes made for one demand may unbalance another that was placed before. Then all is placed again with those nodes'
-        domains expected; a demand that is still off balance after a few attempts is left out.
+        Nodes made for one demand may unbalance another that was placed before. Then everything is placed again with those
+        nodes' domains expected. A demand that is still off balance after a few attempts is left out.
         """
         saved = self._state.save()
         left_out: frozenset[int] = frozenset()
@@ -63,12 +63,13 @@ class Packer:
 
     @property
     def unplaced(self) -> dict[int, int]:
-        """Chunks that found no place so far, by batch number."""
+        """By batch number, how many chunks have no place so far."""
         return dict(self._unplaced)
 
     def place_settled(self) -> dict[int, int]:
-        """Places only what is no matter of choice: pending pods that take what room there is, and chunks that stay where they
-        were. Returns how many chunks of each other batch are left."""
+        """Places only what leaves no choice: pending pods that take existing room, and chunks that stay where they were.
+
+        Returns how many chunks of each other batch are left."""
         self._unplaced = {}
         self._place([item for item in self._batches if item.waits])
         left: dict[int, int] = {}
@@ -81,7 +82,7 @@ class Packer:
         return {number: count for number, count in left.items() if count}
 
     def place_rest(self, missing: Mapping[int, int]) -> dict[int, int]:
-        """Places chunks that another way of placing the others left over, as far as there is room; nobody else is moved.
+        """Places chunks that found no place, as far as there is room. No other chunk is moved.
 
         missing: how many, by batch number. Returns how many still have no place.
         """
@@ -91,7 +92,7 @@ class Packer:
 
     def broken(self) -> dict[int, list[SpreadRule]]:
         """Spread rules that do not hold for what is placed now, by batch number."""
-        # Pending pods that go on what is there are bound before any new node comes.
+        # Pending pods that go to existing nodes are bound before any new node comes up.
         later = [item for item in self._batches if item.needs.shape.topology_spread and not item.waits]
         spread = {item.number: constraints for item in later if (constraints := self._state.constraints(item)).spread}
         together: dict[ConstraintSet, set[int]] = {}
@@ -103,7 +104,7 @@ class Packer:
             for rule in constraints.spread:
                 under.setdefault(rule, set()).update(used)
         balance = Balance(self._state)
-        # A rule that holds for all that are under it holds for each; most do.
+        # A rule that holds for all batches under it holds for each of them. Most rules do.
         if all(balance.holds(rule, used) for rule, used in under.items()):
             return {}
         bins: dict[int, set[int]] = {}
@@ -116,13 +117,13 @@ class Packer:
         return {number: found for number, found in broken.items() if found}
 
     def _place(self, batches: Sequence[Batch]) -> None:
-        """Of each rank those that were placed before stay first, so that what is new makes nobody move."""
+        """Within each rank, chunks that were placed before come first, so that new ones do not displace them."""
         steady: dict[int, int] | None = None
         for level, equals in groupby(batches, key=RANK_OF):
             rank = list(equals)
             if level.after_pods and steady is None:
                 others = [item for item in batches if not item.pods]
-                # Where all are of one rank, that rank is looked at below.
+                # Where all batches are of one rank, that rank is judged below.
                 steady = self._retention.all_of(others) if len(others) > len(rank) else {}
             stayed = steady or self._retention.rank(rank)
             self.moving += sum(item.count - stayed[item.number] for item in rank if not item.waits)
@@ -137,8 +138,9 @@ class Packer:
         self._try_again(batches)
 
     def _place_refused(self, left_out: Collection[int]) -> None:
-        """Another chance for chunks that were left out, or had to expect empty nodes of others. Those nodes exist now, with what is on
-        them. What would unbalance somebody else is given up again."""
+        """Another chance for chunks that were left out, or had to expect empty nodes made for others.
+
+        Those nodes are planned by now, with what is on them. Chunks that would unbalance another demand are taken back."""
         expected = self._state.topology.expected
         again = [
             item
@@ -161,7 +163,7 @@ class Packer:
             again = [item for item in again if item.number not in to_blame] if to_blame else []
 
     def _to_blame(self, broken: Mapping[int, Sequence[SpreadRule]], since: Saved) -> set[int]:
-        """Batches whose chunks came since then and made nodes, or are under a rule that does not hold, or count in it."""
+        """Batches with chunks placed since then that made nodes, are under a broken rule, or count in one."""
         counters = {rule.counter for rules in broken.values() for rule in rules}
         return {
             entry.batch.number
@@ -179,23 +181,23 @@ class Packer:
             self._unplaced.pop(batch.number, None)
 
     def _around(self, batch: Batch) -> tuple[int, ...]:
-        """What has to change before chunks may go where spread constraints did not let them."""
+        """The counts that have to change before spread constraints may allow the batch more."""
         spread = self._state.constraints(batch).spread
         counters = self._state.topology.counters
         return (self._state.planned.count, *(counters[rule.counter].total for rule in spread)) if spread else ()
 
     def _has_another_chance(self, batch: Batch) -> bool:
-        """Pods that it has affinity to may have come meanwhile; and where more pods count, spread may let more come."""
+        """Pods that it has affinity to may have been placed meanwhile. Where more pods count, spread may allow more."""
         if batch.needs.shape.pod_affinity:
             return True
         return not batch.waits and self._refused.get(batch.number) != self._around(batch)
 
     def _place_whole(self, batches: Sequence[Batch], stayed: dict[int, int]) -> bool:
-        """All chunks of a demand or none; returns whether all."""
+        """Places all chunks of a demand or none; returns whether all."""
         if all(stayed[batch.number] == batch.count for batch in batches):
             return True
         saved = self._state.save()
-        # Those with affinity may stand before the pods that they have it to.
+        # Batches with affinity may come in the order before the pods that they have it to.
         affinity_last = sorted(batches, key=lambda batch: bool(batch.needs.shape.pod_affinity))
         for order in (batches, affinity_last) if affinity_last != list(batches) else (batches,):
             if self._place_each(order):
@@ -208,7 +210,7 @@ class Packer:
         return False
 
     def _place_each(self, batches: Sequence[Batch]) -> bool:
-        """Until one has chunks left over."""
+        """Places each batch, until one has chunks left over; returns whether none has."""
         for batch in batches:
             wanted = batch.count - self._retention.one(batch)
             if self._place_batch(batch, wanted) < wanted:
@@ -216,8 +218,9 @@ class Packer:
         return True
 
     def place_until_one_is_left(self, batches: Sequence[Batch]) -> tuple[int, Batch | None]:
-        """Places chunks of a demand that is placed as a whole until one has no place. Returns how many have one, and the batch of that
-        first one; None where all of them are placed after all."""
+        """Places chunks of a demand that is placed as a whole, until one finds no place.
+
+        Returns how many were placed, and the batch of the first that was not; None where all of them were."""
         placed = 0
         for batch in batches:
             stayed = self._retention.one(batch)
@@ -228,7 +231,7 @@ class Packer:
         return placed, None
 
     def _try_again(self, batches: Sequence[Batch]) -> None:
-        """Chunks that found no place, as long as that of others may help them, until none comes of it."""
+        """Tries chunks that found no place again, until another round places none. Others placed since may have helped them."""
         progress = True
         while progress:
             progress = False
@@ -247,8 +250,8 @@ class Packer:
     def _place_batch(self, batch: Batch, count: int) -> int:
         """Places up to `count` chunks of one batch; returns how many.
 
-        First without new nodes. Only if that is not enough are they placed again with them: a node yet to come is an empty domain to spread
-        constraints.
+        First without new nodes, since to a spread constraint a node yet to come is an empty domain. Only if that is not enough
+        are they placed again with new nodes.
         """
         if not count:
             return 0
@@ -271,27 +274,28 @@ class Packer:
         return placed
 
     def _place_preferred(self, batch: Batch, count: int) -> int:
-        """Chunks that find no room, on new nodes that meet what they would rather have, as far as any can."""
+        """Places chunks that found no room on new nodes that meet as many of their preferences as any can."""
         placed = 0
         for needs in batch.preferences:
             firmer = replace(batch, needs=needs, preferences=())
             if placed < count:
                 constraints = self._state.constraints(firmer)
-                # That nobody is near whom it would rather be makes no chunk the first of those near whom it has to be.
+                # The bootstrap is for required affinity. A preferred one without pods yet does not make a chunk the first.
                 if self._nobody_yet(constraints) and not self._nobody_yet(self._state.constraints(batch)):
                     continue
                 placed += self._place_on(firmer, constraints, count - placed, opening=True)
         return placed
 
     def _nobody_yet(self, constraints: ConstraintSet) -> bool:
-        """Whether none of the pods are there that these have required affinity to, apart from pods like themselves."""
+        """Whether no pod exists yet that these have required affinity to, other than pods like themselves."""
         affinity = (*constraints.affinity, *constraints.host_affinity)
         return self._state.topology.nobody_yet(affinity)
 
     def _place_on(
         self, batch: Batch, constraints: ConstraintSet, count: int, *, opening: bool, settled: bool = False
     ) -> int:
-        """settled: no node can be made for these chunks any more. So spread over hosts starts at what existing and planned nodes hold."""
+        """settled: no node can be made for these chunks. The minimum for spread over hosts is then what existing and planned
+        nodes hold."""
 
         def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
             task = Task(batch, where, constraints, bare=may_open and not settled, single=False)
@@ -320,7 +324,7 @@ def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
             return placed
     settled = opening and not task.bare
     while placed < count:
-        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
         step = fill_existing(state, task, count - placed)
         step += join_planned(state, task, count - placed - step) if settled else 0
         placed += step
@@ -332,7 +336,7 @@ def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
 
 
 def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> int:
-    """Pods that want to share a host and have none yet: the one node that takes most of them."""
+    """Places pods that must share a host and have none yet, on the node that takes most of them."""
     alone = replace(task, single=True)
     saved = state.save()
     placed = fill_existing(state, alone, count)

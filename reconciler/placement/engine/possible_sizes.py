@@ -16,7 +16,7 @@ from reconciler.placement.offers.compatibility import Compatibility
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
-    """Sizes a new node may have, by pool and type name, those over the pool's limits left out."""
+    """The sizes a new node may have within the pools' limits, sorted by pool and type name."""
     cap = new_node_cap(state, task)
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.where)
     ports = task.batch.needs.shape.host_ports
@@ -30,7 +30,7 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
 def _options_in(
     state: State, task: Task, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int
 ) -> SizeOptions:
-    """Without a look at the pools' limits, so that it holds for the whole placement."""
+    """The same, whatever the pools' limits, so that the answer can be kept for the whole placement."""
     types, request = state.templates.types_of(pools), task.batch.needs.request
     prices = compatibility.least_prices[types]
     chunks: Numbers = np.empty(len(types), dtype=np.int64)
@@ -53,7 +53,7 @@ def _options(
 
 
 def _within_limits(state: State, options: SizeOptions, key: Asked, request: Amounts) -> SizeOptions:
-    """The options that pools' limits leave at the moment; the same object for as long as they leave the same."""
+    """The options within the pools' limits at the moment. The same object is returned while these are the same."""
     allowed = [
         state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
     ]
@@ -75,7 +75,7 @@ def _within_limits(state: State, options: SizeOptions, key: Asked, request: Amou
 
 
 def new_node_cap(state: State, task: Task) -> int:
-    """The most chunks of the batch that rules allow on an empty node, whatever its size."""
+    """The most chunks of the batch that the rules allow on an empty node of any size."""
     cap = PLENTY if state.per_node is None else state.per_node
     if task.batch.needs.shape.host_ports:
         cap = min(cap, 1)
@@ -83,7 +83,7 @@ def new_node_cap(state: State, task: Task) -> int:
 
 
 def _most_by_minimums(state: State, number: int, compatibility: Compatibility, request: Amounts, fits: Amounts) -> int:
-    """With minValues, the most chunks on a node that leave enough types (zones, …) open."""
+    """The most chunks with which enough types (zones, …) for the pool's minValues can still hold them."""
     offers, rows = state.offers[number], compatibility.rows(number)
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]

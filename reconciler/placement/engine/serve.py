@@ -1,6 +1,6 @@
-"""Planned nodes filled, made larger and added to, as far as one compiled call after another gets.
+"""Fills planned nodes, makes them larger and adds new ones, with as much as possible in each compiled call.
 
-What the loops do here step by step, fill and enlarge do in numpy.
+The loops do in one call what `fill.py` and `open.py` do step by step in numpy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
 def serve(
     state: State, task: Task, pools: tuple[int, ...], count: int, *, options: SizeOptions, filling: bool
 ) -> tuple[int, int]:
-    """Places up to `count` chunks in three ways, one after the other.
+    """Places up to `count` chunks in three ways, one after the other. Not for pools with minValues.
 
-    Where `filling`, on planned nodes as they are. Then planned nodes of the pools are made larger, while that is no dearer than new
-    ones for all that is left. Where the pools have limits it is only one, since limits change what new ones cost. Then on a new
-    node, where `options` know which takes all that is left. Not for pools with minValues.
+    If `filling`, first on planned nodes as they are. Then planned nodes of the pools are made larger, while that costs no more
+    than new nodes for the remaining chunks. Where the pools have limits only one is, since that changes what new nodes cost.
+    Last, on one new node, where `options` know one that takes all remaining chunks.
 
-    Returns how many chunks found a place, and what is next for the others (see arrays): NEXT_NOTE only where the pools have limits.
+    Returns how many chunks found a place, and what comes next for the others (see `arrays.py`). NEXT_NOTE comes only where the
+    pools have limits.
     """
     planned, batch, placed = state.planned, task.batch, 0
     joined = options.compatibility.joined()
@@ -48,7 +49,7 @@ def serve(
             placed += state.note_found(batch, found)
         if limited and found > filled:
             node, template, position = planned.found[[NODES, WAS_TEMPLATE, WAS_POSITION], found - 1].tolist()
-            if template >= 0:  # a new one is of a pool without limits
+            if template >= 0:  # below 0 the node is new, and its pool has no limits
                 before = state.templates.list[template]
                 charge_growth(state, node, before.offers.capacities[int(before.types[position])])
         if following != NEXT_NOTE or limited or placed == count:

@@ -41,10 +41,10 @@ Asked = tuple[int, tuple[int, ...], bytes, int, bool]
 
 
 class State:
-    """Changed by placing, with a journal by which it is changed back.
+    """Changed by placing; its journal undoes the changes.
 
-    columns: the resources that count; kernel: the loops, compiled for large placements; per_node: most chunks of one demand on a
-    node, None for no limit.
+    columns: the resources that count. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
+    on a node, None for no limit.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class State:
     ) -> None:
         self.bins = bins
         self.base = len(bins)
-        """How many bins are there: planned nodes are numbered after them."""
+        """The number of existing bins. Planned nodes are numbered after them."""
         self.offers = offers
         self.topology = topology
         self.limits = limits
@@ -84,32 +84,30 @@ class State:
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self.options: dict[Asked, SizeOptions] = {}
-        """Sizes of new nodes that were computed, whatever the limits are (see possible_sizes)."""
+        """Cache: sizes of new nodes, before limits (see `possible_sizes.py`)."""
         self.limited_options: dict[tuple[Asked, bytes], SizeOptions] = {}
-        """Those that limits leave, by the types that these allow."""
+        """Cache: those within limits, by the types that the limits allow."""
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
-        """Combinations of topology domains by identity of what is asked of nodes, which is kept beside it, and labels (see domains.combinations)."""
+        """Cache (see `domains/combinations.py`), by labels and identity of what is asked of nodes, which the value keeps alive."""
         self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
-        """Whether prices differ between combinations of domains, by identity of what is asked, which is kept beside it (see
-        domains.prices)."""
+        """Cache: whether prices differ between domains (see `domains/prices.py`), by the same identity."""
         self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
-        """What rules allow on new nodes (see host_caps)."""
+        """Cache: what rules allow on new nodes (see `host_caps.py`)."""
         self.weights: list[tuple[int, ...]] = []
-        """Numbers of pools by weight, once they were sorted (see open)."""
+        """Cache: numbers of pools by weight (see `open.py`)."""
         self.per_node = per_node
         self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
         self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
-        """Those that planned nodes are asked for one by one. Labels and taints are judged by template, resources by the loops."""
+        """The constraints judged for each planned node. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
-        """By node template, and equivalence class or the counters in which chunks count, which many classes have in common."""
+        """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
         self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
         self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
 
     def _constraints_on_nodes(self, names: Sequence[str]) -> tuple[Constraint, ...]:
-        """In the order in which reasons are given: the first that lets no chunk come is the cause. Rules between pods come after
-        them."""
+        """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""
         bins = self.bins
         bins.node_affinity.alone = not self.offers
         placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
@@ -126,11 +124,11 @@ class State:
 
     @property
     def fullness(self) -> Amounts:
-        """Of existing bins, by what ran there at the start, so that the order does not move while placing."""
+        """Of existing bins, by what ran there at the start, so that the order does not change while placing."""
         return self._fullness
 
     def expect_work(self, chunks: int) -> None:
-        """So many chunks are about to be placed on planned and new nodes: loads the compiled loops where they pay."""
+        """Announces how many chunks will be placed on planned and new nodes. Loads the compiled loops where they pay off."""
         work = chunks * (self.planned.count + chunks // 16)
         if work > CHUNKS_WORTH_COMPILING and self.planned.kernel is plain():
             self.planned.kernel = compiled()
@@ -143,7 +141,7 @@ class State:
         return Saved(len(self._journal))
 
     def roll_back(self, saved: Saved) -> None:
-        """Undoes, last first, what was done since."""
+        """Undoes everything done since, the last first."""
         while len(self._journal) > saved:
             step = self._journal.pop()
             if isinstance(step, LimitCharge):
@@ -152,7 +150,7 @@ class State:
                 self._undo(step)
 
     def start_again(self, saved: Saved) -> None:
-        """Undoes what was done since, and forgets what nodes turned out to come with it."""
+        """Undoes everything done since, and forgets the domains that were expected."""
         self.roll_back(saved)
         self.topology.expected.clear()
 
@@ -165,17 +163,17 @@ class State:
             self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.position)
 
     def entries(self, since: Saved | None = None) -> list[JournalEntry]:
-        """Everything that was placed, or since then, in order."""
+        """Everything that was placed (since then, where given), in order."""
         return [step for step in self._journal[since:] if isinstance(step, JournalEntry)]
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
-        """Counts against the limits of a pool, if it has any."""
+        """Charges a pool's limits, if it has any."""
         if self.limits.is_limited(pool):
             self.limits.charge(pool, more, instead_of, nodes=nodes)
             self._journal.append(LimitCharge(pool, more, instead_of, nodes))
 
     def charged(self, index: int) -> Resources:
-        """What a planned node counts against its pool's limits: its type, or the least that it must list for minValues."""
+        """The charge of a planned node against its pool's limits: its type, or the smallest list that meets minValues."""
         planned = self.planned
         return planned.of(index).charge(planned.used[index], int(planned.position[index]))
 
@@ -187,7 +185,7 @@ class State:
         )
 
     def constraints(self, batch: Batch) -> ConstraintSet:
-        """The topology rules that its chunks are under: their shape's own and those of pods that keep it off."""
+        """The rules between pods that its chunks are under: their shape's own, and those of pods that keep it off."""
         return self.topology.constraints(batch.needs, chunks_only=batch.keeps_minimum)
 
     def free(self, batch: Batch) -> Amounts:
@@ -213,26 +211,26 @@ class State:
         self._note([JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts)))], concerned)
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
-        """Makes as many nodes, each with so many chunks."""
+        """Plans one node for each count, with that many chunks on it."""
         self.allocate_planned(len(counts))
         self.add_planned(batch, template, range(self.planned.count, self.planned.count + len(counts)), counts)
 
     def add_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
-        """On planned nodes, no node twice; `template` is what they all are to be from now on."""
+        """Adds chunks to planned nodes, none of them listed twice. `template` is what all of them are from now on."""
         before = self.planned.add(batch, template, indices, counts)
         self._note_planned(batch, zip(indices, counts, repeat(template.number), *before, strict=False))
 
     def allocate_planned(self, fresh: int) -> None:
-        """Makes room for so many more planned nodes, wherever one is a row or a column."""
+        """Extends every array that has a row or a column for each planned node."""
         if self.planned.allocate(fresh):
             self.topology.hosts.reach(self.base + len(self.planned.template))
 
     def note_found(self, batch: Batch, found: int) -> int:
-        """Notes what a loop put on so many planned nodes, and returns how many chunks that were."""
+        """Records what a loop put on so many planned nodes; returns how many chunks that is."""
         return self._note_planned(batch, self.planned.found[NODES:, :found].T.tolist())
 
     def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
-        """rows: as in `found` (see arrays): node, chunks, its template now, and its template and position before."""
+        """rows: as in `found` (see `arrays.py`): node, chunks, its template now, its template and position before."""
         placed, equivalence_class = 0, batch.needs.equivalence_class
         entries: list[JournalEntry] = []
         for index, count, number, was, position in rows:
@@ -255,11 +253,11 @@ class State:
         self._journal += entries
 
     def concerned(self, batch: Batch) -> list[Constraint]:
-        """Constraints that planned nodes are asked for one by one."""
+        """The constraints that are judged for each planned node and concern the batch."""
         return [constraint for constraint in self._on_planned if constraint.concerns(batch)]
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
-        """Kept for the node template and the equivalence class, where all nodes of the template agree."""
+        """Cached for the node template and the equivalence class, where all nodes of the template agree."""
         positions = self.topology.counts_of(batch.needs)
         found = self._known_counts.get((number, positions))
         if found is None:
@@ -293,7 +291,7 @@ class State:
             counters[position].add(entry.bin, more)
 
     def decided(self, number: int, key: str) -> Domain | None:
-        """The domain of a bin, None while it is open or without that label."""
+        """The domain of a bin; None while it is undecided, or where the label is absent."""
         if number < self.base:
             return self.topology.domains(key)[number]
         if key == HOSTNAME_LABEL:
@@ -301,9 +299,10 @@ class State:
         return self.planned.decided(number - self.base, key)
 
     def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        """Domains of planned nodes that a spread constraint sees; of one that is not decided, all that it may come to. Not
-        for hostnames, of which there may be many (see `planned_hosts`)."""
-        asked = (key, id(inclusion))  # which its counter keeps
+        """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.
+
+        Not for hostnames, of which there may be many (see `planned_hosts`)."""
+        asked = (key, id(inclusion))  # the counter keeps the object alive
         kept = self._domains.get(asked)
         if kept is not None and kept[0] == self.planned.census_version:
             return kept[1]
@@ -335,12 +334,12 @@ class State:
         }
         if inclusion is None or inclusion.terms is None:
             return frozenset(known)
-        # One that comes to be where the constraint does not look is not seen at all.
+        # A node that ends up where the constraint does not look does not count at all.
         judges = [term.stable.get(key) for term in inclusion.terms]
         return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
 
     def sure_hosts(self, inclusion: Inclusion | None) -> int:
-        """How many planned nodes a spread constraint looks at, whatever they come to be."""
+        """How many planned nodes a spread constraint looks at for certain, whatever type or domain they end up with."""
         lines = self.templates.list
         return sum(
             there
@@ -349,7 +348,7 @@ class State:
         )
 
     def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
-        """Numbers of the bins that are planned nodes which a spread constraint sees."""
+        """The bin numbers of the planned nodes that a spread constraint looks at."""
         base, count = self.base, self.planned.count
         seen = np.zeros(count, dtype=np.bool_)
         for template, there in self.planned.census.items():

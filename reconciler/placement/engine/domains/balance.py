@@ -1,8 +1,8 @@
-"""Whether spread constraints hold for what has been placed, and what to expect when they come not to.
+"""Whether spread constraints hold for everything placed, and which domains to expect on another attempt where they do not.
 
-A demand that is placed later may bring nodes in a domain that nobody else looked at, which is then the emptiest one. Chunks
-that count but are under no such rule may come after those that are, or may raise the emptiest domain before them. So all can be
-placed in some order when, at the end, all but those are within maxSkew of the fewest, in each domain used.
+A demand placed later may add a node in a domain that had none, and that domain is then the emptiest. Chunks that count but
+bring no such rule themselves may come at any time: after the chunks under the rule, or before them to fill the emptiest
+domain. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.state import State
 
 _Family = tuple[int, int, tuple[object, ...]]
-"""Most skew, least domains, and what counts, wherever."""
+"""maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
 _Kind = tuple[int, bool]
-"""Of chunks: their equivalence class, and whether only chunks count for them."""
+"""Of a batch: its equivalence class, and whether its rules count chunks only."""
 _Counts = defaultdict[int, defaultdict[Domain, int]]
 
 
 class Balance:
-    """What counts where, worked out once for as long as nothing more is placed."""
+    """What counts where. Computed once, and valid until something more is placed."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -35,18 +35,18 @@ class Balance:
         self._decided: dict[tuple[str, int], Domain | None] = {}
         """By label and bin."""
         self._coming: dict[_Kind, _Counts] | None = None
-        """By kind of chunks and counter, how many of them count in which domain."""
+        """By kind of chunk and counter: how many of them count in each domain."""
         self._families: dict[_Family, int] = {}
         self._brought: dict[_Kind, set[int]] = {}
-        """Families of rules that shapes bring."""
+        """The families (see `_family`) of the rules that shapes bring."""
 
     def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
-        """Those that do not hold for the chunks that are under them on these bins. hosts: hostname rules too."""
+        """The rules that do not hold for the chunks on these bins that are under them. hosts: judge hostname rules too."""
         judged = [rule for rule in rules if hosts or rule.key != HOSTNAME_LABEL]
         return [rule for rule in judged if bins and not self.holds(rule, bins)]
 
     def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
-        """For chunks that are under it on some bins."""
+        """Whether the rule holds for the chunks on these bins that are under it."""
         used = self._domains_of(rule.key, bins)
         if None in used:
             return False
@@ -80,8 +80,9 @@ class Balance:
         return rule.least(map(counter.count, domains), len(domains))
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
-        """What chunks that do not bring this rule themselves add to its counter. Those that bring it for other nodes (by their
-        selectors) are not at liberty either to come when it suits."""
+        """What chunks that do not bring this rule add to its counter.
+
+        Chunks that bring the rule with another node selector are left out: they cannot come at any time either."""
         if rule not in self._loose:
             family = self._family(rule)
             counts: dict[Domain, int] = {}
@@ -93,7 +94,7 @@ class Balance:
         return self._loose[rule]
 
     def _family(self, rule: SpreadRule) -> int:
-        """The same number for rules that differ at most in which nodes they look at, and in whether bound pods count."""
+        """One number for all rules that differ only in the nodes they look at, or in whether bound pods count."""
         counted = self._state.topology.counters[rule.counter].counted
         family = (rule.max_skew, rule.min_domains, counted.anywhere)
         return self._families.setdefault(family, len(self._families))
@@ -126,13 +127,13 @@ class Balance:
 
 
 def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
-    """Spread rules on other labels than the hostname that do not hold for chunks of the batch placed since then."""
+    """Spread rules on labels other than the hostname that do not hold for chunks of the batch placed since `since`."""
     bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
     return Balance(state).unbalanced(rules, bins, hosts=False)
 
 
 def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
-    """Makes the domains of the nodes planned now count for these rules from the start, for another attempt."""
+    """Lets the domains of the nodes planned now count for these rules from the start of the next attempt."""
     for rule in rules:
         inclusion = state.topology.counters[rule.counter].counted.inclusion
         known = state.topology.expected.setdefault(rule.counter, set())
@@ -143,4 +144,4 @@ def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
 
 
 _NEW_HOST: Domain = -1
-"""Stands for a node that will be there, empty at first: numbers of bins begin at 0."""
+"""Stands for a node that will exist, empty at first. Bins are numbered from 0, so no bin has this number."""

@@ -1,4 +1,4 @@
-"""Combinations of topology domains: one value for each label on which it has to be decided where a chunk goes."""
+"""Combinations of topology domains: one value for each label that rules make decisive for where a chunk goes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_COMBINATIONS = 512
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One value (None: without the label) for each deciding label; where: as requirements."""
+    """One value for each deciding label (None: without the label). where: the same as requirements."""
 
     values: tuple[tuple[str, str | None], ...]
     makeable: bool
@@ -34,7 +34,7 @@ def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -
 
 
 def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
-    """Every combination of values that some bin has or that a node could be made with. Worked out once for all that ask for the
+    """Every combination of values that some bin has or a new node could have. Computed once for all shapes that ask for the
     same nodes."""
     needs = batch.needs
     asked = (id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)

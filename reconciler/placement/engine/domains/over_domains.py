@@ -1,7 +1,7 @@
-"""Chunks over topology domains (zones and the like): which share each domain gets.
+"""Divides chunks among topology domains, such as zones.
 
 Shares are first computed as if every domain had room, and then tried. A domain that takes less than its share is capped at what it
-takes, and the shares are computed again. So the skew is right in the end.
+took, and the shares are computed again. So the skew is right in the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements, Values
 
 Fill = Callable[[Requirements, int, bool], int]
-"""Places a number of chunks where the requirements say; the flag: new nodes may be made."""
+"""Places up to so many chunks where the requirements say; returns how many. The flag: whether new nodes may be made."""
 
 
 def place_over_domains(
@@ -33,8 +33,9 @@ def place_over_domains(
     opening: bool,
     others: Sequence[Batch] = (),
 ) -> int:
-    """Places up to `count` chunks under rules on labels, existing bins before new nodes, and those where they cost least. others: all
-    that are placed, of whom some may have to follow them."""
+    """Places up to `count` chunks under rules on labels: existing bins first, then new nodes where they cost least.
+
+    others: all batches; some may have to follow these chunks into their domain."""
     if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
         return _first_together(state, batch, constraints, fill, count=count, opening=opening, others=others)
     combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
@@ -55,8 +56,9 @@ def _first_together(
     opening: bool,
     others: Sequence[Batch],
 ) -> int:
-    """The self-affinity bootstrap: pods that must be together and are nowhere yet go to the domain that takes most of them. Of equal
-    ones they go where they, and those that have to follow them, cost least."""
+    """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
+
+    Among equal domains the cheapest wins, counting the pods that must follow them."""
     together = {rule.key for rule in constraints.affinity}
     rules = [rule for rule in constraints.on_labels if rule not in constraints.affinity]
     place_others = _place_in_shares if constraints.shared else _place_freely
@@ -85,7 +87,7 @@ def _first_together(
 
 
 def _following(state: State, batch: Batch, constraints: ConstraintSet, others: Sequence[Batch]) -> Amounts | None:
-    """What all that must be in the same domain ask for together; None where there is nobody else."""
+    """The requests of all chunks that must share one domain; None where no other batch has to."""
     wanted = {rule.counter for rule in constraints.affinity}
     found = [item for item in others if wanted & {rule.counter for rule in state.constraints(item).affinity}]
     if all(item.number == batch.number for item in found):
@@ -96,7 +98,7 @@ def _following(state: State, batch: Batch, constraints: ConstraintSet, others: S
 def _cost_together(
     prices: DomainPrices, group: Sequence[Combination], count: int, following: Amounts | None, extra: int
 ) -> Cost:
-    """extra: what the chunks themselves came to cost."""
+    """extra: what the chunks themselves added to the price."""
     if following is None:
         relaxation, weight, _ = min(prices.cost(item.where, count) for item in group)
         return (relaxation, weight, extra)
@@ -124,7 +126,7 @@ def _place_in_shares(
             placed = sum(shares.values())
             if placed == count or not caps:
                 return placed
-            # What a domain took was found out while others took more of what all have together, such as a pool's limit.
+            # What a domain took was measured while others used more of what all share, such as a pool's limit.
             return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
         state.roll_back(saved)
     return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
@@ -133,7 +135,7 @@ def _place_in_shares(
 def _place_one_by_one(
     state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
-    """When domains compete for the same room (a pool's limit), so that shares do not settle: each chunk where it may go."""
+    """Places chunk by chunk. Needed where domains compete for the same room (a pool's limit), so that shares never settle."""
     placed, full = 0, dict[Combination, int]()
     while placed < count:
         shares = Shares(state, rules, combinations, opening=opening).distribute(1, full)
@@ -150,7 +152,7 @@ def _place_one_by_one(
 def _place_freely(
     state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
 ) -> int:
-    """Rules that the chunks themselves do not change: allowed domains take as many as fit."""
+    """For rules that these chunks do not affect: every allowed domain takes as many as fit."""
     allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
     if not allowed:
         return 0

@@ -1,7 +1,7 @@
-"""Which topology domains new nodes for some chunks cost least in.
+"""In which topology domains new nodes for some chunks cost least.
 
-Most catalogs sell a type at one price in all zones, on demand at least. Whether that is so is found out once for all that ask for the
-same nodes. Where it is so, the order of the domains stays as it is.
+Most catalogs sell a type at one price in all zones, at least on demand. Whether prices differ is computed once for all shapes that
+ask for the same nodes. Where they do not, the order of the domains stays as it is.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
 from reconciler.placement.requirements import Requirements
 
 Cost = tuple[int, int, int]
-"""Number of the relaxation step, of the pools by weight, and billionths of a USD an hour: what is preferred comes first."""
+"""Compared in this order, less is better: relaxation step, rank of the pools by weight, billionths of a USD an hour."""
 NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 
 
 class DomainPrices:
-    """For chunks of one batch under these constraints."""
+    """Prices of new nodes for chunks of one batch under these constraints."""
 
     def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
         self._state = state
@@ -36,7 +36,7 @@ class DomainPrices:
         state.weights = state.weights or by_weight(state)
 
     def differ(self, combinations: Sequence[Combination]) -> bool:
-        """Whether some type is dearer in some of them than in others, or not to be had."""
+        """Whether the price or the availability of any type differs between these combinations."""
         needs = self._batch.needs
         key = (id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
         known = self._state.dear_domains.get(key)
@@ -57,13 +57,13 @@ class DomainPrices:
         return False
 
     def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
-        """In the order of what new nodes for so many chunks would cost there; equals stay as they are."""
+        """Sorted by what new nodes for so many chunks would cost there; equals keep their order."""
         if not self.differ(combinations):
             return combinations
         return sorted(combinations, key=lambda item: self.cost(item.where, count))
 
     def cost(self, where: Requirements, count: int) -> Cost:
-        """Of the cheapest mix of new nodes for so many chunks, without a look at what else is on them."""
+        """Cost of the cheapest mix of new nodes for so many chunks, as if nothing else came to them."""
         for at, options in self._options(where):
             mix = options.mix(count)
             if mix:
@@ -71,7 +71,7 @@ class DomainPrices:
         return NOWHERE
 
     def cost_of_all(self, where: Requirements, together: Amounts) -> Cost:
-        """Of new nodes of one type that together have room for so much, one at least."""
+        """Cost of new nodes of one type (at least one) that together have room for these requests."""
         rooms = self._state.templates.room
         for at, options in self._options(where):
             able = np.flatnonzero(options.chunks)

@@ -1,6 +1,6 @@
-"""Whether chunks that are placed can come one by one, each where spread over labels allows it then.
+"""Whether placed chunks can be scheduled one by one, each where topology spread allows it at that moment.
 
-Nodes are all there from the start, as kube-scheduler will find them; and a domain counts where a node could be made.
+All nodes exist from the start, as they will for kube-scheduler. A domain counts if a node could be made in it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from reconciler.placement.engine.state import State
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """What is the same for chunks that may take each other's turn. counted: counters and domains in which one counts; under:
-    its spread rules, each with the domain it comes to."""
+    """What interchangeable chunks have in common. counted: the counters and domains in which one counts. under: its spread
+    rules, each with the domain that the chunk goes to."""
 
     counted: tuple[tuple[int, Domain], ...]
     under: tuple[tuple[SpreadRule, Domain | None], ...]
@@ -33,10 +33,10 @@ def can_come_one_by_one(
     constraint_sets: Mapping[int, ConstraintSet],
     closed: Mapping[int, Mapping[Combination, int]],
 ) -> bool:
-    """For few chunks: the work grows with the number of ways to choose from them.
+    """Only for few chunks, since the work grows with the number of subsets of them.
 
-    entries: of the journal, for the chunks in question. constraint_sets, closed: by number of batch, its rules and where no node
-    can be made for it (see `closed_to`).
+    entries: the journal's, for the chunks in question. constraint_sets: rules by batch number. closed: by batch number, where no
+    node can be made for it (see `closed_to`).
     """
     arrivals: list[_Arrival] = []
     domains: dict[SpreadRule, set[Domain]] = {}
@@ -71,7 +71,7 @@ class _Order:
         return self._follows((0,) * len(self._arrivals))
 
     def _follows(self, here: tuple[int, ...]) -> bool:
-        """Whether the rest can come where so many of each are there."""
+        """Whether the remaining chunks can come once this many of each kind have."""
         if here == self._wanted:
             return True
         self._seen.add(here)

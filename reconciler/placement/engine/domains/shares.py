@@ -27,7 +27,7 @@ class Shares:
         self._lasting_bounds: dict[int, int] = {}
 
     def open_now(self) -> list[Combination]:
-        """Where a chunk may go, if nothing else is made."""
+        """Where a chunk may go now, with no new node."""
         found = list(self._combinations)
         for number, rule in enumerate(self._rules):
             found = [item for item in found if self._is_open(number, rule, item)]
@@ -41,8 +41,10 @@ class Shares:
         return allowed_in(rule, self._counts[number].get(value, 0), bound) > 0
 
     def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
-        """Where one more chunk may go, if a node comes up wherever one can be made. closed: combinations where none can be, each
-        with 0. in_any_order: whether others that come after it may be what makes it balanced, so that spread is not looked at."""
+        """Where one more chunk may go, assuming a node everywhere that one can be made.
+
+        closed: combinations where none can be made, each with 0. in_any_order: chunks placed later may restore the balance, so
+        spread is not judged yet."""
         bounds = [
             PLENTY
             if in_any_order and isinstance(rule, SpreadRule)
@@ -52,7 +54,7 @@ class Shares:
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
 
     def _bound_with(self, number: int, rule: SpreadRule, combination: Combination, value: str) -> int:
-        """With a chunk there, and with no other domain than those that are there already."""
+        """The rule's bound with a chunk there, where no domains exist but this one and those of today."""
         domains, counts = self._lasting[number], self._counts[number]
         if self._opening and combination.makeable and value not in domains:
             return self._bound(rule, counts, domains | {value})
@@ -70,7 +72,7 @@ class Shares:
         return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
 
     def domains_of(self, closed: Mapping[Combination, int]) -> dict[SpreadRule, set[Domain]]:
-        """What each spread rule looks at: domains that are there, and those where a node can be made."""
+        """By spread rule, the domains it looks at: those that exist, and those where a node can be made."""
         return {
             rule: self._domains(number, rule, closed)
             for number, rule in enumerate(self._rules)
@@ -78,7 +80,7 @@ class Shares:
         }
 
     def distribute(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
-        """The share of each combination, chunk by chunk to where fewest count already."""
+        """The share of each combination: chunk by chunk, where the fewest count so far."""
         counts = [dict(known) for known in self._counts]
         domains = [self._domains(number, rule, caps) for number, rule in enumerate(self._rules)]
         shares: dict[Combination, int] = {}
@@ -102,8 +104,10 @@ class Shares:
         return shares
 
     def _domains(self, number: int, rule: Rule, caps: Mapping[Combination, int]) -> set[Domain]:
-        """Domains that count for the minimum: those that are there, and those where a node can be made. So Karpenter has it;
-        kube-scheduler alone would be content with fewer. One where none turned out to be possible does not count."""
+        """Domains that count for the minimum: those that exist, and those where a node can be made.
+
+        Karpenter counts the latter too, while kube-scheduler looks at existing nodes only. A domain where no node turned out to
+        be possible does not count."""
         seen = set(self._lasting[number])
         for combination in self._combinations:
             value = combination.value(rule.key)
@@ -121,7 +125,7 @@ class Shares:
     def _load(
         self, combination: Combination, counts: Sequence[Mapping[Domain, int]], bounds: Sequence[int]
     ) -> int | None:
-        """How many count there already, None when some rule allows no more."""
+        """How many pods count there already; None when some rule allows no more."""
         load = 0
         for number, rule in enumerate(self._rules):
             value = combination.value(rule.key)

@@ -1,8 +1,8 @@
-"""The order in which pods come that are under spread constraints, where prices differ between the domains.
+"""The order of pods under spread constraints, where prices differ between domains.
 
-A pod that does not count under its own constraint may go wherever few count yet. In the cheapest domain that is so until those come that do
-count. Where each kind counts for another one, not all of them can be there: some come too late. These then find the next cheapest
-domain empty if they come the other way round.
+A constraint's selector may not match the pod that brings it. Such a pod may go wherever few pods count so far: to the cheapest
+domain, until the pods arrive that do count. Where two kinds of pods count for each other, whichever comes late finds the cheapest
+domain full. In the opposite order the late ones find the next cheapest domain empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range
 
 
 def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
-    """Pods of equal rank in that order; others as they are."""
+    """Pods of equal rank, sorted so; all others keep their order."""
     found: list[Batch] = []
     for _, equals in groupby(batches, key=RANK_OF):
         rank = list(equals)
@@ -42,7 +42,7 @@ def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
     sizes = np.array([batch.needs.request * batch.count for batch in spread], dtype=np.float64)
     shares = (sizes / np.maximum(sizes.sum(axis=0), 1)).sum(axis=1).tolist()
     excess = dict.fromkeys((rule.counter for rules in under.values() for rule in rules), 0.0)
-    """By counter, how much more is under it than counts in it: those that count come first where it is least."""
+    """By counter: the share of requests under its constraint, less the share that counts in it. The least comes first."""
     counted = {
         batch.number: [counter for counter in state.topology.counts_of(batch.needs) if counter in excess]
         for batch in spread

@@ -1,4 +1,4 @@
-"""Which chunks stay where they were when something is placed anew, for all batches together."""
+"""Which chunks stay where they were, judged for all batches together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from reconciler.placement.engine.retention.retain_by_bin import retain_by_bin
 from reconciler.placement.engine.state import State
 
 _MOST_REORDERED = 4
-"""Batches that were there before, up to which all orders are tried in which they may stay."""
+"""Up to this many batches that were placed before, every order in which they might stay is tried."""
 
 
 class Retention:
-    """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for all that is
+    """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for everything
     placed."""
 
     def __init__(
@@ -31,10 +31,9 @@ class Retention:
         self._stays = stays_of(state)
 
     def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
-        """How many chunks of each batch stay, where nothing is new and all can. Empty, with the state as it was, where some have
-        to move or to come.
+        """How many chunks of each batch stay, if all can and none is new. Otherwise the answer is empty and nothing is placed.
 
-        Chunks of a higher priority can then stay beside chunks of a lower one that they have affinity to."""
+        So chunks of a higher priority can stay beside chunks of a lower one that they have affinity to."""
         if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
             return {}
         saved = self._state.save()
@@ -64,8 +63,8 @@ class Retention:
             moving |= partly
 
     def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
-        """What came in one order may not be able to stay in another. So while some have to move and they are few, other orders are
-        tried."""
+        """Chunks placed in one order may not be able to stay in another. So while some would move, and there are few, other
+        orders are tried."""
         saved = self._state.save()
         best, stayed = rank, self._in_order(rank, moving)
         known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
@@ -97,8 +96,8 @@ class Retention:
     def _is_balanced(self, rank: Sequence[Batch]) -> bool:
         """Whether all spread constraints hold in the end.
 
-        Chunks that count may have come after those whose constraint would not let them come the other way round. So may those of lower
-        priorities, which are counted in here if need be, as long as nobody turned out not to stay (see `Packer.place_all`).
+        Only the end is judged, since chunks may have come in an order that this one does not repeat. Chunks of lower priorities
+        are counted if needed, as long as all of them stayed (see `Packer.place_all`).
         """
         if not self._broken():
             return True
@@ -115,7 +114,7 @@ class Retention:
         self, order: Sequence[Batch], moving: Collection[int | None], *, loosely: bool = False
     ) -> dict[int, int]:
         stayed = {batch.number: 0 for batch in order}
-        for _ in range(2):  # those with affinity may come before the pods that they have it to
+        for _ in range(2):  # a batch with affinity may come before the pods that it has it to
             for batch in order:
                 if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
                     stayed[batch.number] = self.one(batch, loosely=loosely)

@@ -1,7 +1,7 @@
-"""Chunks stay where they were, as far as they still fit: so that an unchanged cluster gives an unchanged plan.
+"""Lets the chunks of one batch stay where they were, as far as they still fit, so that an unchanged cluster gives an unchanged plan.
 
-What a bin held is read from its annotation, and of bookings from the inventory. A bin that is held but does not say for whom is
-only preferred (see fill).
+What a bin held is read from its annotation; what a booking holds, from the inventory. A bin that is held but does not say for
+what is only preferred (see `fill.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ Stays: TypeAlias = dict[tuple[str, int], Held]
 
 
 def stays_of(state: State) -> Stays:
-    """Bins where pods run come first, then those that hold most. So a demand that has become smaller gives up whole nodes that
-    hold nothing else."""
+    """The bins that held each demand's chunks: those where pods run first, then those that hold most.
+
+    A demand that became smaller so gives up whole nodes that hold nothing else."""
     stays: Stays = {}
     booked = {(number, demand) for number, demand, _ in state.bins.booked}
     for number, words in state.bins.holding.items():
@@ -54,7 +55,7 @@ def stays_for(stays: Stays, batch: Batch) -> int:
 
 
 def stay_key(batch: Batch) -> tuple[str, int]:
-    """The key of what bins hold of it, in `Stays`."""
+    """The batch's key in `Stays`."""
     member = batch.members[0]
     return str(member.demand), member.group
 
@@ -67,10 +68,12 @@ def retain_batch(
     *,
     loosely: bool = False,
 ) -> int:
-    """Places chunks where the batch's demand had them; returns how many. None stay if that would break a spread rule, which
-    can only be judged over all of them. loosely: spread is not looked at, since the caller will judge it over all batches.
+    """Places chunks where the batch's demand had them; returns how many.
 
-    Where none of those that they have affinity to are there yet, the domain goes first in which most can stay.
+    If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
+    judged here, since the caller judges it for all batches.
+
+    Where the pods that they have affinity to are still missing, the domain in which most can stay comes first.
     """
     if loosely:
         constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
@@ -92,10 +95,10 @@ def retain_batch(
 
 
 def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> Sequence[tuple[int, Held]]:
-    """Orders of the bins that held chunks, each with how many can stay at most.
+    """Orders of the bins that held chunks, each with the most chunks that can stay.
 
-    In the self-affinity bootstrap the first chunk binds all others to its domain. So each domain has an order in which its own bins
-    come first; domains with most chunks come before others. Else there is one order.
+    In the self-affinity bootstrap the first chunk binds all others to its domain. So there is an order for each domain, with its
+    own bins first; the domain with most chunks comes first. In all other cases there is one order.
     """
     keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
     together: dict[tuple[object, ...], Held] = {}
@@ -119,12 +122,12 @@ def _domain(state: State, number: int, key: str) -> object:
 
 
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
-    """Places chunks on bins that held so many, in this order; returns how many. None where spread would be broken."""
+    """Places on each bin as many chunks as it held, in this order; returns how many. 0 where that would break a spread rule."""
     rules = constraints.rules
     saved = state.save()
     placed, step, left = 0, 1, dict(held)
     while step:
-        # With each round the emptiest host may hold more, which lets a spread constraint allow more on all of them.
+        # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
         step = 0
         for number, count in left.items():
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
@@ -152,7 +155,9 @@ def _bootstrapping(state: State, rules: Sequence[Rule]) -> tuple[AffinityRule, .
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
-    """By rules on labels other than the hostname, spread apart; none on a bin whose domain is not decided yet."""
+    """How many chunks the bin may take by rules on labels other than the hostname, spread excepted.
+
+    0 on a bin whose domain is not decided yet."""
     labels = state.bins.origins[number].labels
     if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
         return 0

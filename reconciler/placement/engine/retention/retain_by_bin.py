@@ -1,7 +1,7 @@
 """An order in which all chunks can stay where they were, one bin of one batch after the other.
 
-A pod with affinity to its own kind may come alone only while it is the first. Chunks that came
-in an order that went back and forth between demands can only be found again in such an order.
+A pod with affinity to its own kind may come alone only while it is the first. Chunks that were placed in an order that switched
+between demands can only stay in such an order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.placement.engine.retention.retain_batch import Stays, retain_bat
 from reconciler.placement.engine.state import State
 
 _MOST_PIECES = 6
-"""Bins that batches were on, up to which orders are looked for: there are as many as sets of these."""
+"""Up to this many pairs of a batch and a bin it was on, orders are searched. The work grows with the number of their subsets."""
 
 
 def retain_by_bin(

@@ -1,11 +1,10 @@
-"""The best of several placements, where there are few enough chunks to look twice.
+"""The best of several placements, where few enough chunks move to try more than one.
 
-Many chunks are placed in their order, without looking back (see pack). Now and then that finds no place, or a dearer one, where another
-order or another zone would do. Where few have to move, the answer is compared with every other way (see exhaustive_search). Where some more have,
-it is compared with that of other orders (see orders). The first of equal answers stays. Large placements are placed once, so that
-nothing of this costs them anything.
+Chunks are placed in their order, without looking back (see `pack.py`). Now and then that finds no place, or a dearer one, where
+another order or zone would do better. If few chunks move, every other way is tried (see `exhaustive_search.py`); if some more do,
+other orders are (see `orders.py`). The first of equal answers wins. Large placements are made once, so they pay nothing for this.
 
-What gets no place at all must not make the others' placement dearer by being many: the others are looked at once more without it.
+Chunks without any place must not make the rest dearer by their number. So the rest is searched once more without them.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from reconciler.placement.engine.search.score import score_of
 from reconciler.placement.engine.state import State
 
 MOST_CHUNKS = 8
-"""Chunks that do not stay where they were, for which all ways are looked at."""
+"""Up to this many chunks that do not stay where they were, every way is tried."""
 MOST_BINS = 50
-"""Existing bins up to which that is done: each is one more destination for each chunk."""
+"""Up to this many existing bins that is done: each is one more destination for every chunk."""
 MOST_ORDERED = 200
-"""Chunks that do not stay where they were, for which other orders are tried."""
+"""Up to this many chunks that do not stay where they were, other orders are tried."""
 MOST_PAIRS = 2000
-"""Batches times bins up to which they are."""
+"""The number of batches times bins up to which other orders are tried."""
 
 
 def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
@@ -50,7 +49,7 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
     known = score_of(state, batches, missing)
     state.start_again(saved)
     without, _ = _place_best_of(state, rest)
-    # Others that are placed more closely may leave room for them.
+    # The others may be packed tighter now and leave room for these.
     found = Packer(state, batches).place_rest(without | refused)
     if score_of(state, batches, found) <= known:
         return found
@@ -60,18 +59,18 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
 
 
 def _bounds_passed(moving: int) -> int:
-    """The more of them, the less is tried for these many chunks."""
+    """How many of the bounds above this many moving chunks exceed; less is tried with each."""
     return sum(moving > bound for bound in (MOST_CHUNKS, MOST_ORDERED))
 
 
 def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, int], int]:
-    """What place_best returns, and how many chunks did not stay where they were."""
+    """The answer of `place_best`, and how many chunks did not stay where they were."""
     packer = Packer(state, batches)
     saved = state.save()
     closed = _closed(state, batches)
     missing = packer.place_all()
     bins = state.base + state.planned.count
-    # Preferences are given up in an order of their own, which price must not change.
+    # Preferences are given up in a fixed order, which price must not change.
     if packer.moving > MOST_ORDERED or len(batches) * bins > MOST_PAIRS or any(item.preferences for item in batches):
         return missing, packer.moving
     if not missing and not state.planned.count:
@@ -102,11 +101,11 @@ def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, in
 
 
 def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
-    """Where no node can be made, by number of batch. Only in a placement so small that every way will be looked at anyway; else
-    None, since it makes no difference.
+    """By batch number, where no node can be made. None where that cannot matter: without limits or spread constraints, or in a
+    placement too large to try every way.
 
-    With limits the packer may use up in one zone what another zone needs, and then do without that one. That is better than no place,
-    but worse than any way that is as balanced as it can be.
+    With limits the packer may use up in one zone what another zone needs, and then leave that zone without nodes. That is better
+    than no place, but worse than any placement that is as balanced as possible.
     """
     if not state.limited or sum(batch.count for batch in batches) > MOST_CHUNKS or state.base > MOST_BINS:
         return None
@@ -118,7 +117,7 @@ def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combinatio
 
 
 def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:
-    """Every way is looked at for the few that found no place, with all others where they are now: as the next pass would."""
+    """Tries every way for the few chunks that found no place, with all others where they are now, as the next pass would."""
     waiting = {batch.number for batch in batches if batch.waits}
     left = {number: count for number, count in missing.items() if number not in waiting}
     if not 0 < sum(left.values()) <= MOST_CHUNKS or state.base + state.planned.count > MOST_BINS:
@@ -129,7 +128,7 @@ def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missi
 
 
 def _carried_out(state: State, steps: Sequence[Step], search: Search, packer: Packer) -> dict[int, int]:
-    """The search always counts a host that is still to come; the packer knows when none can be made any more."""
+    """Applies the steps. The search always expects one more host; the packer knows when none can be made."""
     for step in steps:
         step.destination.take(state)
     return packer.place_rest(search.missing) if search.missing else {}

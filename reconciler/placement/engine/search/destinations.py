@@ -1,6 +1,6 @@
-"""Every place that one more chunk may go to: existing bins, planned nodes, and new nodes by domain.
+"""Every destination of one more chunk: existing bins, planned nodes, and new nodes by domain.
 
-The rest of the package chooses by rules of thumb. Here every choice is listed, for a few chunks and under the same rules.
+The rest of the engine chooses by heuristics. Here every choice is listed, for few chunks and under the same rules.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from reconciler.placement.requirements import ANYWHERE, Requirements
 class Destination:
     """Where one chunk may go.
 
-    bin: existing bins by their number, planned ones after them, one past the last for a new node.
-    extra: what it adds to the price, in billionths of a USD an hour.
-    template: of a planned or new node from then on; instance_type: number of a new node's.
+    bin: number of an existing or planned bin; one past the last stands for a new node.
+    extra: added price, in billionths of a USD an hour.
+    template: a planned or new node's from then on. instance_type: number of a new node's type.
     """
 
     batch: Batch
@@ -61,8 +61,9 @@ def destinations_of(
     closed: Mapping[Combination, int],
     in_any_order: bool = False,
 ) -> list[Destination]:
-    """For one chunk, as things are; existing bins first, in the order in which they are preferred. closed, in_any_order: see
-    `Shares.allowed`."""
+    """The destinations of one chunk in the present state: existing bins first, in their order of preference.
+
+    closed, in_any_order: see `Shares.allowed`."""
     domains = _domains(state, batch, constraints, closed, in_any_order=in_any_order)
     task = Task(
         batch,
@@ -81,8 +82,9 @@ def destinations_of(
 
 
 def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Combination, int]:
-    """Combinations of topology domains in which some NodePool makes nodes, but none now that takes a chunk of this batch. Taints,
-    sizes or limits are against it. Each with 0, the number of chunks that it takes."""
+    """Combinations of topology domains that some NodePool offers, but where no new node takes a chunk of this batch now.
+
+    Taints, sizes or limits are in the way. The values are 0, the number of chunks that each takes."""
     if not constraints.spread or not constraints.keys:
         return {}
     state.weights = state.weights or by_weight(state)
@@ -103,7 +105,7 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
 def _domains(
     state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int], *, in_any_order: bool
 ) -> list[Combination] | None:
-    """Where rules on labels other than the hostname allow a chunk; None: anywhere, since nothing depends on it."""
+    """Where rules on labels other than the hostname allow a chunk. None stands for anywhere, when there are no such rules."""
     if not constraints.keys:
         return None
     judged: Sequence[Rule] = constraints.on_labels
@@ -161,7 +163,7 @@ def _planned(
 def _new(
     state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
 ) -> Iterator[Destination]:
-    """The cheapest type of each pool among the heaviest that can make a node, in each domain."""
+    """New nodes: in each domain the cheapest type of each pool, among the heaviest pools that can make a node."""
     state.weights = state.weights or by_weight(state)
     for where in _wheres(domains):
         placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)

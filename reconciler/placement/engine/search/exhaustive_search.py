@@ -1,6 +1,6 @@
 """Every way to place a few chunks, and the best of them.
 
-Depth first, one chunk at a time, in any order, to any destination. A way is left as soon as it cannot become better than the best
+Depth first, one chunk at a time, in any order, to any destination. A partial way is dropped as soon as it cannot beat the best
 known. The work is bounded by a number of ways, not by time, so that equal input gives an equal answer.
 """
 
@@ -25,7 +25,7 @@ from reconciler.placement.engine.search.score import Score, score_of
 from reconciler.placement.engine.state import State
 
 MOST_WAYS = 1500
-"""Partial ways that are looked at, at most; a few hundredths of a millisecond each."""
+"""The most partial ways to try. Each takes a few hundredths of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Step:
 
 
 class Search:
-    """All ways to place a few chunks into a state. better_than: the answer to beat. missing: what the best way leaves."""
+    """All ways to place a few chunks into a state. better_than: the answer to beat. missing: chunks that the best way leaves
+    without a place."""
 
     def __init__(self, state: State, packer: Packer, batches: Sequence[Batch], *, better_than: Score) -> None:
         self.missing: dict[int, int] = {}
@@ -51,7 +52,7 @@ class Search:
         self._in_any_order = False
         state.weights = state.weights or by_weight(state)
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
-        """Whether a chunk may find a heavier NodePool at its limit because another came before it."""
+        """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [
             rule
             for constraints in self._constraint_sets.values()
@@ -75,8 +76,9 @@ class Search:
         return self._best_steps
 
     def _is_order_decisive(self, left: Collection[int]) -> bool:
-        """Whether spread may keep chunks from taking what a limit leaves of the heaviest NodePool in the order that is cheapest.
-        Chunks with affinity have to come after its pods anyway."""
+        """Whether spread may forbid the cheapest order in which chunks use up what a limit leaves of the heaviest NodePool.
+
+        Chunks with affinity have to come after the pods that they have it to anyway."""
         constraint_sets = [self._constraint_sets[number] for number in left]
         return (
             self._takes_turns
@@ -85,7 +87,7 @@ class Search:
         )
 
     def _classes_of_batches(self) -> dict[int, int]:
-        """By batch number that of the first whose chunks are the same to all rules."""
+        """By batch number, the number of the first batch whose chunks no rule tells apart from its own."""
         known: dict[tuple[object, ...], int] = {}
         classes = {}
         for batch in self._batches:
@@ -122,7 +124,7 @@ class Search:
             self._best, self._best_steps, self.missing = outcome, list(self._steps), missing
 
     def _is_balanced(self) -> bool:
-        """Where nodes are made a host may always be yet to come, as Karpenter has it: spread over hosts starts at none."""
+        """Whether spread holds. Where nodes are made, the minimum over hosts is 0, since another may always come (as in Karpenter)."""
         topology = self._state.topology
         if self._state.planned.count:
             expect_planned(self._state, self._over_hosts)
@@ -133,7 +135,7 @@ class Search:
         return can_come_one_by_one(self._state, self._state.entries(self._root), self._constraint_sets, self._closed)
 
     def _is_whole(self, left: Counter[int]) -> bool:
-        """Whether demands that are placed as a whole are all there or not at all."""
+        """Whether every demand that is placed as a whole has all of its chunks placed, or none."""
         short = {batch.whole for batch in self._batches if batch.whole is not None and left[batch.number]}
         there = {entry.batch.whole for entry in self._state.entries()}
         return not short & there
@@ -161,7 +163,7 @@ class Search:
         return [step for _, step in sorted(found, key=lambda item: item[0])]
 
     def _is_alone(self, batch: Batch) -> bool:
-        """Whether no rule concerns its chunks, so that it does not matter when they come."""
+        """Whether no rule between pods concerns its chunks, so that their turn does not matter."""
         if self._takes_turns:
             return False
         return not self._constraint_sets[batch.number].rules and not self._state.topology.counts_of(batch.needs)
@@ -174,19 +176,19 @@ class Search:
         return max(price, self._least_price(left)) >= self._best.price
 
     def _least_price(self, left: Counter[int]) -> int:
-        """What all new nodes cost at least, resource by resource, if chunks could be cut up."""
+        """A lower bound on the price of all new nodes: resource by resource, as if chunks could be split."""
         state, batches = self._state, self._batches
         wanted = np.zeros(len(state.columns.names), dtype=np.int64)
         for number, count in left.items():
             wanted += self._by_number[number].needs.request * count
-        # Chunks that count against what runs there take no room of their own.
+        # Chunks that running pods count towards (KeepMinimum) take no room of their own.
         counted_as = next((batch for batch in batches if batch.keeps_minimum), batches[0])
         free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)
         held = state.taken(counted_as)[: state.planned.count].sum(axis=0)
         return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
 
     def _key(self) -> tuple[object, ...]:
-        """The same for ways that differ only in their order, in the names of new nodes or in alike chunks."""
+        """Equal for ways that differ only in order, in the numbers of new nodes, or in which of equal chunks went where."""
         held: dict[int, Counter[int]] = {}
         for step in self._steps:
             held.setdefault(step.destination.bin, Counter())[self._class_of[step.batch.number]] += 1
@@ -200,7 +202,7 @@ class Search:
 
 
 def _least_prices(state: State) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """By resource the least that any type costs for a unit of it."""
+    """By resource, the least price per unit of it among all types."""
     rate = np.full(len(state.columns.names), np.inf)
     for offers in state.offers:
         prices = np.full(len(offers.room), PLENTY, dtype=np.int64)

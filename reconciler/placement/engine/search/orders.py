@@ -1,6 +1,6 @@
-"""Other orders for batches of equal priority, in which more of them may find a place, or a cheaper one.
+"""Other orders of batches of equal priority, in which more chunks may find a place, or a cheaper one.
 
-Demands that are placed as a whole stay together, and so do pending pods, whose order is the right one for what is there.
+Demands that are placed as a whole stay together. So do pending pods, whose order is kube-scheduler's.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from reconciler.placement.engine.state import State
 
 Key = Callable[[Batch], float]
 MOST_ORDERS = 24
-"""All orders of four batches: up to so many all of them are tried, so that the answer does not depend on names."""
+"""The number of orders of four batches. Up to so many orders all are tried, so that the answer does not depend on names."""
 
 
 def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int]) -> Iterator[list[Batch]]:
-    """All there are, where those are few. Else those that found no place first; the largest first; those under most rules first; each
-    only if it is new."""
+    """All other orders, where they are few. Else three, each only if it is new: those without a place first, the largest first,
+    those under most rules first."""
     ranks = [list(_wholes(equals)) for _, equals in groupby(batches, key=RANK_OF)]
     if math.prod(math.factorial(len(wholes)) for wholes in ranks) <= MOST_ORDERS:
-        # The first of all is the order they are in.
+        # The first permutation is the present order.
         for chosen in [*product(*map(permutations, ranks))][1:]:
             yield list(chain.from_iterable(chain.from_iterable(chosen)))
         return
@@ -58,5 +58,5 @@ def _wholes(equals: Iterable[Batch]) -> list[list[Batch]]:
 
 
 def _ordered(wholes: Sequence[list[Batch]], key: Key) -> list[list[Batch]]:
-    """Equals stay in their order."""
+    """Sorts by the key; equals keep their order."""
     return sorted(wholes, key=lambda whole: min(key(batch) for batch in whole))

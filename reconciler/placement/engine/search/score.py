@@ -11,8 +11,8 @@ from reconciler.placement.engine.state import State
 
 @dataclass(frozen=True, slots=True, order=True)
 class Score:
-    """What a placement is judged by, best first. missing: chunks without a place, by rank, the first first; price: of new
-    nodes, in billionths of a USD an hour; nodes: new ones."""
+    """Compared field by field, less is better. missing: chunks without a place by rank, the highest rank first. price: of new
+    nodes, in billionths of a USD an hour. nodes: the number of new ones."""
 
     missing: tuple[int, ...]
     price: int
