@@ -1,7 +1,7 @@
 """Resource claims (DRA) as countable resources: how many devices of a class are asked for, and how many are free on a node.
 
-Counting is exact under three conditions: a class selects by driver and plain attributes; its devices are allocated whole, and
-each belongs to one node; two requested classes share all of their devices or none. Everything else is reported as not judged.
+Counting is exact under three conditions. A class selects by driver and plain attributes. Its devices are allocated whole, and
+each belongs to one node. Two requested classes share all of their devices or none. Everything else is reported as not judged.
 A new node is expected to have as many devices as each node of its instance type in its NodePool. Where those differ, or none is
 up, the number is not known, and no node is made for claims.
 """

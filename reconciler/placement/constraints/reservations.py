@@ -2,7 +2,7 @@
 
 Each reservation that a NodePool may use becomes a pool of its own beside it. That pool has the same template, the reservation's
 offerings alone, and a limit on nodes. So all code that knows limits knows reservations. A node planned in one asks for this
-reservation by name, as Karpenter's own NodeClaims do, and for no other offering: its price is the reservation's.
+reservation by name, as Karpenter's own NodeClaims do, and for no other offering. Its price is the reservation's.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_what_was_not_ready_before_is_nobodys_news(folders: Folders) -> None:
     before = START | {"web.yaml": buffer(template="wbe")}
     done = folders.diff(before | {"web.yaml": buffer(30, template="wbe")}, "--no-unplaced", before=before)
     assert done.return_value == 1, done.output
-    assert "Nothing was found that speaks against merging." in done.stdout
+    assert "Nothing was found that speaks against the change." in done.stdout
 
 
 def test_a_request_that_does_not_fit_as_a_whole_names_the_limit(folders: Folders) -> None:
@@ -222,7 +222,7 @@ spec:
     found = folders.document(after)["changes"]["findings"]["new"]
     assert {item["severity"] for item in found} == {"info"}
     text = folders.diff(after).stdout
-    assert text.splitlines()[-1] == "Nothing was found that speaks against merging."
+    assert text.splitlines()[-1] == "Nothing was found that speaks against the change."
 
 
 def test_a_request_that_is_left_to_another_is_not_called_not_ready(folders: Folders) -> None:

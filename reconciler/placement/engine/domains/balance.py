@@ -1,8 +1,8 @@
 """Whether spread constraints hold for everything placed, and which domains to expect on another attempt where they do not.
 
 A demand placed later may add a node in a domain that had none, and that domain is then the emptiest. Chunks that count but
-bring no such rule themselves may come at any time: after the chunks under the rule, or before them to fill the emptiest
-domain. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
+bring no such rule themselves may come at any time. They may come after the chunks under the rule, or fill the emptiest domain
+before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
 """
 
 from __future__ import annotations
