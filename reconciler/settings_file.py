@@ -26,7 +26,9 @@ def read_settings_file(path: str) -> Mapping[str, Any]:
     except RecursionError as error:
         raise Misused(f"{path}: is nested too deeply") from error
     except yaml.YAMLError as error:
-        raise Misused(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+        raise Misused(
+            _words(path, error), hint="mind indentation (spaces, never tabs) and unclosed brackets"
+        ) from error
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -34,6 +36,14 @@ def read_settings_file(path: str) -> Mapping[str, Any]:
             f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
         )
     return document
+
+
+def _words(path: str, error: Any) -> str:
+    """error: PyYAML's, which tells its own name for the text, and draws the place."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return f"{path}: is not YAML: {' '.join(str(error).split())}"
+    return f"{path}:{mark.line + 1}:{mark.column + 1}: is not YAML: {error.problem}"
 
 
 def _refuse_repeated_keys(path: str, document: Any) -> None:

@@ -62,7 +62,24 @@ def check(inspection: Inspection) -> None:
             " reports it as not ready",
             hint="add replicas: 3, or percentage: 10",
         )
+    _check_limits(inspection, mapping_at(inspection.body, "spec", "limits"))
     check_strategy(inspection, "provisioningStrategy")
+
+
+def _check_limits(inspection: Inspection, limits: Manifest) -> None:
+    """The CRD admits limits below zero, and no controller says what becomes of them."""
+    for name, quantity in limits.items():
+        try:
+            negative = amount_of(name, quantity) < 0
+        except Invalid:
+            continue  # told by its structure
+        if negative:
+            inspection.report(
+                codes.NEGATIVE_LIMIT,
+                ("spec", "limits", name),
+                f"the limit {name} {quantity} is below zero, so the buffer stays empty",
+                hint="write a limit above zero, or replicas: 0 for a buffer that is to be empty",
+            )
 
 
 def check_strategy(inspection: Inspection, key: str) -> None:

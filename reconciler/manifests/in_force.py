@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.manifests import codes
 from reconciler.manifests.changed_since import refused
+from reconciler.manifests.crds import KINDS
 from reconciler.manifests.node_pool import lay_over
 from reconciler.manifests.served import served_form
 from reconciler.model.declared import Declared, DeclaredManifest
@@ -80,13 +81,16 @@ def _laid_over(
 
 def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
     code = codes.NOT_SERVED
-    served = f"only in {', '.join(versions)}" if versions else "not at all"
+    kind = f"{item.ref.kind} of {item.ref.group or 'the core API'}"
+    serves = f"serves {kind} only in {', '.join(versions)}" if versions else f"does not serve {kind}"
+    printed = item.ref.kind in KINDS
+    source = "`headroom crd` prints it" if printed else "it comes with the autoscaler that the kind belongs to"
     return Finding(
         code.name,
         code.severity,
-        f"the cluster serves {item.ref.kind} of {item.ref.group or 'the core API'} {served}, so it is not applied",
+        f"the cluster {serves}, so it is not applied",
         item.position,
         item.ref,
         "apiVersion",
-        "install its CustomResourceDefinition: `headroom crd` prints it, or Karpenter brings it",
+        f"install its CustomResourceDefinition: {source}",
     )

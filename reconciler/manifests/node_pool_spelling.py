@@ -76,11 +76,16 @@ def _correct_beta(inspection: Inspection) -> None:
             _left_out(inspection, (*_NODE_SPEC, field), f"{field} is not part of a NodePool in v1")
 
 
-def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
+def _correct_nodes(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
     nodes = budget.get("nodes")
     if isinstance(nodes, int) and not isinstance(nodes, bool):
         budget["nodes"] = str(nodes)
-        _tell(inspection, (*path, "nodes"), f"the number {nodes} is read as text", f'write nodes: "{nodes}"')
+        if nodes >= 0:  # else the value is not allowed in quotes either
+            _tell(inspection, path, f"the number {nodes} is read as text", f'write nodes: "{nodes}"')
+
+
+def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
+    _correct_nodes(inspection, budget, (*path, "nodes"))
     if "reason" in budget and "reasons" in budget:
         inspection.report(
             codes.INVALID_VALUE,

@@ -86,7 +86,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.WRONG_TYPE,
                 path,
                 f"{place} must be {expected}, not {_described(found)}",
-                hint=_type_hint(wanted, found),
+                hint=_type_hint(wanted, found, part),
             )
         case "enum":
             options = ", ".join(str(option) or '""' for option in kind.options)
@@ -105,7 +105,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                     hint=nearest(name, known) or f"known here: {', '.join(known)}",
                 )
         case _:
-            example = _example(part)
+            example = _example_of_memory(path) or _example(part)
             inspection.report(
                 codes.INVALID_VALUE,
                 path,
@@ -146,6 +146,12 @@ def _schema_at(schema: Any, path: Iterable[str | int]) -> Mapping[str, Any]:
     return schema if isinstance(schema, Mapping) else {}
 
 
+def _example_of_memory(path: Path) -> str:
+    """The schema of a resource list has one example for all resources, and that is of CPU."""
+    is_bytes = bool(path) and str(path[-1]).startswith(("memory", "ephemeral-storage", "hugepages-"))
+    return '"1Gi"' if is_bytes else ""
+
+
 def _example(schema: Mapping[str, Any], key: str = "") -> str:
     if "example" not in schema:
         return f"{key}" if key else ""
@@ -176,15 +182,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _type_hint(wanted: list[str], found: Any) -> str:
-    if "string" in wanted:
-        match found:
-            case bool():
-                return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
-            case int() if abs(found) >= _NO_INT64:
-                return "write it in quotes"
-            case int() | float():
-                return f'write it in quotes: "{_shown(found)}"'
+def _type_hint(wanted: list[str], found: Any, part: Mapping[str, Any]) -> str:
+    """part: the schema of the place."""
+    if "string" in wanted and isinstance(found, int | float):
+        return _quotes_hint(found, part)
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
         # YAML and JSON readers leave a number of thousands of digits as text.
         too_long = len(found) > _LONGEST_SHOWN
@@ -192,6 +193,15 @@ def _type_hint(wanted: list[str], found: Any) -> str:
     if wanted == ["array"]:
         return "put a dash before it, or square brackets around it"
     return ""
+
+
+def _quotes_hint(found: float, part: Mapping[str, Any]) -> str:
+    """For a number or a boolean where text is wanted; quotes help only where the text would be allowed."""
+    if not re.search(part.get("pattern", ""), _shown(found)):
+        return f"write it like {_example(part)}" if "example" in part else ""
+    if isinstance(found, bool):
+        return "put it in quotes; YAML reads yes, no, on, off, y and n as booleans"
+    return "write it in quotes" if abs(found) >= _NO_INT64 else f'write it in quotes: "{_shown(found)}"'
 
 
 def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:

@@ -201,9 +201,11 @@ class TreeBuilder:
                 continue
             key = self._key(event, depth, place)
             if key in written:
+                before, here = written[key][0], place[0]
+                lines = f"on line {here}" if before == here else f"on line {before} and on line {here}"
                 raise Unreadable(
                     codes.DUPLICATE_KEY,
-                    f"{key!r} is given twice, on line {written[key][0]} and on line {place[0]}",
+                    f"{key!r} is given twice, {lines}",
                     *place,
                     hint="keep one of the two; kubectl would silently take the last",
                 )

@@ -39,10 +39,10 @@ def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple
         if document.ref is not None and document.ref.name:
             places[scope_of(document.document.file, one_cluster=one_cluster), document.ref].append(document)
     findings: list[Finding] = []
-    for (_, ref), group in places.items():
+    for group in places.values():
         for document in group[1:] if len(group) > 1 else ():
             first = group[0].document.position
-            message = f"{ref} is declared twice, here and at {first}: neither is applied"
+            message = f"declared twice, here and at {first}: neither is applied"
             findings.append(
                 _finding(codes.DUPLICATE_OBJECT, document, ("metadata", "name"), message, "keep one of the two")
             )

@@ -167,7 +167,7 @@ def parse_cron(text: str) -> Cron:
         )
     if len(words) != len(_FIELDS):
         raise Invalid(
-            f"schedule {text!r} has {len(words)} fields, not 5",
+            f"schedule {text!r} has {len(words)} {'field' if len(words) == 1 else 'fields'}, not 5",
             hint="write minute, hour, day of month, month and day of week, such as '0 9 * * mon-fri'"
             + ("; there is no field for seconds" if len(words) == len(_FIELDS) + 1 else ""),
         )

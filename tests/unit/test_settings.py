@@ -70,6 +70,7 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("git: 5", "git is 5, expected a mapping of settings"),
         ("- a", "a config file is a mapping of settings"),
         ("a: [", "is not YAML"),
+        ("git:\n\tinterval: 1m\n", ":2:1: is not YAML: found character '\\t' that cannot start any token"),
         ("placement: [1]", "placement is [1], expected a mapping of settings"),
         ("a: " + "[" * 5_000, "is nested too deeply"),
         ("placement: {mode: fast, mode: optimal}", ":1: mode is set twice"),

@@ -63,6 +63,8 @@ def test_no_namespace_is_the_default_one() -> None:
     [
         ("  replicas: 2\n", "buffer-without-reference", "spec"),
         ("  scalableRef: {apiGroup: apps, kind: Deployment, name: d}\n", "buffer-without-size", "spec"),
+        ("  podTemplateRef: {name: t}\n  limits: {memory: -5Gi}\n", "negative-limit", "spec.limits.memory"),
+        ("  podTemplateRef: {name: t}\n  limits: {cpu: -1}\n", "negative-limit", "spec.limits.cpu"),
         (
             "  podTemplateRef: {name: t}\n  replicas: 1\n  provisioningStrategy: example.com/x\n",
             "unknown-strategy",

@@ -60,7 +60,10 @@ def test_a_kind_that_the_cluster_does_not_serve_still_counts_but_is_not_applied(
     found = forms(BUFFER, NodePool=("v1",))
     assert found.repository.manifests == ()
     assert [buffer.ref.name for buffer in found.effective.buffers] == ["web"]
-    assert [finding.code for finding in found.findings] == ["not-served"]
+    (finding,) = found.findings
+    assert finding.code == "not-served"
+    assert finding.message.startswith("the cluster does not serve CapacityBuffer of autoscaling.x-k8s.io, so")
+    assert "it comes with the autoscaler" in finding.hint
 
 
 def test_offline_everything_is_taken_as_written() -> None:

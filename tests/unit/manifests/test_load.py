@@ -84,6 +84,7 @@ def test_a_broken_document_spares_those_before_and_after_it() -> None:
 def test_a_tab_is_told_with_its_line() -> None:
     finding = only_finding("a: 1\nb:\n\tc: 2\n")
     assert (finding.code, finding.position) == (codes.YAML_SYNTAX.name, SourcePosition("dir/file.yaml", 3, 1))
+    assert (finding.message, finding.hint) == ("a tab where only spaces may be", "indent with spaces")
 
 
 def test_a_duplicate_key_is_told_with_both_lines() -> None:
@@ -91,6 +92,7 @@ def test_a_duplicate_key_is_told_with_both_lines() -> None:
     assert finding.code == codes.DUPLICATE_KEY.name
     assert finding.message == "'replicas' is given twice, on line 3 and on line 5"
     assert finding.position == SourcePosition("dir/file.yaml", 5, 3)
+    assert only_finding("spec: {replicas: 1, replicas: 3}\n").message == "'replicas' is given twice, on line 1"
 
 
 def test_keys_that_are_equal_once_they_are_text_are_duplicates() -> None:

@@ -51,6 +51,26 @@ def test_a_default_of_nodes_in_local_time() -> None:
     assert {budget.nodes for budget in local.pools[0].compiled.budgets} == {"10%"}
 
 
+@pytest.mark.parametrize(
+    ("disruption", "message", "hint"),
+    [
+        (
+            "{consolidateAfter: 5}",
+            "spec.disruption.consolidateAfter must be text, not the number 5",
+            'write it like "1m"',
+        ),
+        (
+            "{budgets: [{nodes: -1}]}",
+            'spec.disruption.budgets[0].nodes has a value that is not allowed: "-1"',
+            'write it like "10%"',
+        ),
+    ],
+)
+def test_no_hint_leads_to_the_next_error(disruption: str, message: str, hint: str) -> None:
+    finding = only(HEAD + TEMPLATE + f"  disruption: {disruption}\n")
+    assert (finding.message, finding.hint) == (message, hint)
+
+
 def test_a_misspelt_field_of_a_budget_is_an_error_since_its_default_would_count() -> None:
     finding = only(HEAD + "  disruption: {budgets: [{nodez: '0'}]}\n")
     assert (finding.code, finding.severity, finding.hint) == ("invalid-value", "error", 'did you mean "nodes"?')
