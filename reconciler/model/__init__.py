@@ -1,1 +1,1 @@
-"""The words of the product as types: no I/O, no clock, no third-party imports. Everything else imports this."""
+"""The glossary as types: no I/O, no clock, no third-party imports. Every other package may import this one."""

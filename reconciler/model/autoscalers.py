@@ -1,8 +1,8 @@
-"""The autoscaler that serves a CapacityBuffer, as the buffer's own status tells it.
+"""The autoscaler that serves a CapacityBuffer, as the buffer's status shows.
 
-A status says who wrote it: the API server keeps, for every field, the manager that set it. Field managers are the first
-part of a client's user agent: Karpenter sets it to `karpenter` (pkg/operator), Cluster Autoscaler has the name of its
-program. GKE's autoscaler is built from the latter.
+The API server records, for every field, the manager that set it. The field manager is the first part of a client's user agent:
+Karpenter sets it to `karpenter` (pkg/operator), and Cluster Autoscaler uses its program's name. GKE's autoscaler is built from
+the latter.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from reconciler.model.marks import is_own
 from reconciler.model.view import LiveObject
 
 _KARPENTER = "karpenter"
-"""It compares the whole status with what it would say (controllers/capacitybuffer); others look at their conditions' status alone."""
+"""Karpenter compares the whole status with its own (controllers/capacitybuffer). Others compare only their conditions' status."""
 KNOWN_AUTOSCALERS: Mapping[str, str] = {
     _KARPENTER: "Karpenter",
     "cluster-autoscaler": "Cluster Autoscaler",
     "gke-cluster-autoscaler": "GKE's autoscaler",
 }
-"""Field manager → how people call it."""
+"""Field manager → the product's name."""
 CAPACITY_BUFFER_KIND = "CapacityBuffer"
 _CONDITIONS = "status.conditions."
 _PROVISIONING = "Provisioning"
 _WORDS = frozenset({f"{_CONDITIONS}ReadyForProvisioning", f"{_CONDITIONS}{_PROVISIONING}"})
 _REPLICAS = "status.replicas"
-"""Only who serves a buffer sets these: other controllers may well add conditions of their own."""
+"""Only an autoscaler that serves a buffer sets these. Other controllers may add conditions of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingAutoscaler:
-    """reports: by its own word the capacity is there, for the spec as it is now. replicas: the size that it keeps.
+    """reports: it says that the capacity is provisioned, for the present spec. replicas: the size that it keeps.
 
-    conditions: the types of conditions of which it owns a part. last_write: None where the object does not say.
-    answers: it writes its words anew when somebody else has changed them.
+    conditions: types of the conditions of which it owns a field. last_write: None where the object does not tell.
+    answers: it restores its status when another client has changed it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ServingAutoscaler:
 
 
 def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
-    """The known autoscaler whose fields are in the status, the one that wrote last. Only CapacityBuffers are ever served."""
+    """The known autoscaler that owns fields of the status; of several the last writer. Autoscalers serve only CapacityBuffers."""
     if live is None or live.ref.kind != CAPACITY_BUFFER_KIND:
         return None
     serving = [
@@ -62,7 +62,7 @@ def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
 
 
 def _is_written_over(live: LiveObject, manager: str) -> bool:
-    """Headroom's words stand in place of those that this one would have written anew."""
+    """Whether headroom owns part of the status. Karpenter would have restored its own if it still served the buffer."""
     own = (fields for name, fields in live.managers.items() if is_own(name))
     return manager == _KARPENTER and any(fields & _WORDS for fields in own)
 
@@ -84,7 +84,7 @@ def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
 
 
 def _is_provisioned(live: LiveObject) -> bool:
-    """Cluster Autoscaler's conditions say no generation: they count for the present one."""
+    """Whether the status says so of the present generation. Cluster Autoscaler's conditions have none, and always count."""
     condition = condition_of(live, _PROVISIONING)
     seen = condition.get("observedGeneration")
     generation = (live.body.get("metadata") or {}).get("generation")

@@ -1,6 +1,6 @@
-"""Balloon pods: pods of low priority that keep a node's room until a pod of more importance pushes them out.
+"""Balloon pods: pods of low priority that keep a node's room until a pod of higher priority preempts them.
 
-What keeps capacity where an autoscaler knows neither NodeClaims nor CapacityBuffers: whatever runs, every autoscaler counts.
+They keep capacity where an autoscaler knows neither NodeClaims nor CapacityBuffers, since every autoscaler counts running pods.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _DIGITS = 8
 
 
 def balloon_ref(buffer: ObjectRef) -> ObjectRef:
-    """The Deployment of a buffer's balloon pods. Its name is a label's value too, and so must not be longer than one."""
+    """The Deployment of a buffer's balloon pods. Its name is also a label's value, which limits its length."""
     name = label_value(f"balloon-{buffer.kind.lower()}-{buffer.name}", digits=_DIGITS)
     return ObjectRef("apps", DEPLOYMENT_KIND, buffer.namespace, name)
 
 
 def balloon_of(pod: Pod) -> ObjectRef | None:
-    """The Deployment that a balloon pod belongs to; None for every other pod, which the class tells at a glance."""
+    """The Deployment that a balloon pod belongs to; None for every other pod. The priority class is checked first: it is cheap."""
     if pod.shape.priority_class_name != BALLOON_PRIORITY_CLASS:
         return None
     name = next((value for key, value in pod.shape.labels if key == BALLOON_LABEL), None)
@@ -48,6 +48,6 @@ def waiting_balloons(pods: Iterable[Pod]) -> dict[ObjectRef, tuple[ObjectRef, ..
 
 
 def standing_balloons(pods: Iterable[Pod]) -> Counter[ObjectRef]:
-    """Balloon pods that have a node and stay, by Deployment."""
+    """How many balloon pods have a node and are not being deleted, by Deployment."""
     found = (balloon_of(pod) for pod in pods if pod.node_name is not None and not pod.deleting)
     return Counter(ref for ref in found if ref is not None)

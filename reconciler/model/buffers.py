@@ -16,14 +16,14 @@ ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 
 
 class Recreation(StrEnum):
-    """Whether what runs may fill a buffer (`recreationStrategy`): KeepEmpty: no, KeepMinimum: yes."""
+    """`recreationStrategy`: whether running pods may fill a buffer (KeepMinimum) or not (KeepEmpty)."""
 
     KEEP_EMPTY = "KeepEmpty"
     KEEP_MINIMUM = "KeepMinimum"
 
 
 class Fulfilment(StrEnum):
-    """How a buffer is kept (annotation `headroom.dev/fulfilment`)."""
+    """Who keeps a buffer's capacity, and how (annotation `headroom.dev/fulfilment`)."""
 
     PLACEHOLDER = "placeholder"
     NATIVE = "native"
@@ -50,7 +50,7 @@ class Buffer:
     annotations: Labels = ()
     strategy: str = ACTIVE_CAPACITY
     target: ObjectRef | None = None
-    """The workload with a scale subresource, or the node class, that it points to."""
+    """What the buffer refers to: a workload with a scale subresource, or a node class."""
     pod_template: str | None = None
     """The name of a PodTemplate in the buffer's namespace."""
     pod_shape: PodShape | None = None
@@ -59,26 +59,26 @@ class Buffer:
     percentage: int | None = None
     """Percent of the target's replicas."""
     minimum_count: int | None = None
-    """Least and most chunks that a percentage may come to; only the Buffers API proposal has them."""
+    """The fewest chunks that a percentage may give, as `maximum_count` is the most. Only the Buffers API proposal has both."""
     maximum_count: int | None = None
     limits: tuple[tuple[str, int], ...] | None = None
-    """Amounts by resource, as `Resources` counts them, zeroes kept; None: the field is absent."""
+    """Amounts by resource in the units of `Resources`, zeroes included. None: the field is absent."""
     node_class: NodeClassCapacity | None = None
     recreation: Recreation = Recreation.KEEP_EMPTY
     pod_selector: LabelSelector | None = None
-    """Which pods a dedicated buffer is for; None: it is for any."""
+    """The pods that a dedicated buffer is for. None: for any pod."""
     generation: int | None = None
     created: str = ""
     """`metadata.creationTimestamp`, RFC 3339; "" while the buffer is only in Git."""
     status_conditions: tuple[Condition, ...] = field(default=())
     default_fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
-    """By the settings: who keeps it where it has no annotation that says so."""
+    """Who keeps it if it has no annotation that says so: the setting's value."""
     sized_by: str = ""
-    """The schedule that `replicas` come from, in words; "": the buffer's own number."""
+    """Names the schedule that sets `replicas`; "" where the number is the buffer's own."""
     dormant: str = ""
-    """Why a schedule keeps it out of the cluster at present, in words; "": it exists."""
+    """Why a schedule keeps it out of the cluster at present; "" where none does."""
     waits_for: str = ""
-    """Why a schedule that it follows is not known, in words; "": all are."""
+    """Why a schedule that it follows is not known; "" where all are."""
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the buffer has none of that name."""

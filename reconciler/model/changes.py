@@ -28,12 +28,12 @@ class Action(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     KEEP = "keep"
-    """It stays though it is no longer declared: only where two revisions are compared, since no plan has anything to do then."""
+    """The object stays although it is no longer declared. Used only to compare two revisions; a plan has nothing to do then."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field, by path (`spec.weight`); None in before or after: absent there."""
+    """One field, by path (`spec.weight`). before, after: None where the field is absent."""
 
     path: str
     before: Any
@@ -42,9 +42,9 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """A manifest from Git to be applied, or an object of ours to be deleted because Git no longer has it.
+    """A manifest from Git to be applied, or an object of headroom's to be deleted because Git no longer has it.
 
-    force: somebody changed these fields since headroom applied them, and headroom takes them back.
+    force: these fields were changed in the cluster since headroom applied them, and headroom takes them back.
     """
 
     ref: ObjectRef
@@ -60,9 +60,9 @@ class ObjectChange:
 class NodeClaimCreation:
     """A NodeClaim to be created.
 
-    The name follows from what is asked for and from the names in use, so that a repeated pass asks for the same object.
-    labels: beyond those that every NodeClaim of its pool has. made_by: whose it is to make the node where it is not headroom's,
-    in words: such nodes are only in forecasts.
+    The name is derived from the request and from the names in use, so that a repeated pass asks for the same object.
+    labels: in addition to those of every NodeClaim of its pool. made_by: in words, who makes the node if headroom does not. Such
+    nodes occur only in forecasts.
     """
 
     name: str
@@ -86,19 +86,19 @@ class NodeClaimAction:
     price: float | None = None
     """USD an hour; None where unknown."""
     closed: bool = False
-    """A node to be held is tainted, so that Karpenter moves no pods into the chunks' room."""
+    """Whether a node to be held also gets the taint that stops Karpenter from moving pods into the chunks' room."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimChanges:
-    """What becomes of NodeClaims and their nodes. True when there is anything to do."""
+    """The changes of NodeClaims and their nodes. Truthy when there are any."""
 
     create: tuple[NodeClaimCreation, ...] = ()
     delete: tuple[NodeClaimAction, ...] = ()
     hold: tuple[NodeClaimAction, ...] = ()
     release: tuple[NodeClaimAction, ...] = ()
     untaint: tuple[NodeClaimAction, ...] = ()
-    """Nodes that were reserved for a provisioning request, and are for all pods from now on."""
+    """Nodes that were reserved for a provisioning request and are open to all pods from now on."""
 
     def __bool__(self) -> bool:
         return bool(self.create or self.delete or self.hold or self.release or self.untaint)
@@ -106,14 +106,14 @@ class NodeClaimChanges:
 
 @dataclass(frozen=True, slots=True)
 class DomainCount:
-    """How many chunks of a demand one bin holds, and its value of one topology label."""
+    """How many chunks of a demand one bin holds, and the bin's value of one topology label."""
 
     bin: str
     """The node's name; the NodeClaim's while it has no node."""
     key: str
-    """A label that the demand's spread constraints or pod affinity go by."""
+    """A topology key of the demand's spread constraints or pod affinity."""
     values: tuple[str, ...]
-    """Several while the choice is open, none where the bin lacks the label."""
+    """Several while the value is undecided; none where the bin lacks the label."""
     count: int
 
 
@@ -121,8 +121,9 @@ class DomainCount:
 class DemandOutcome:
     """Where one demand's chunks are.
 
-    domains: by the labels of its spread constraints and pod affinity, hostname left out. on_its_way: those of `on_existing`
-    whose node is not ready to take pods yet; not_ready: whose node was ready, and is not now. short_since: the buffer was short of capacity before this pass, by its status.
+    domains: counts by the topology keys of its spread constraints and pod affinity, except the hostname. on_its_way: the part of
+    `on_existing` on nodes that are not ready yet. not_ready: the part on nodes that were ready and no longer are. short_since:
+    when the buffer became short of capacity, by its status; None if it was not before this pass.
     """
 
     demand: Demand
@@ -144,7 +145,7 @@ class DemandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StaticPoolChange:
-    """Nodes of a static NodePool that Karpenter itself creates or deletes once the plan is applied."""
+    """How many nodes of a static NodePool Karpenter itself creates or deletes once the plan is applied."""
 
     node_pool: str
     before: int
@@ -158,7 +159,7 @@ class StaticPoolChange:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
-    """A schedule's value at the pass's instant, in replicas, and the next other one.
+    """A schedule's value at the pass's instant, in replicas, and the next value that differs.
 
     next_value None: the value never changes again.
     """
@@ -174,7 +175,7 @@ class ScheduleOutcome:
 class BudgetOutcome:
     """What one NodePool's budgets allow for one reason, in nodes. budget, allowed None: unbounded.
 
-    budget: the least of the open budgets; allowed: what disrupting and not-ready nodes leave of it.
+    budget: the lowest of the active budgets. allowed: the budget less the nodes that are disrupting or not ready.
     """
 
     node_pool: str
@@ -198,7 +199,7 @@ class Cost:
 
 
 HOURS_PER_MONTH = 730
-"""A twelfth of a year, for the price of an instant. Cost over 30 days, which schedules change, is of 720 hours."""
+"""A twelfth of a year, to turn a price an hour into one a month. Costs over 30 days, with schedules, are over 720 hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,9 @@ def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[Static
 
 @dataclass(frozen=True, slots=True)
 class StockOut:
-    """A placeholder that vanished before its node was there. demands: whom it was for; message: what was asked for and what follows."""
+    """A placeholder that vanished before its node came up, as when no offering had capacity.
+
+    demands: those it was for. message: what was asked for, and what headroom does next."""
 
     demands: tuple[ObjectRef, ...]
     message: str
@@ -226,7 +229,7 @@ class StockOut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one pass would change, with its reasons. No durations in it: equal input gives equal bytes."""
+    """Everything that one pass would change, with its reasons. It contains no durations, so that equal input gives equal bytes."""
 
     revision: str | None
     now: datetime
@@ -239,35 +242,35 @@ class Plan:
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()
     pending: PendingOutcome = field(default_factory=PendingOutcome)
-    """Without the pods of nodes that are being deleted."""
+    """Pods of nodes that are being deleted are not among them."""
     occupied: tuple[OccupiedBin, ...] = ()
     """What each existing bin holds."""
     local_budgets: tuple[PoolBudgets, ...] = ()
-    """Budgets written in local time, beside what they were compiled into."""
+    """Budgets written in local time, with what they were compiled into."""
     include_pending: bool = False
     blocked: tuple[str, ...] = ()
     """Why nothing may be deleted or released in this pass: an incomplete read, a force-push hold."""
     notes: tuple[str, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
-    """What the inventory remembers afterwards, as JSON values by key."""
+    """The inventory's memory after the pass: JSON values by key."""
     edges: tuple[Edge, ...] = ()
-    """Instants, in order, at which something that this plan waits for may go on."""
+    """The instants, in order, at which something that this plan waits for may proceed."""
     stock_outs: tuple[StockOut, ...] = ()
     waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
 
     @property
     def new_node_pools(self) -> tuple[str, ...]:
-        """The NodePool of each node that the plan makes, and of those that Karpenter makes because of it."""
+        """The NodePool of each new node, whether headroom makes it or Karpenter because of the plan."""
         return new_node_pools(self.node_claims.create, self.static_pools)
 
     @property
     def has_errors(self) -> bool:
-        """Whether something declared was left out, or refused, because of an error in it."""
+        """Whether anything declared was left out or refused because of an error in it."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     @property
     def has_changes(self) -> bool:
-        """Whether carrying the plan out would write anything but statuses."""
+        """Whether applying the plan would write anything besides statuses."""
         return bool(self.node_claims or self.objects)
 
 
@@ -286,9 +289,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Annotate:
-    """Set annotations, or remove them with None, by merge patch: also those that another manager set.
+    """Set annotations, or remove them with None, by merge patch, which also reaches those that another manager set.
 
-    taints: those that a node is to carry (True) or not (False); all others stay.
+    taints: those that a node shall have (True) or not have (False). All others stay.
     """
 
     ref: ObjectRef
@@ -299,7 +302,7 @@ class Annotate:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete with the uid as precondition, so that a newer object of the same name is safe. uid "": no precondition."""
+    """Delete with the uid as a precondition, so that a newer object of the same name is safe. uid "": no precondition."""
 
     ref: ObjectRef
     uid: str = ""
@@ -323,7 +326,7 @@ class Outcome(StrEnum):
     APPLIED = "applied"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
-    """The API server refused it, and will again: validation, RBAC, an immutable field."""
+    """The API server refused it and would do so again: validation, RBAC, an immutable field."""
     CONFLICT = "conflict"
     """Another field manager owns a field; the message names it."""
     FAILED = "failed"
@@ -345,7 +348,7 @@ class WriteResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the cluster now has what was written."""
+        """Whether the cluster now is as the write asked."""
         return self.outcome in {Outcome.APPLIED, Outcome.UNCHANGED}
 
 
@@ -357,5 +360,5 @@ class ChangeSet:
 
     @property
     def failures(self) -> tuple[WriteResult, ...]:
-        """The writes that the cluster does not have, in order."""
+        """The writes that did not succeed, in order."""
         return tuple(result for result in self.results if not result.ok)

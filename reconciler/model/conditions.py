@@ -16,7 +16,7 @@ class ConditionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition without its times: whoever writes it sets `lastTransitionTime`, since the core has no clock."""
+    """One condition without its times. The writer sets `lastTransitionTime`, since the core has no clock."""
 
     type: str
     status: ConditionStatus

@@ -1,4 +1,4 @@
-"""Everything that a repository, or the cluster itself, declares, as typed values."""
+"""Everything that a repository or the cluster declares, as typed values."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from reconciler.model.workloads import PriorityClass, Workload
 
 @dataclass(frozen=True, slots=True)
 class DeclaredManifest:
-    """One document to be applied: in the version it was written in, old spellings corrected.
+    """One document to be applied, in the version it was written in, with old spellings corrected.
 
-    position: where it begins. partial: a NodePool without a template, of which only the fields present are applied to an
-    existing pool. place: where a field of the document stands, by its path in words.
+    position: where it begins. partial: a NodePool without a template; its fields are applied to an existing pool.
+    place: finds the position of a field by its path.
     """
 
     ref: ObjectRef
@@ -33,12 +33,12 @@ class DeclaredManifest:
     place: Callable[[str], SourcePosition] | None = field(default=None, compare=False, repr=False)
 
     def position_of(self, path: str) -> SourcePosition:
-        """Where the field stands, or its nearest parent that was written. path: `spec.disruption.budgets[0].nodes`."""
+        """The position of the field, or of its nearest parent that was written. path: `spec.disruption.budgets[0].nodes`."""
         return self.position if self.place is None else self.place(path)
 
 
 def located(findings: Iterable[Finding], manifests: Iterable[DeclaredManifest]) -> tuple[Finding, ...]:
-    """Findings that name a field but stand at the beginning of its document, moved to the field."""
+    """The findings, with those that name a field moved from the beginning of the document to the field."""
     known = {(item.ref, item.position): item for item in manifests}
     return tuple(_at_its_field(finding, known) for finding in findings)
 
@@ -62,7 +62,7 @@ T = TypeVar("T", bound=_Referenced)
 
 
 class Absence(NamedTuple):
-    """Why nothing is known of an object. words: they follow its name. hint: "" where it depends on who names the object."""
+    """Why nothing is known of an object. words: to follow the object's name. hint: "" where it depends on what refers to the object."""
 
     words: str
     hint: str = ""
@@ -77,9 +77,9 @@ class Declared:
 
     buffers: tuple[Buffer, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
-    """Whole pools, and live ones with a partial document merged into them."""
+    """Complete pools, and live pools with a partial document merged in."""
     workloads: tuple[Workload, ...] = ()
-    """PodTemplates too. Workloads and priority classes are context only: somebody else deploys them."""
+    """Workloads and PodTemplates. Workloads and priority classes are for reference only: headroom does not apply them."""
     priority_classes: tuple[PriorityClass, ...] = ()
     provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     provisioning_classes: tuple[ProvisioningClass, ...] = ()
@@ -98,7 +98,7 @@ class Declared:
     """Objects that a schedule keeps out of the cluster at present, and why."""
 
     def absence_of(self, ref: ObjectRef) -> Absence:
-        """Why nothing is known of an object that somebody names: there is none, or its document has errors."""
+        """Why nothing is known of an object that another refers to: it does not exist, or its document has errors."""
         if ref not in self.broken:
             return Absence("does not exist")
         own = (found.position for found in self.findings if found.ref == ref and found.severity is Severity.ERROR)
@@ -106,7 +106,7 @@ class Declared:
         return Absence(f"has errors{where}, and no earlier version of it is known", "correct its document")
 
     def without(self, refs: AbstractSet[ObjectRef]) -> Declared:
-        """What is left when these objects are deleted."""
+        """Everything declared except these objects."""
         if not refs:
             return self
         pools = {ref.name for ref in refs if ref.kind == "NodePool"}
@@ -121,10 +121,10 @@ class Declared:
         )
 
     def over(self, live: Declared) -> Declared:
-        """This repository's objects, then what only the cluster (`live`) has. Manifests and findings stay this one's.
+        """The repository's objects, with those that only the cluster (`live`) has. Manifests and findings are the repository's.
 
-        Of an object in both, the spec comes from the repository, and what is observed from the cluster: uid, status.
-        Workloads are the cluster's where it has them, since headroom applies none.
+        For an object in both, the spec comes from the repository; uid and status come from the cluster. Workloads come from
+        the cluster where it has them, since headroom applies none.
         """
         return Declared(
             buffers=_first(self.buffers, live.buffers, _observed_buffer),
@@ -158,9 +158,9 @@ def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
 
 
 def _observed_workload(own: Workload, live: Workload) -> Workload:
-    """The live one counts, since headroom deploys no workloads: its pods are made from the template that is in the cluster.
+    """The live workload counts, since headroom deploys none: its pods are made from the template in the cluster.
 
-    PodTemplates are what headroom applies, so of these the repository's is the one to come.
+    PodTemplates are applied by headroom, so the repository's version counts.
     """
     if own.ref.kind == _POD_TEMPLATE:
         return replace(own, generation=live.generation)
@@ -168,7 +168,7 @@ def _observed_workload(own: Workload, live: Workload) -> Workload:
 
 
 def _observed_request(own: ProvisioningRequest, live: ProvisioningRequest) -> ProvisioningRequest:
-    """The live spec counts: it cannot be changed, whatever has become of the document."""
+    """The live spec counts, since it is immutable, even if the document has changed."""
     return replace(live, position=own.position)
 
 

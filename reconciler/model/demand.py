@@ -31,76 +31,76 @@ class ChunkGroup:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one manifest asks for: so many chunks, who makes room for them, and in which turn."""
+    """What one manifest asks for: how many chunks, who makes room for them, and in which order."""
 
     ref: ObjectRef
     """The manifest; `Pod/NAMESPACE/NAME` for a pending pod."""
     groups: tuple[ChunkGroup, ...] = ()
     """The chunks to place."""
     desired: int | None = None
-    """Chunks asked for. None: it is not ready; the conditions say why, and there are no groups."""
+    """How many chunks are asked for. None: it is not ready; the conditions say why, and there are no groups."""
     source: SourcePosition | None = None
     priority: int = NO_PRIORITY_CLASS
-    """Of pods of its shape."""
+    """The pod priority of its shape."""
     opens_nodes: bool = True
-    """New nodes may be made for it. False for pending pods without `--include-pending`, and for check-capacity."""
+    """Whether new nodes may be made for it. False for pending pods without `--include-pending`, and for check-capacity."""
     whole: bool = False
-    """All or nothing."""
+    """Whether it is placed all or nothing."""
     recreation: Recreation = Recreation.KEEP_EMPTY
-    """With KeepMinimum, chunks count against what a node can allocate less its daemons."""
+    """With KeepMinimum, chunks are compared with a node's allocatable less its daemons, whatever else runs there."""
     conditions: tuple[Condition, ...] = ()
     explanation: tuple[str, ...] = ()
-    """How the size came about, in words, one fact a line."""
+    """How its size was computed, one fact a line."""
     pod_template: tuple[str, int | None] | None = None
     """Name and generation of the PodTemplate that the shape came from, for the status."""
     fulfilment: str = "placeholder"
     """Who keeps the capacity."""
     limited_by: str = ""
-    """Names of the ResourceQuotas that cut its size, "" when none did."""
+    """The names of the ResourceQuotas that reduced its size; "" where none did."""
     leaves: str = ""
-    """The node that this pod runs on and that is being deleted, so that the pod needs another place. "" for all else."""
+    """Of a pod on a node that is being deleted: the node's name, since the pod needs another place. "" for all other demands."""
     shape: PodShape | None = None
-    """Of a buffer's chunks, also when there are none."""
+    """The shape of a buffer's chunks, even when it has none."""
     holds_nodes: bool = True
-    """Its chunks protect the nodes that they are on. False: somebody else keeps the capacity. The chunks are placed all the
-    same, so that no other demand counts on the same room."""
+    """Whether its chunks protect their nodes. False: another party keeps the capacity. The chunks are placed all the same, so
+    that no other demand counts on the same room."""
     autoscaler: ServingAutoscaler | None = None
-    """The one that serves it."""
+    """The autoscaler that serves it."""
     silent: bool = False
-    """That one has written nothing for so long that headroom takes the buffer back if the capacity is missing."""
+    """Whether that autoscaler has been silent for so long that headroom takes the buffer back if capacity is missing."""
     balloons: int = 0
-    """Balloon pods that have a node."""
+    """How many balloon pods have a node."""
     waiting_balloons: tuple[ObjectRef, ...] = ()
-    """Balloon pods that have none yet. They are demands of their own."""
+    """Balloon pods without a node so far. Each is a demand of its own."""
     suspended: bool = False
-    """It keeps what it had when it was suspended, and lacks nothing."""
+    """Whether it is suspended: it then keeps what it had, and counts as served."""
     one_shot: bool = False
-    """Once filled, it is not filled again."""
+    """Whether it is filled once and not refilled."""
     left_of: int | None = None
-    """Of a one-shot buffer that was filled: the chunks that its manifest asks for. `desired` are those that are left."""
+    """Of a one-shot buffer that was filled: how many chunks its manifest asks for. `desired` is how many are left."""
     only_ready: bool = False
-    """Room counts only on nodes that take pods now."""
+    """Whether room counts only on nodes that are ready now."""
     request: RequestState | None = None
-    """Of a ProvisioningRequest: how far it is."""
+    """Of a ProvisioningRequest: its state at the beginning of the pass."""
     declared_priority: int = 0
     """The annotation `headroom.dev/priority`."""
     booked: bool = False
-    """It was promised the capacity already."""
+    """Whether it is a booking: its capacity was promised in an earlier pass."""
     created: str = ""
-    """RFC 3339. "" while it is only in Git."""
+    """Creation time, RFC 3339; "" while it is only in Git."""
     serves_requests: bool = True
-    """A provisioning request may take its room."""
+    """Whether a provisioning request may take its room."""
     kept_from: int | None = None
-    """Where none may: the highest priority of the requests that ask for room now."""
+    """If none may: the highest priority of the requests that ask for room now."""
 
     @property
     def is_pending_pod(self) -> bool:
-        """Also of a pod that will be pending once its node is gone (`leaves`)."""
+        """Whether it is a pending pod, or one that will be pending once its node is gone (`leaves`)."""
         return self.ref.kind == POD_KIND
 
     @property
     def rank(self) -> Rank:
-        """Before whom it is served, whatever places they have already."""
+        """Its rank, compared with other demands': the least is served first, whatever is placed already."""
         if self.is_pending_pod:
             return rank_of_pods(self.priority)
         if self.booked:
@@ -127,7 +127,7 @@ class Demand:
         return (self.created or _NOT_CREATED_YET, ref.namespace, ref.name, ref.kind, ref.group)
 
     def with_shapes(self, shape_of: Callable[[ChunkGroup], PodShape]) -> Demand:
-        """With other shapes for its groups; the very same demand where none is another."""
+        """The demand with other shapes for its groups; the same object where no shape changes."""
         groups = tuple(_with_shape(group, shape_of(group)) for group in self.groups)
         return self if all(map(is_, groups, self.groups)) else replace(self, groups=groups)
 

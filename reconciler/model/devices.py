@@ -1,7 +1,7 @@
-"""Dynamic resource allocation: devices on nodes, classes of them, claims to them.
+"""Dynamic resource allocation: devices on nodes, device classes, claims.
 
-Only what can be counted is judged. That is devices of one node that are taken whole, and classes whose selectors compare the driver
-or an attribute for equality. Everything else has `is_simple` or `simple` False and is reported as not judged.
+Only what can be counted is judged: devices of one node that are allocated whole, and classes that select by driver or attribute.
+For everything else `is_simple` or `simple` is False, and it is reported as not judged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 DeviceName = tuple[str, str, str]
 """Driver, pool and name: a device's identity in allocations."""
 Attribute = tuple[str, str]
-"""Domain and name; an absent domain is the driver's name."""
+"""An attribute's domain and name. A missing domain is the driver's name."""
 
 _DRIVER = re.compile(r"""device\.driver\s*==\s*(["'])(?P<value>[^"']*)\1""")
 _ATTRIBUTE = re.compile(
@@ -23,7 +23,7 @@ _ATTRIBUTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """attributes: values as CEL prints them. simple: taken whole, by one claim, with nothing to tolerate."""
+    """attributes: values as CEL prints them. simple: allocated whole, to one claim, and without taints."""
 
     name: str
     attributes: tuple[tuple[Attribute, str], ...] = ()
@@ -34,7 +34,7 @@ class Device:
 class ResourceSlice:
     """Some of a driver's devices.
 
-    Slices of an older generation than their pool's newest do not count, nor does a pool of which slices are missing.
+    Only the newest generation of a pool counts, and only if all of its slices are there.
     """
 
     name: str
@@ -62,7 +62,7 @@ class DeviceClass:
         return all(_DRIVER.fullmatch(part) or _ATTRIBUTE.fullmatch(part) for part in self._parts())
 
     def selects(self, driver: str, device: Device) -> bool:
-        """Whether the class takes this device of the driver; only meaningful for a simple class."""
+        """Whether the class selects this device of the driver. Only meaningful for a simple class."""
         return all(_holds(part, driver, dict(device.attributes)) for part in self._parts())
 
     def _parts(self) -> list[str]:
@@ -81,7 +81,7 @@ def _holds(part: str, driver: str, attributes: dict[Attribute, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """count devices of one class."""
+    """A request for `count` devices of one class."""
 
     device_class: str
     count: int
@@ -97,7 +97,7 @@ class ClaimSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
-    """A ResourceClaim. allocated: its devices, () while it has none; owner: the uid of its controller, "" for none."""
+    """A ResourceClaim. allocated: its devices, () while it has none. owner: the uid of its controller, "" for none."""
 
     namespace: str
     name: str

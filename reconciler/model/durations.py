@@ -8,7 +8,7 @@ from datetime import timedelta
 from reconciler.model.errors import Invalid
 
 _UNITS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-"""Nanoseconds, in which Go counts."""
+"""Go's longest duration in nanoseconds, the unit it counts in."""
 _LONGEST = 2**63 - 1
 _MOST_DIGITS = 19
 """A number with more digits exceeds the longest duration in any unit."""

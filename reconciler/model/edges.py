@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An instant at which what is declared changes its meaning. why: in words, for status and logs."""
+    """An instant at which what is declared changes. why: the reason in words, for status and logs."""
 
     at: datetime
     why: str

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PATH_NOT_FOUND = "PathNotFound"
-"""Reason of a stall: a folder or file that was named does not exist."""
+"""Reason of a stall: a folder or file in the settings does not exist."""
 
 
 class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary's words and read better without "Error"
     """A failure that a person can act on.
 
-    message: what is wrong, one sentence without a full stop; hint: what to do instead; causes: further failures,
-    which the message does not tell.
+    message: what is wrong, one sentence without a full stop. hint: what to do instead. causes: further failures that the message
+    does not mention.
     """
 
     def __init__(self, message: str, *, hint: str = "", causes: Sequence[BaseException] = ()) -> None:
@@ -26,7 +26,7 @@ class Failure(Exception):  # noqa: N818 - the four kinds below are the glossary'
 
     @property
     def with_hint(self) -> str:
-        """Both in one line, where a row has room for one text."""
+        """Message and hint in one line, for tables with room for one text."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
@@ -35,15 +35,15 @@ class Invalid(Failure):
 
 
 class Misused(Invalid):
-    """What was written on the command line or in a setting cannot be used: wrong usage, whatever the command."""
+    """An option or a setting cannot be used: an error of usage in every command."""
 
 
 class Waiting(Failure):
-    """Something is not there yet but will come by itself (a cache, a node, an API): tried again at the next change."""
+    """Something does not exist yet but will by itself (a cache, a node, an API): retried at the next change."""
 
 
 class Stalled(Failure):
-    """Nothing more happens until somebody acts; what is in force stays so. `reason` is a condition reason."""
+    """Nothing proceeds until somebody acts; what is in force stays in force. `reason` is a condition reason."""
 
     def __init__(self, message: str, *, reason: str, hint: str = "", causes: Sequence[BaseException] = ()) -> None:
         super().__init__(message, hint=hint, causes=causes)

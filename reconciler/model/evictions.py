@@ -19,9 +19,9 @@ _DISRUPTED = Taint(DISRUPTED_TAINT, "", "NoSchedule")
 
 
 def is_kept(pod: Pod, now: datetime) -> bool:
-    """Whether do-not-disrupt is `true`, or a duration since the pod's start that is not over.
+    """Whether do-not-disrupt is `true`, or a duration from the pod's start that has not passed.
 
-    The view has no start times, so the creation time stands for it.
+    The view has no start times, so the creation time is used.
     """
     text = dict(pod.annotations).get(DO_NOT_DISRUPT)
     if text is None or text == "true":
@@ -34,10 +34,10 @@ def is_kept(pod: Pod, now: datetime) -> bool:
 
 
 def is_never_evicted(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> bool:
-    """Whether one budget never lets any of its pods go, or several cover the pod, which the eviction API refuses.
+    """Whether a budget allows none of its pods to go, or several budgets cover the pod, which the eviction API refuses.
 
     Pods that tolerate the taint of disrupted nodes are not evicted, so no budget applies to them. Unlike Karpenter, this
-    ignores `unhealthyPodEvictionPolicy: AlwaysAllow`, by which unready pods may go.
+    ignores `unhealthyPodEvictionPolicy: AlwaysAllow`, under which unready pods may go.
     """
     if any(toleration.tolerates(_DISRUPTED) for toleration in pod.shape.tolerations):
         return False

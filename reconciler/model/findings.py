@@ -9,8 +9,8 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 
 
 class Severity(StrEnum):
-    """error: the API server would refuse it, or it cannot be carried out; warning: it does something else than it seems
-    to; info: worth knowing."""
+    """error: the API server would refuse it, or it cannot be carried out. warning: it does something other than it seems to.
+    info: worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,7 +26,7 @@ class Code:
 
 
 HELP_PAGES = "https://headroom.dev/findings"
-"""Where docs/findings is published: whatever links to the page of a code makes its link of this."""
+"""The address that docs/findings is published under."""
 
 
 def help_page(code: str) -> str:
@@ -35,12 +35,12 @@ def help_page(code: str) -> str:
 
 
 LONGEST_TEXT = 1000
-"""Characters; what a finding quotes may be a megabyte in one line."""
+"""The longest text, in characters. A finding may quote a line that is a megabyte long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem, in words that stand alone. Longer texts are cut."""
+    """One problem, in words that can be read alone. Texts that are too long are cut."""
 
     code: str
     """Stable, in kebab-case; its page is `docs/findings/CODE.md`."""
@@ -62,6 +62,6 @@ class Finding:
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str, str]:
-        """A total order: by place in the files, then by what is said."""
+        """A total order: by position in the files, then by text."""
         where = self.position or SourcePosition("", 0, 0)
         return (where.file, where.line, where.column, self.path, self.code, self.message)

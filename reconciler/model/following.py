@@ -25,12 +25,12 @@ class Following:
 
     @property
     def schedules(self) -> tuple[ObjectRef, ...]:
-        """Each once: both annotations may name the same one."""
+        """The schedules, each once, since both annotations may name the same one."""
         return tuple(dict.fromkeys(ref for ref in (self.replicas_from, self.active_during) if ref is not None))
 
 
 def following_of(ref: ObjectRef, annotations: Labels) -> Following | None:
-    """None for an object that follows no schedule. An unreadable value counts as absent: validation has reported it."""
+    """What the object follows; None for nothing. An unreadable value counts as absent, since validation has reported it."""
     values = dict(annotations)
     replicas_from = schedule_ref(ref, values.get(REPLICAS_FROM_ANNOTATION, ""))
     active_during = schedule_ref(ref, values.get(ACTIVE_DURING_ANNOTATION, "")) if ref.namespace else None
@@ -54,7 +54,7 @@ def schedule_ref(follower: ObjectRef, text: str) -> ObjectRef | None:
 
 
 def schedule_ref_of(namespace: str, name: str) -> ObjectRef:
-    """The MetricsProducer of that name, which is what a schedule is declared in."""
+    """The MetricsProducer of that name, the kind that declares schedules."""
     return ObjectRef(_GROUP, METRICS_PRODUCER_KIND, namespace, name)
 
 

@@ -1,15 +1,15 @@
-"""Names of our own making as values of labels and taints, which may not be long."""
+"""Names that headroom makes, as values of labels and taints, whose length is limited."""
 
 from __future__ import annotations
 
 import hashlib
 
 LONGEST = 63
-"""Characters, as the API server has it for both."""
+"""The API server's limit for both, in characters."""
 
 
 def label_value(name: str, *, digits: int) -> str:
-    """The name; one that is too long is cut and ends in so many digits of its digest, so that no two become one."""
+    """The name. One that is too long is cut and ends in so many digits of its digest, so that different names stay different."""
     if len(name) <= LONGEST:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:digits]

@@ -11,7 +11,7 @@ from reconciler.model.refs import SourcePosition
 
 @dataclass(frozen=True, slots=True)
 class AllowWindow:
-    """One line of `headroom.dev/allow-windows`: disruption is allowed from each cron hit for `duration` only.
+    """One line of `headroom.dev/allow-windows`: disruption is allowed only from each match of the cron schedule, for `duration`.
 
     reasons None: every disruption reason.
     """
@@ -23,7 +23,7 @@ class AllowWindow:
 
 @dataclass(frozen=True, slots=True)
 class LocalBudgets:
-    """What a NodePool's document says; the schedules of budgets and windows are in `time_zone`, an IANA name."""
+    """A NodePool's budgets as written. Their schedules are in `time_zone`, an IANA name."""
 
     budgets: tuple[DisruptionBudget, ...]
     allow_windows: tuple[AllowWindow, ...] = ()
@@ -32,14 +32,14 @@ class LocalBudgets:
 
 @dataclass(frozen=True, slots=True)
 class CompiledBudgets:
-    """Budgets with schedules in UTC that mean what was written, for as long as they are valid."""
+    """Budgets with schedules in UTC. They mean what was written for as long as they are valid."""
 
     budgets: tuple[DisruptionBudget, ...]
     origins: tuple[int | None, ...]
     """By compiled budget: the index of the written budget, or None for one that comes from the allow-windows."""
     valid_from: datetime
     renew_at: datetime
-    """From here on other budgets are compiled; the two agree for as long as both are valid."""
+    """From this instant on, a pass compiles newer budgets. Both agree for as long as both are valid."""
     valid_until: datetime
 
 
@@ -55,7 +55,7 @@ class PoolBudgets:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPeriod:
-    """NodePools with the budgets in UTC that hold over [start, end), and for a month more."""
+    """NodePools with the budgets in UTC that hold over [start, end), and for a month beyond."""
 
     start: datetime
     end: datetime

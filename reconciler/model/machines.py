@@ -1,4 +1,4 @@
-"""Machines: each node joined with the NodeClaim that it came of, by the rules that Karpenter joins them by."""
+"""Machines: each node joined with the NodeClaim it was launched from, by Karpenter's own rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _name = attrgetter("name")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine of the cluster. At least one of the two is there.
+    """One machine of the cluster, with a node, a NodeClaim, or both.
 
     node: None while the machine has not joined the cluster, and once its node is gone.
     node_claim: None where Karpenter did not make the node.
@@ -45,27 +45,27 @@ class Machine:
         return self.label(NODEPOOL_LABEL) or ""
 
     def label(self, key: str) -> str | None:
-        """The NodeClaim's value comes first, since the node takes it over when it is registered."""
+        """The label's value, the NodeClaim's first: the node gets it at registration."""
         claimed = None if self.node_claim is None else self.node_claim.label(key)
         return claimed if claimed is not None or self.node is None else self.node.label(key)
 
     @property
     def is_held(self) -> bool:
-        """Either side carries headroom's mark."""
+        """Whether the node or the NodeClaim has headroom's mark."""
         return any(side.annotation(HELD_ANNOTATION) == "true" for side in self._sides)
 
     @property
     def held_for(self) -> str:
         """What it holds, by its `headroom.dev/holds` annotation. The node's is newer than the NodeClaim's.
 
-        Nothing once it is released, whatever is still written there: chunks that have left it must not be drawn back.
+        "" once it is released, even if the annotation is still there: chunks that have left must not be drawn back.
         """
         found = (side.annotation(HOLDS_ANNOTATION) for side in self._sides) if self.is_held else ()
         return next((words for words in found if words), "")
 
     @property
     def holders(self) -> frozenset[str]:
-        """The demands that it holds chunks of, each as it prints itself."""
+        """The demands that it holds chunks of, each by its reference as text."""
         return frozenset(demand for demand, _ in read_holdings(self.held_for))
 
     @property
@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def awaits_registration(self) -> bool:
-        """The node has joined the cluster, but Karpenter has not copied its NodeClaim's labels and taints to it yet."""
+        """Whether the node has joined the cluster, but Karpenter has not copied the NodeClaim's labels and taints to it yet."""
         node, claim = self.node, self.node_claim
         if node is None or claim is None or claim.node_name is not None:
             return False
@@ -82,21 +82,21 @@ class Machine:
 
 
 def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> tuple[Machine, ...]:
-    """Nodes by name, each with its NodeClaim, and then by name the NodeClaims that have no node.
+    """Nodes by name, each with its NodeClaim, then NodeClaims without a node by name.
 
-    A NodeClaim has the node with its `status.providerID`. Karpenter joins by nothing else, so two different providerIDs are
-    two machines whatever `status.nodeName` says. Where either has no providerID yet, `status.nodeName` decides, and where a
-    NodeClaim says neither yet, the owner that the node names.
+    A NodeClaim belongs to the node with its `status.providerID`. Karpenter joins by nothing else, so two different providerIDs are
+    two machines, whatever `status.nodeName` says. While either has no providerID, `status.nodeName` decides. While the NodeClaim
+    has neither, the node's owner reference does.
 
-    Nodes and NodeClaims are watched apart, so that a node can be seen while its NodeClaim is still as it was before the launch.
-    If it is not registered yet, nothing tells which of the pool's NodeClaims it came of. It is left out as long as there is one
-    that it can have come of. That is the same machine, which must not count twice.
+    Nodes and NodeClaims are watched separately, so a node may be seen while its NodeClaim still looks as it did before the launch.
+    Until the node is registered, nothing tells which of the pool's NodeClaims it belongs to. It is left out as long as one of
+    them may be its own: that is the same machine, which must not count twice.
 
     Every other node is a machine, since kube-scheduler binds pods to each of two nodes that share a providerID. Their NodeClaim
-    goes with the node that it names, else with the first by name.
+    goes with the node that it names, otherwise with the first by name.
 
     Of several NodeClaims of one machine only one counts, so that the machine is not counted twice. One that matches by
-    providerID is preferred, then one being deleted, since it takes the machine along, then the first by name.
+    providerID is preferred, then one being deleted (the machine goes with it), then the first by name.
     """
     by_name = sorted(nodes, key=_name)
     found = _NodeIndex(by_name)
@@ -114,7 +114,7 @@ def joined_machines(nodes: Iterable[Node], node_claims: Iterable[NodeClaim]) -> 
 
 
 def _early_nodes(alone: Iterable[Node], without_node: Iterable[NodeClaim]) -> frozenset[str]:
-    """Names of nodes whose NodeClaim does not tell yet that it was launched. Both: by name, and joined with nothing."""
+    """The names of nodes whose NodeClaim does not show its launch yet. Both arguments: by name, and not joined so far."""
     launching = Counter(
         claim.label(NODEPOOL_LABEL) or "" for claim in without_node if not (claim.provider_id or claim.node_name)
     )
@@ -134,7 +134,7 @@ def _is_unregistered(node: Node) -> bool:
 
 class _NodeIndex:
     def __init__(self, nodes: Sequence[Node]) -> None:
-        """nodes: by name."""
+        """nodes: sorted by name."""
         self._by_name: Mapping[str, Node] = {node.name: node for node in nodes}
         self._by_provider_id: dict[str, Node] = {}
         self._by_owner: dict[str, Node] = {}
@@ -157,13 +157,13 @@ class _NodeIndex:
 
 
 def _preference(claim: NodeClaim, node: Node) -> tuple[bool, bool]:
-    """The NodeClaim with the least counts; of equals the first by name."""
+    """The sort key: the NodeClaim with the least counts; of equals the first by name."""
     matches = bool(claim.provider_id) and claim.provider_id == node.provider_id
     return (not matches, not claim.deleting)
 
 
 def _one_per_machine(claims: Sequence[NodeClaim]) -> list[NodeClaim]:
-    """claims: without a node, by name. Those that share a providerID are one machine."""
+    """One NodeClaim for each providerID, since those that share one are one machine. claims: without a node, by name."""
     kept: dict[str, NodeClaim] = {}
     for claim in claims:
         key = f"id {claim.provider_id}" if claim.provider_id else f"name {claim.name}"

@@ -1,6 +1,6 @@
-"""The names under which headroom is known in a cluster, and those of its annotations that several packages go by.
+"""The names that headroom uses in a cluster: its field manager, and those of its annotations that several packages read.
 
-They are written in one package and looked for in another, so each is spelled once, here.
+They are written in one package and read in another, so each is spelled once, here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 OWN_MANAGER = "headroom"
 """The field manager of every server-side apply."""
 ANNOTATION_PREFIX = "headroom.dev/"
-"""What the names of all its annotations begin with."""
+"""The prefix of all of its annotations."""
 PART_OF_LABEL = "applyset.kubernetes.io/part-of"
 """Membership in an ApplySet (KEP-3659); the value is the set's id."""
 PRIORITY_ANNOTATION = "headroom.dev/priority"
@@ -16,11 +16,11 @@ PRIORITY_ANNOTATION = "headroom.dev/priority"
 SERVES_REQUESTS_ANNOTATION = "headroom.dev/serves-requests"
 """On a buffer, with the value "false": its room is for pods only, and no provisioning request takes it."""
 RESERVE_ANNOTATION = "headroom.dev/reserve"
-"""On an atomic provisioning request, with the value "true": all its room is on nodes of its own, which no other pods come to."""
+"""On an atomic provisioning request, with the value "true": all of its room is on nodes of its own, closed to other pods."""
 SUSPEND_ANNOTATION = "headroom.dev/suspend"
-"""With the value "true": leave this object as it is; on the inventory: plan, and write nothing at all."""
+"""With the value "true": leave this object as it is. On the inventory: plan, but write nothing at all."""
 REQUESTED_AT_ANNOTATION = "headroom.dev/requestedAt"
-"""On the inventory: another value asks for a pass at once."""
+"""On the inventory: a new value asks for a pass at once."""
 DRIFT_ANNOTATION = "headroom.dev/drift"
 """What happens to an object that was changed in the cluster since it was applied: correct or report."""
 MODE_ANNOTATION = "headroom.dev/ssa"
@@ -28,7 +28,7 @@ MODE_ANNOTATION = "headroom.dev/ssa"
 REPLICAS_FROM_ANNOTATION = "headroom.dev/replicas-from"
 """On a buffer or a static NodePool: the MetricsProducer whose value is its replicas."""
 ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
-"""On a buffer: the MetricsProducer; the buffer exists while its value is above 0."""
+"""On a buffer: the MetricsProducer that it exists for, while its value is above 0."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
 

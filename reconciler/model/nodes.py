@@ -31,14 +31,14 @@ NOT_READY_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.i
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"
-"""Marks a `do-not-disrupt` as headroom's own, so that one that a person set is never removed."""
+"""Marks `do-not-disrupt` as headroom's own, so that headroom never removes one that a person set."""
 HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
-"""On every node that holds chunks. Karpenter plans no pods onto a node with a taint that they do not tolerate, of whatever effect.
-So it never empties another node into the chunks' room. kube-scheduler takes other room first and this room when there is none."""
+"""On every node that holds chunks. When Karpenter consolidates, it moves no pods onto a node with a taint, of any effect, that
+they do not tolerate. So it never empties another node into the chunks' room. kube-scheduler uses this room when it finds no other."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"
-"""What a bin was created or held for (`words_of_holdings`): for people, and to keep chunks where they are."""
+"""What a bin was created or held for (`words_of_holdings`): for people to read, and to keep chunks where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class NodeClassRef:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready, or
-    ceased to be. node_claim_uid: of the NodeClaim that it belongs to, as Karpenter writes it there at registration."""
+    """A node of the cluster. annotations: only those that headroom acts on. ready_changed: when it last became ready or not
+    ready. node_claim_uid: its NodeClaim's uid, from the owner reference that Karpenter sets at registration."""
 
     name: str
     allocatable: Resources
@@ -81,10 +81,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaim:
-    """A NodeClaim, ours (label `headroom.dev/placeholder`) or Karpenter's.
+    """A NodeClaim, headroom's (label `headroom.dev/placeholder`) or Karpenter's.
 
-    node_name: set at registration; conditions: type and status; capacity, allocatable: of its status, empty before launch.
-    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), at first its initialization.
+    node_name: set at registration. conditions: type and status. capacity, allocatable: from its status, empty before launch.
+    last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized.
     """
 
     name: str
@@ -126,7 +126,7 @@ class NodeClaim:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimTemplate:
-    """`spec.template` of a NodePool: what each of its NodeClaims copies. expire_after None: Never."""
+    """`spec.template` of a NodePool, which each of its NodeClaims copies. expire_after None: Never."""
 
     labels: Labels = ()
     annotations: Labels = ()
@@ -142,7 +142,7 @@ class NodeClaimTemplate:
 class BudgetOrigin:
     """What a compiled budget was written as, so that messages name what people can find.
 
-    name: `budgets[1]`, or the annotation; window: its schedule as written, to be appended to what it allows.
+    name: `budgets[1]`, or the annotation. window: its schedule as written, which messages append to what it allows.
     """
 
     name: str
@@ -153,9 +153,9 @@ class BudgetOrigin:
 class DisruptionBudget:
     """One budget as written (Karpenter design "Disruption Controls By Reason").
 
-    nodes: "10%" or "5"; reasons None: every reason, (): none. unreadable: why the duration cannot be parsed, which only
-    occurs in a cluster, and keeps Karpenter from evaluating the budget. origin: what a compiled budget was written as;
-    it does not count when budgets are compared.
+    nodes: "10%" or "5". reasons: None for every reason, () for none. unreadable: why the duration cannot be parsed. That occurs
+    only in a cluster, and Karpenter cannot evaluate such a budget. origin: what a compiled budget was written as, ignored when
+    budgets are compared.
     """
 
     nodes: str = "10%"
@@ -170,9 +170,9 @@ class DisruptionBudget:
 class NodePool:
     """A NodePool that can be planned with: whole, from Git or the cluster.
 
-    limits: None is unlimited, 0 of a resource means none of it may be added. budgets None: the field is absent (one of 10%), ():
-    unlimited. consolidate_after None: Never. replicas: a static pool's size.
-    usage: `status.resources` (observed). ready: condition Ready is not False. hash, hash_version: its drift annotations.
+    limits: None is unlimited; 0 of a resource means none of it may be added. budgets: None if the field is absent (one budget of
+    10%), () is unlimited. consolidate_after None: Never. replicas: a static pool's size.
+    usage: `status.resources`. ready: the condition Ready is not False. hash, hash_version: its drift annotations.
     """
 
     name: str
@@ -195,13 +195,13 @@ class NodePool:
 
 
 MOST_PRICE = 1_000_000
-"""USD an hour. No machine costs more, and far more would overflow the integers that placement computes with."""
+"""The highest price, USD an hour. No machine costs more, and much higher ones would overflow the integers of placement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to buy an instance type. price: USD an hour, 0.0 and meaningless when not price_known; requirements: all of
-    its labels (zone, capacity type, …)."""
+    """One way to buy an instance type. price: USD an hour; 0.0 and meaningless unless price_known. requirements: all of its
+    labels (zone, capacity type, …)."""
 
     zone: str
     capacity_type: str
@@ -214,8 +214,9 @@ class Offering:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """What a provider can launch. allocatable is capacity − overhead, before daemons; labels: its single-valued labels
-    (instance-type, arch and os among them; `kubernetes.io/os` may be several, see operating_systems)."""
+    """What a provider can launch. labels: its labels with one value, such as instance type and architecture.
+
+    `kubernetes.io/os` may have several, see `operating_systems`."""
 
     name: str
     architecture: str
@@ -227,7 +228,7 @@ class InstanceType:
 
     @property
     def allocatable(self) -> Resources:
-        """What pods may request on one, daemons among them."""
+        """What pods, daemons included, may request on one: capacity less overhead."""
         return self.capacity - self.overhead
 
 

@@ -1,6 +1,6 @@
 """One-shot buffers that were filled: what the inventory remembers of them, by the uid of their object.
 
-A buffer that is deleted and made again is another one, and is filled again.
+A buffer that is deleted and created again has a new uid, and is filled again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ONE_SHOTS_KEY = "oneShots"
 
 @dataclass(frozen=True, slots=True)
 class OneShotPlace:
-    """chunks: those of the buffer that are left on this node; room: how many would fit beside the pods that run there."""
+    """chunks: how many of the buffer's are left on this node. room: how many would fit beside the running pods."""
 
     node: str
     chunks: int
@@ -25,9 +25,9 @@ class OneShotPlace:
 
 @dataclass(frozen=True, slots=True)
 class FilledOnce:
-    """left: chunks whose room nobody has used; nodes: where they are, by name; filled: when, RFC 3339.
+    """left: how many chunks have room that nobody has used. nodes: the names of their nodes. filled: when, RFC 3339.
 
-    places: the same chunks node by node; earlier versions wrote none.
+    places: the same chunks node by node; earlier versions did not write them.
     """
 
     left: int
@@ -37,18 +37,18 @@ class FilledOnce:
 
     @classmethod
     def on(cls, places: Iterable[OneShotPlace], filled: str) -> FilledOnce:
-        """With what is left on these places."""
+        """The record of a buffer with these places left."""
         kept = tuple(sorted((place for place in places if place.chunks), key=lambda place: place.node))
         return cls(sum(place.chunks for place in kept), tuple(place.node for place in kept), filled, kept)
 
     def as_json(self) -> dict[str, Any]:
-        """As the inventory has it."""
+        """The record as the inventory stores it."""
         places = {place.node: {"chunks": place.chunks, "room": place.room} for place in self.places}
         return {"left": self.left, "nodes": list(self.nodes), "filled": self.filled, "places": places}
 
 
 def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, FilledOnce]:
-    """By uid. What does not read as written here was written by another version, and is forgotten."""
+    """The records by uid. One that cannot be read was written by another version, and is dropped."""
     known: dict[str, FilledOnce] = {}
     entries = memory.get(ONE_SHOTS_KEY)
     for uid, value in entries.items() if isinstance(entries, Mapping) else ():

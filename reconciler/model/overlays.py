@@ -11,7 +11,7 @@ from reconciler.model.requirements import Requirement
 
 @dataclass(frozen=True, slots=True)
 class NodeOverlay:
-    """A NodeOverlay. price: USD an hour as written; price_adjustment: "+5%" or "-0.10"; at most one of the two is set."""
+    """A NodeOverlay. price: USD an hour as written. price_adjustment: "+5%" or "-0.10". At most one of the two is set."""
 
     ref: ObjectRef
     requirements: tuple[Requirement, ...] = ()
@@ -23,5 +23,5 @@ class NodeOverlay:
 
     @property
     def sets_price(self) -> bool:
-        """Whether it changes prices, be it to a value or by an adjustment."""
+        """Whether it changes prices, to a value or by an adjustment."""
         return self.price is not None or self.price_adjustment is not None

@@ -1,4 +1,4 @@
-"""What one pass worked out, kept for the next, so that a pass over many objects of which one changed works out little."""
+"""Results of one pass, kept for the next, so that a pass in which one of many objects changed computes little."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Inputs = TypeVarTuple("Inputs")
 
 
 class PassMemory:
-    """Answers of functions by key. Decides nothing: without it the answers are the same, since a function sees its inputs alone.
+    """Results of functions by key. It decides nothing: without it the results are the same, since a function sees only its inputs.
 
-    Inputs and answers must never be changed. Those that are the very same objects as before are compared at once. Not thread-safe.
+    Inputs and results must never be modified. Inputs that are the same objects as before are not compared. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,11 @@ class PassMemory:
         self._before: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
 
     def begin(self) -> None:
-        """Another pass begins: what nobody asked for in the one before is forgotten."""
+        """Begins a pass: results that the last pass did not use are dropped."""
         self._before, self._known = self._known, {}
 
     def once(self, key: Hashable, make: Callable[[*Inputs], Made], *inputs: *Inputs) -> Made:
-        """What `make` makes of the inputs; as it was made in the pass before if they equal those of then. One function for a key."""
+        """The result of `make` for the inputs; the last pass's if it had equal inputs. A key is for one function only."""
         known = self._before.get(key)
         if known is None or known[0] != inputs:
             known = (inputs, make(*inputs))

@@ -1,4 +1,4 @@
-"""What placement decided: which chunks go where, and the reasons of those that go nowhere."""
+"""What placement decided: which chunks go where, and why others found no place."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from reconciler.model.spot import Crowding
 
 @dataclass(slots=True, order=True, unsafe_hash=True)
 class Holding:
-    """`count` chunks of group number `group` of one demand, in one bin. Never changed once made: a frozen class takes three times as
-    long to make, and there is one for each pod."""
+    """`count` chunks of group number `group` of one demand, in one bin.
+
+    Never modified, though the class is not frozen: creating a frozen one takes three times as long, and there is one for each pod."""
 
     demand: ObjectRef
     group: int
@@ -22,14 +23,14 @@ class Holding:
 
 
 def words_of_holdings(holdings: Iterable[Holding]) -> str:
-    """`3 of CapacityBuffer/shop/web, 1 of ProvisioningRequest/shop/train#2` (the second's group number 2)."""
+    """`3 of CapacityBuffer/shop/web, 1 of ProvisioningRequest/shop/train#2` (`#2`: group number 2)."""
     return ", ".join(
         f"{holding.count} of {holding.demand}" + (f"#{holding.group}" if holding.group else "") for holding in holdings
     )
 
 
 def read_holdings(words: str) -> dict[tuple[str, int], int]:
-    """Chunks by demand (as it prints itself) and group, from `words_of_holdings`; what cannot be read is left out."""
+    """How many chunks, by demand (its reference as text) and group, from `words_of_holdings`. What cannot be read is left out."""
     counts: dict[tuple[str, int], int] = {}
     for part in words.split(", "):
         count, _, demand = part.partition(" of ")
@@ -42,8 +43,7 @@ def read_holdings(words: str) -> dict[tuple[str, int], int]:
 
 @dataclass(frozen=True, slots=True)
 class OccupiedBin:
-    """Chunks placed in a bin that exists: a node, or a NodeClaim that is on its way (then `node_claim` is set and
-    `node` is None)."""
+    """Chunks placed in an existing bin: a node, or a NodeClaim whose node is on its way (then `node` is None)."""
 
     node: str | None
     node_claim: str | None
@@ -52,12 +52,14 @@ class OccupiedBin:
 
 @dataclass(slots=True, unsafe_hash=True)
 class PlannedNode:
-    """A node to be made; never changed once made, see `Holding`. Every listed type holds all of `holdings` plus daemons in every listed zone and capacity type.
+    """A node to be made; never modified (see `Holding`).
 
-    instance_types: cheapest first. price: USD an hour, of the cheapest offering among them. requests: chunks + daemons.
-    requirements: what the NodeClaim must ask for (pool ∩ chunks), instance types, zones and capacity types included.
-    labels: concrete labels for the pool's custom requirements, from which Karpenter judges drift. price_known: False when
-    no price is known of some of them; price is then 0.0 and means nothing. taints: beside those of its pool.
+    Every listed type holds all of `holdings`, plus daemons, in every listed zone and capacity type.
+
+    instance_types: cheapest first. price: USD an hour, of the cheapest offering among them. requests: chunks and daemons.
+    requirements: those of the NodeClaim (pool ∩ chunks), with instance types, zones and capacity types.
+    labels: one value for each custom requirement of the pool, by which Karpenter judges drift. price_known: False if the price of
+    any offering is unknown; price is then 0.0 and means nothing. taints: in addition to those of its pool.
     """
 
     node_pool: str
@@ -74,14 +76,14 @@ class PlannedNode:
 
 
 ALL_OR_NOTHING = "all or nothing"
-"""The cause of chunks that could be placed, had the rest of their demand found room too."""
+"""The cause for chunks that had room themselves, but not the rest of their demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnplacedReason:
-    """Why candidates could not take a group. cause: in a few words (`node labels`); count: candidates that gave it;
-    example: the nearest miss, as a sentence. nearness: how far these candidates came; the one that came farthest names what
-    really stopped the group."""
+    """Why candidates could not take a group. cause: in a few words (`node labels`). count: how many candidates have this cause.
+    example: the nearest miss, as a sentence. nearness: how close these candidates came; the closest shows what really stopped
+    the group."""
 
     cause: str
     count: int
@@ -90,18 +92,18 @@ class UnplacedReason:
 
     @property
     def order(self) -> tuple[int, int, str, str]:
-        """The sort key of reasons: what came nearest first, then the most frequent."""
+        """The sort key of reasons: the nearest first, then the most frequent."""
         return (-self.nearness, -self.count, self.cause, self.example)
 
 
 def leading_reason(reasons: Iterable[UnplacedReason]) -> UnplacedReason | None:
-    """What stopped the first chunk that had no place. That the rest of its demand then has none either is no reason by itself."""
+    """What stopped the first chunk without a place. `ALL_OR_NOTHING` is skipped, since it only follows from another reason."""
     return min((item for item in reasons if item.cause != ALL_OR_NOTHING), key=lambda item: item.order, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """Chunks of one group that found no place. group: its index in the demand; count: how many chunks."""
+    """Chunks of one group that found no place. group: its index in the demand. count: how many chunks."""
 
     demand: ObjectRef
     group: int
@@ -111,7 +113,7 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The answer for all demands together; bins and unplaced are sorted, so equal input gives equal output."""
+    """The answer for all demands together. Bins and unplaced chunks are sorted, so that equal input gives equal output."""
 
     occupied: tuple[OccupiedBin, ...] = ()
     planned: tuple[PlannedNode, ...] = ()
@@ -119,6 +121,6 @@ class Placement:
     assumptions: tuple[str, ...] = ()
     """What was not judged (DRA claims, unknown volumes): one sentence each; and `crowded` in words."""
     crowded: tuple[Crowding, ...] = ()
-    """Demands of which more may come to stand on one spot offering than is allowed, which could not be helped."""
+    """Demands that unavoidably may have more chunks on one spot offering than the setting allows."""
     checked: bool = field(default=False, compare=False)
-    """Whether the independent checker looked at this very placement already, and found nothing."""
+    """Whether the independent checker has already judged this placement, and found nothing."""

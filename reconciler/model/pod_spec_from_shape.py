@@ -1,4 +1,4 @@
-"""A pod shape as a PodSpec again: what scheduling looks at, and nothing else.
+"""Turns a pod shape back into a PodSpec, with what scheduling looks at and nothing else.
 
 Volumes and devices are left out: they belong to one pod, and a pod that stands for others has none.
 """
@@ -26,7 +26,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_spec_of(shape: PodShape, container: str = "chunk") -> Json:
-    """JSON values; absent fields are left out. container: the name of the one container, which has all requests."""
+    """The PodSpec as JSON values, without absent fields. container: the name of its one container, which has all requests."""
     requests = {name: text for name, text in shape.requests.quantities().items() if name != PODS}
     only: Json = {"name": container, "resources": {"requests": requests}}
     if shape.host_ports:
@@ -81,7 +81,7 @@ def _pod_affinity(required: Iterable[PodAffinityTerm], preferred: Iterable[Weigh
 
 
 def _affinity_term(term: PodAffinityTerm) -> Json:
-    """Absent selectors match nothing and empty ones everything, so that an empty one must be written."""
+    """The term as JSON. An empty selector is written, since it matches everything and an absent one nothing."""
     document = _present(
         {
             "topologyKey": term.topology_key,

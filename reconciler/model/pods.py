@@ -10,12 +10,12 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
 DEFAULT_SCHEDULER = "default-scheduler"
-"""kube-scheduler, as a pod that names no scheduler has it."""
+"""kube-scheduler's name, the default of `schedulerName`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
-    """Requirements that hold together; `fields` are matchFields (only `metadata.name` exists)."""
+    """Requirements that must all hold. `fields` are matchFields (only `metadata.name` exists)."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -45,7 +45,7 @@ class TopologySpread:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """namespaces empty and no namespace_selector: the pod's own namespace."""
+    """A required term of pod affinity or anti-affinity. Without namespaces and namespace_selector: the pod's own namespace."""
 
     topology_key: str
     selector: LabelSelector | None
@@ -74,8 +74,8 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedClaim:
-    """A ResourceClaim that was made for one pod from a template, by the pod's status. owner: the pod's uid; it is the pod's
-    own only where it says so itself.
+    """A ResourceClaim that was made for one pod from a template, by the pod's status. owner: the pod's uid, which the claim must
+    name as its owner too.
     """
 
     template: str
@@ -85,19 +85,19 @@ class GeneratedClaim:
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """Everything about a pod that scheduling looks at; equal shapes form a group, so everything here is hashable.
+    """Everything about a pod that scheduling looks at. Equal shapes form a group, so everything here is hashable.
 
-    requests: what kube-scheduler counts: the larger of init and app containers, sidecars, overhead, and `pods: 1`. Where requests
-    are absent, they are the limits, as the API server has it. labels, node_selector: sorted.
+    requests: as kube-scheduler counts them: the larger of init and app containers, sidecars, overhead, and `pods: 1`. Absent
+    requests default to the limits, as in the API server. labels, node_selector: sorted.
     volume_claims, resource_claims, resource_claim_templates: names of PersistentVolumeClaims, ResourceClaims and
-    ResourceClaimTemplates the pod uses. generated_claims: of a pod that waits, in place of the templates they were made from.
+    ResourceClaimTemplates the pod uses. generated_claims: of a pending pod, in place of the templates they were made from.
     ephemeral_claims: those volume claims that must have been made for the pod, each with its pod's UID.
-    runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet ("" when admission has been).
-    attachment_terms: where its volumes and devices can be had, of which one must hold (() anywhere). They stand beside the
-    affinity, since spread constraints do not look at them. obstacle: why no node whatever can take it. Both
-    are placement's own finding, and so is attachment_places: where by claim, for people, so that shapes are alike whatever their
-    claims are called.
-    own_taint: nodes that are made for it have this taint, and hold nothing that was not made for the same.
+    runtime_class: the RuntimeClass whose overhead and scheduling are not in the spec yet; "" once admission has added them.
+    own_taint: nodes made for it have this taint, and hold nothing that was made for something else.
+
+    The rest is what placement finds out. attachment_terms: where its volumes and devices can be; one must hold, () is anywhere.
+    They are apart from the affinity, since spread constraints do not look at them. obstacle: why no node at all can take it.
+    attachment_places: the same by claim, for people; not compared, so that shapes are equal whatever their claims' names.
     """
 
     namespace: str
@@ -126,7 +126,7 @@ class PodShape:
     own_taint: Taint | None = None
     attachment_places: tuple[tuple[str, tuple[NodeSelectorTerm, ...]], ...] = field(compare=False, default=())
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
-    """Kept, since there are many parts to look at, and shapes are looked up again and again."""
+    """Cached, since a shape has many parts and is looked up again and again."""
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -142,8 +142,9 @@ FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A real pod. Finished ones are left out where they are read, but for those that used a provisioning request. `node_name` None is
-    pending. nominated_node: of one that waits, the node that kube-scheduler has chosen for it and makes room on
+    """A real pod. Finished pods are not read, except those that used a provisioning request.
+
+    node_name: None while pending. nominated_node: of a pending pod, the node that kube-scheduler makes room on for it
     (`status.nominatedNodeName`); "" for none."""
 
     namespace: str
@@ -164,10 +165,10 @@ class Pod:
 
     @property
     def is_finished(self) -> bool:
-        """It has ended, and takes no room any more."""
+        """Whether it has ended and takes no room any more."""
         return self.phase in FINISHED_PHASES
 
     @property
     def is_daemon(self) -> bool:
-        """Daemon and mirror pods come and go with their node and are never moved."""
+        """Whether it is a daemon or mirror pod. Such pods come and go with their node and are never moved."""
         return self.owner_kind in {"DaemonSet", "Node"}

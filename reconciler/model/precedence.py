@@ -11,32 +11,32 @@ NO_PRIORITY_CLASS = -(2**31) - 1
 
 
 class Rank(NamedTuple):
-    """Demands of equal rank are served by age and name, but none of them moves another that has its place already.
+    """Demands of equal rank are served by age and name, but none of them displaces another that has its place already.
 
-    The least comes first: pending pods, bookings, the higher pod priority, the higher `headroom.dev/priority`, and requests
-    before buffers. No two requests are of equal rank: the older one has what only one of them can have.
+    The least rank is served first: pending pods, bookings, higher pod priority, higher `headroom.dev/priority`, and requests
+    before buffers. No two requests have equal rank: of two, the older gets what is enough for only one.
     """
 
     after_pods: bool
     after_bookings: bool
     pod_priority: int
     after_kept: bool
-    """False of a buffer whose room is kept from requests, while one of that pod priority asks."""
+    """False for a buffer whose room is kept from requests, while a request of that pod priority asks for room."""
     declared_priority: int
-    """Negated, as is the pod priority."""
+    """Negated, like the pod priority, so that higher ones sort first."""
     after_requests: bool
     turn: tuple[str, ...] = ()
-    """Of a request that nothing is booked for: its age and name."""
+    """Of a request without a booking: its age and name."""
 
 
 BOOKING = Rank(
     after_pods=True, after_bookings=False, pod_priority=0, after_kept=True, declared_priority=0, after_requests=False
 )
-"""Of whatever has its capacity already, whose turn it was before: bookings keep their places, and none takes another's."""
+"""The rank of bookings, which were served in an earlier pass. They keep their places, and none takes another's."""
 
 
 def rank_of_pods(priority: int) -> Rank:
-    """Of pending pods of that priority."""
+    """The rank of pending pods of that priority."""
     return Rank(
         after_pods=False,
         after_bookings=True,
@@ -48,5 +48,5 @@ def rank_of_pods(priority: int) -> Rank:
 
 
 def is_priority(text: str) -> bool:
-    """Whether it can be the value of `headroom.dev/priority`: an integer of at most nine digits."""
+    """Whether it is a valid `headroom.dev/priority`: an integer of at most nine digits."""
     return _INTEGER.fullmatch(text) is not None

@@ -26,7 +26,7 @@ CLASSES: Mapping[str, RequestKind] = {
     "best-effort-atomic-scale-up.autoscaling.x-k8s.io": RequestKind.ATOMIC,
     "atomic-scale-up.kubernetes.io": RequestKind.ATOMIC,
 }
-"""By class name. Requests of other classes are left to whoever provides them."""
+"""By class name. Requests of other classes are left to other controllers."""
 
 ACCEPTED, PROVISIONED, CAPACITY_AVAILABLE = "Accepted", "Provisioned", "CapacityAvailable"
 FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED = "Failed", "BookingExpired", "CapacityRevoked"
@@ -34,12 +34,12 @@ TERMINAL = (FAILED, CAPACITY_REVOKED, BOOKING_EXPIRED)
 """Condition types that end a request: once true they never change back."""
 
 CANCELLED = "Cancelled"
-"""The reason of Failed of a request that was deleted before it had ended."""
+"""The reason of the condition Failed when a request was deleted before it ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """So many pods of one PodTemplate, named as in the request's own namespace."""
+    """A number of pods of one PodTemplate, which is in the request's namespace."""
 
     pod_template: str
     count: int
@@ -47,11 +47,11 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRequest:
-    """A ProvisioningRequest. created: RFC 3339 creation time, "" when it is only in Git; uid likewise; parameters: sorted.
+    """A ProvisioningRequest. created, uid: creation time (RFC 3339) and uid, "" while it is only in Git. parameters: sorted.
 
-    defaults: parameters that its class gives it where it sets none. status_times: `lastTransitionTime` by condition type.
-    status_manager: the field manager, other than headroom's own, that writes its conditions. deleting: it has been deleted, and is there
-    still for a finalizer of somebody's.
+    defaults: its class's parameters, for those that it does not set. status_times: `lastTransitionTime` by condition type.
+    status_manager: the field manager other than headroom that writes its conditions. deleting: it has been deleted, but a
+    finalizer still keeps it.
     """
 
     ref: ObjectRef
@@ -71,11 +71,11 @@ class ProvisioningRequest:
 
     @property
     def kind(self) -> RequestKind | None:
-        """None: the class is somebody else's."""
+        """What headroom does for its class; None if the class is another controller's."""
         return CLASSES.get(self.class_name)
 
     def parameter(self, name: str) -> str | None:
-        """The parameter's value, or its default of the class; None where there is neither."""
+        """The parameter's value or its class's default; None where there is neither."""
         return {**dict(self.defaults), **dict(self.parameters)}.get(name)
 
     def is_true(self, condition_type: str) -> bool:
@@ -87,7 +87,7 @@ class ProvisioningRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningClass:
-    """Headroom's form of a kind that the proposal sketches: a class's default parameters, and those it allows (None: all)."""
+    """A provisioning class, a kind that the proposal only sketches: its default parameters, and those it allows (None: all)."""
 
     ref: ObjectRef
     class_name: str
@@ -100,18 +100,19 @@ CONSUME_ANNOTATIONS = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
-"""On a pod, the newer one first: the name of the request in its namespace whose capacity it uses."""
+"""Annotations of a pod, the newer spelling first: the request whose capacity it uses, in its namespace."""
 CLASS_ANNOTATIONS = (
     "autoscaling.x-k8s.io/provisioning-class-name",
     "cluster-autoscaler.kubernetes.io/provisioning-class-name",
 )
-"""Beside it, likewise: the class of that request. The proposal requires both; Cluster Autoscaler goes by the first alone."""
+"""The class of that request, the newer spelling first. The proposal requires both annotations, Cluster Autoscaler only the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """booked_for: how long capacity is set aside. valid_for: `ValidUntilSeconds` where an atomic request sets none. first_retry: after the
-    first attempt that failed, doubled after each. kept_for: how long an ended one of the repository stays in the cluster."""
+    """booked_for: how long capacity is set aside. valid_for: the default of `ValidUntilSeconds` of an atomic request. first_retry:
+    the pause after the first failed attempt, doubled after each. kept_for: how long an ended request from the repository stays in
+    the cluster."""
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)
@@ -120,14 +121,14 @@ class RequestRules:
 
 
 class Phase(StrEnum):
-    """How far a request is at the beginning of a pass."""
+    """The phase of a request at the beginning of a pass."""
 
     LEFT = "left to another"
-    """Somebody else provides for it, and writes its conditions."""
+    """Another controller provides for it and writes its conditions."""
     NOT_READY = "not ready"
-    """Something that it refers to is missing. A booking without its shape cannot be placed, and holds nothing."""
+    """Something it refers to is missing. A booking without a shape cannot be placed, and holds nothing."""
     WAITING = "waiting"
-    """To be checked, or to be tried: an attempt may be under way."""
+    """It waits for a check or an attempt; an attempt may be under way."""
     BACKING_OFF = "backing off"
     """An attempt has failed, and the next one is not due yet."""
     BOOKED = "booked"
@@ -138,7 +139,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a request ends: one terminal condition. reason: CamelCase."""
+    """How a request ends: its terminal condition. reason: CamelCase."""
 
     condition_type: str
     reason: str
@@ -149,11 +150,11 @@ class Ending:
 class RequestState:
     """What a pass knows of a request before anything is placed.
 
-    record: as the inventory has it, or as its conditions tell it. exists: its object is in the cluster. is_same_object: the one that the
-    record is about, not one that was made anew. declared: it is in Git, or was.
-    valid_until: when it has failed if it is not provisioned by then. no_retry: a check that says no is the last one.
-    deleting: its object has been deleted and is there still.
-    ends: set while it is ENDING. status_conditions: as its object has them. ignored: in words, parameters that mean nothing here.
+    record: from the inventory, or derived from its conditions. exists: its object is in the cluster. is_same_object: that is the
+    object of the record, not one created again. declared: it is or was in Git.
+    valid_until: it fails if it is not provisioned by then. no_retry: it fails with its first negative check.
+    deleting: its object has been deleted but still exists.
+    ends: set while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
     """
 
     kind: RequestKind

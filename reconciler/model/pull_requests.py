@@ -1,4 +1,4 @@
-"""Pull requests (GitLab: merge requests), what is said on them, and what is said of their commits."""
+"""Pull requests (GitLab: merge requests), their comments, and the statuses of their commits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from reconciler.model.findings import Severity
 class PullRequest:
     """One pull request as its forge shows it.
 
-    head_branch: in the repository that it comes from; head_ref: the reference of its head in the repository that it goes
-    into. from_fork: it comes from another repository, so that its author may have no rights in this one. body: markdown.
+    head_branch: the branch in the source repository. head_ref: the reference of its head in the target repository. from_fork: it
+    comes from another repository, so its author may have no rights in this one. body: Markdown.
     """
 
     number: int
@@ -31,7 +31,7 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment that this account wrote. identity: as the forge calls it; node: its name in GitHub's GraphQL, else ""."""
+    """A comment that this account wrote. identity: the forge's id. node: its id in GitHub's GraphQL API, else ""."""
 
     identity: str
     body: str
@@ -39,7 +39,7 @@ class Comment:
 
 
 class CommitState(StrEnum):
-    """What a status says of a commit. failure: it should not be merged as it is; error: it could not be judged."""
+    """What a status says about a commit. failure: it should not be merged as it is. error: it could not be judged."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -49,7 +49,7 @@ class CommitState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommitStatus:
-    """context: what the status is about, by which a later one replaces it; description: one line; url: where more is told."""
+    """context: the status's identity; a later status of the same context replaces it. description: one line. url: for details."""
 
     context: str
     state: CommitState

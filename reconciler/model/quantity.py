@@ -33,9 +33,9 @@ _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 _LONGEST = 100
-"""Characters of a quantity; nobody writes so many digits, and arithmetic with thousands of them takes long."""
+"""The longest quantity, in characters. Nobody writes so many digits, and arithmetic with thousands of them is slow."""
 _LARGEST = Fraction(2**63 - 1)
-"""apimachinery caps quantities here, which is 9.2E of anything."""
+"""apimachinery caps quantities at this value: 9.2E."""
 
 
 @lru_cache(maxsize=8192)
@@ -98,7 +98,9 @@ _MANY_CORES = 10_000
 
 
 def readable_amount(resource: str, amount: int) -> str:
-    """As `format_amount`, but without thousandths above 100 CPUs, and rounded above 10,000 CPUs or 10Ti, for sentences: `"about 99,999,984"`, `"about 2.1Pi"`."""
+    """An amount for sentences: `"about 99,999,984"`, `"about 2.1Pi"`.
+
+    As `format_amount`, but above 100 CPUs without thousandths, and above 10,000 CPUs or 10Ti rounded."""
     if resource == CPU and amount > _MANY_CORES * 1000 and amount % 1000:
         return f"about {amount / 1000:,.0f}"
     if resource == CPU and amount > _MANY_CORES * 1000:
@@ -178,7 +180,7 @@ class Resources:
         return Resources.of(total)
 
     def fits(self, room: Resources) -> bool:
-        """Whether every amount above zero is there in `room`."""
+        """Whether `room` has at least every amount above zero."""
         available = dict(room.amounts)
         return all(amount <= 0 or amount <= available.get(name, 0) for name, amount in self.amounts)
 

@@ -1,7 +1,7 @@
-"""Takes secrets out of whatever is about to be logged.
+"""Removes secrets from whatever is about to be logged.
 
-Credentials reach messages in three ways: as the value of a telling key, inside a URL, and as a token of a known form. The
-query of a URL may be one, whatever it is called. All three are masked; the rest of the text stays readable.
+Credentials reach messages in three ways: under a key that names one, inside a URL, and as a token of a known form. Any part of a
+URL's query may be one. All three are masked; the rest of the text stays readable.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _IN_TEXT = (
 _SIGNS = re.compile(
     r"://|[?&]|eyJ|gto_|gh[pousr]_|github_pat_|glpat-|-----BEGIN|(?i:bearer|basic|token|password|secret|api_?key)"
 )
-"""One of these is in every text that a pattern could match. Most texts have none, and are told by one look."""
+"""Every text that a pattern can match contains one of these. Most texts contain none, and are passed over quickly."""
 
 
 def redacted_text(text: str) -> str:
-    """`https://user:token@git.example/r.git` → `https://***@git.example/r.git`, and so on for what looks like a credential."""
+    """`https://user:token@git.example/r.git` → `https://***@git.example/r.git`, likewise for anything that looks like a credential."""
     if not _SIGNS.search(text):
         return text
     for pattern, replacement in _IN_TEXT:

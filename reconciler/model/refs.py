@@ -11,8 +11,8 @@ DEFAULT_NAMESPACE = "default"
 class ObjectRef(NamedTuple):
     """One object in a cluster or a repository. `group` is "" for the core API, `namespace` "" for cluster-scoped kinds.
 
-    The version is left out on purpose: it is a spelling, not an identity. A named tuple, since most tables are kept by it, and it
-    is hashed and compared a hundred thousand times in a pass.
+    The version is left out on purpose, since it does not identify an object. It is a named tuple because most tables have it as
+    their key: it is hashed and compared a hundred thousand times in a pass.
     """
 
     group: str

@@ -1,6 +1,6 @@
-"""Parameters of the provisioning classes that are provided here: which there are, and what their values mean.
+"""The parameters of headroom's provisioning classes, and what their values mean.
 
-Names and values are Cluster Autoscaler's, but for `reserve`. It ignores what it does not know, and says so only in its log.
+Names and values are Cluster Autoscaler's, except `reserve`, which it ignores like every unknown parameter, with a line in its log.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from reconciler.model.provisioning_requests import RequestKind, RequestRules
 
 VALID_UNTIL = "ValidUntilSeconds"
 NO_RETRY = "noRetry"
-"""With "true" a check that says no is the last one."""
+"""With "true" the request fails with its first negative check."""
 PROCESSOR_INSTANCE = "processorInstance"
-"""By it a check is meant for one of several Cluster Autoscalers."""
+"""Directs a check to one of several Cluster Autoscalers."""
 RESERVE = "reserve"
-"""As the annotation `headroom.dev/reserve`, for whoever can give a request parameters and no annotations, as Kueue's users."""
+"""The same as the annotation `headroom.dev/reserve`, for those who can set parameters but no annotations, such as users of Kueue."""
 PARAMETERS = {
     VALID_UNTIL: frozenset(RequestKind),
     NO_RETRY: frozenset({RequestKind.CHECK}),
     PROCESSOR_INSTANCE: frozenset({RequestKind.CHECK}),
     RESERVE: frozenset({RequestKind.ATOMIC}),
 }
-"""By name: the kinds of classes that have it."""
+"""By parameter, the kinds of classes that have it."""
 LONGEST_CHECK = timedelta(days=7)
-"""How long a check that says no is repeated: Cluster Autoscaler gives a request up after as long."""
+"""How long a negative check is repeated. Cluster Autoscaler gives up on a request after the same time."""
 _MOST_SECONDS = 10**9
 """Some thirty years."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterProblem:
-    """A parameter that is ignored. unknown: classes of this kind have none of that name; otherwise its value is no value of it."""
+    """A parameter that is ignored. unknown: classes of this kind have no such parameter. Otherwise its value is invalid."""
 
     name: str
     message: str
@@ -42,12 +42,12 @@ class ParameterProblem:
 
 
 def parameters_of(kind: RequestKind) -> tuple[str, ...]:
-    """Those that classes of this kind have, sorted."""
+    """The parameters of classes of this kind, sorted."""
     return tuple(sorted(name for name, kinds in PARAMETERS.items() if kind in kinds))
 
 
 def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]]) -> Iterator[ParameterProblem]:
-    """What of these is ignored, and why."""
+    """Which of these parameters are ignored, and why."""
     for name, value in parameters:
         if name not in PARAMETERS:
             known = ", ".join(parameters_of(kind))
@@ -69,12 +69,12 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
 
 
 def default_validity(kind: RequestKind, rules: RequestRules) -> timedelta:
-    """How long a request is tried that does not say it by ValidUntilSeconds."""
+    """How long a request without ValidUntilSeconds is tried."""
     return rules.valid_for if kind is RequestKind.ATOMIC else LONGEST_CHECK
 
 
 def validity(value: str | None) -> timedelta | None:
-    """What ValidUntilSeconds says; None where it says nothing that can be used."""
+    """The value of ValidUntilSeconds; None where it is absent or invalid."""
     if value is None or not (value.isascii() and value.isdecimal()) or not 0 < int(value) <= _MOST_SECONDS:
         return None
     return timedelta(seconds=int(value))

@@ -10,17 +10,18 @@ from typing import Any
 from reconciler.model.errors import Invalid
 
 REQUESTS_KEY = "provisioningRequests"
-"""Of the inventory's memory: records by `namespace/name`."""
+"""The key in the inventory's memory: records by `namespace/name`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
     """The record of one request. Times are the cluster's.
 
-    uid: of the object it is about. spec: a digest of the spec that was run. attempt: the number of the last attempt, 0 for none; under_way:
-    it has neither succeeded nor failed yet. retry_at: no attempt before then. provisioned: since when. consumed: by pod set, how many
-    of its pods have come. present: how many of them were there in the last pass; empty where all that have come were. located: by node, how many chunks of each pod set a booking has there, except on nodes that say so
-    themselves. outcome: the reason for which it ended, "" while it has not; ended: when.
+    uid: its object's. spec: a digest of the spec that was run. attempt: the number of the last attempt, 0 for none. under_way: that
+    attempt has neither succeeded nor failed yet. retry_at: no attempt before then. provisioned: since when.
+    consumed: by pod set, how many of its pods have come. present: how many of those existed in the last pass; empty if all did.
+    located: by node, how many chunks of each pod set are booked there, except on nodes whose annotation says so.
+    outcome: the reason why it ended, "" while it has not. ended: when.
     """
 
     uid: str = ""
@@ -37,11 +38,11 @@ class RequestRecord:
 
     @property
     def attempt_label(self) -> str:
-        """What the NodeClaims of its last attempt are labelled with: the attempt's identity, also over restarts."""
+        """The label's value on the NodeClaims of its last attempt. It identifies the attempt, also after a restart."""
         return f"{self.uid}.{self.attempt}"
 
     def as_json(self) -> dict[str, Any]:
-        """Only what is not the default."""
+        """The record as JSON values, without defaults."""
         values: dict[str, Any] = {"uid": self.uid, "spec": self.spec}
         if self.ended is not None:
             return values | {"outcome": self.outcome, "ended": self.ended.isoformat()}
@@ -63,7 +64,7 @@ class RequestRecord:
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> RequestRecord:
-        """Raises `KeyError`, `TypeError` or `ValueError`."""
+        """Reads a record. Raises `KeyError`, `TypeError` or `ValueError`."""
         return cls(
             uid=str(value["uid"]),
             spec=str(value["spec"]),
@@ -84,7 +85,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
-    """By `namespace/name`. Raises `Invalid` when somebody spoiled one: forgetting it would run a request again."""
+    """Records by `namespace/name`. Raises `Invalid` if one cannot be read, since without it a request would run again."""
     written = memory.get(REQUESTS_KEY) or {}
     try:
         return {str(name): RequestRecord.parse(value) for name, value in dict(written).items()}
@@ -96,7 +97,7 @@ def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
 
 
 def records_memory(records: Mapping[str, RequestRecord]) -> dict[str, Any]:
-    """JSON values for the inventory; nothing where there is no record."""
+    """The records as JSON values for the inventory; empty where there are none."""
     if not records:
         return {}
     return {REQUESTS_KEY: {name: record.as_json() for name, record in sorted(records.items())}}

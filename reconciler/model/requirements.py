@@ -1,4 +1,4 @@
-"""What manifests say about labels, taints and tolerations, as written."""
+"""Requirements on labels, taints and tolerations, as manifests have them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_LABEL_SELECTORS = frozenset({Operator.IN, Operator.NOT_IN, Operator.EXISTS, 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One node selector requirement. min_values is Karpenter's: at least so many different values must stay possible."""
+    """One node selector requirement. min_values is Karpenter's: at least so many different values must remain possible."""
 
     key: str
     operator: Operator
@@ -65,13 +65,13 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A metav1.LabelSelector. An empty one matches everything; an absent one, which is None, matches nothing."""
+    """A metav1.LabelSelector. An empty one matches everything; an absent one (None) matches nothing."""
 
     match_labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels satisfy every part of it; an empty selector matches everything."""
+        """Whether these labels satisfy all parts of it."""
         return all(labels.get(key) == value for key, value in self.match_labels) and all(
             expression.operator in _OF_LABEL_SELECTORS and expression.holds(labels.get(expression.key))
             for expression in self.expressions
@@ -97,7 +97,7 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether a pod with it may be on a node with that taint."""
+        """Whether a pod with this toleration tolerates the taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

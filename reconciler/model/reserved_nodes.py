@@ -13,25 +13,26 @@ from reconciler.model.request_parameters import RESERVE
 from reconciler.model.requirements import Taint
 
 RESERVED_TAINT = "headroom.dev/reserved"
-"""Its key; the value says for which request."""
+"""The taint's key. Its value names the request."""
 _DIGITS = 10
 
 
 def reserved_taint(request: ObjectRef) -> Taint:
-    """`NAMESPACE.NAME`, which no two requests share, since a namespace has no dots. What is too long for a taint ends in a digest."""
+    """The taint, with the value `NAMESPACE.NAME`. It is unique, since a namespace has no dots. A value that is too long ends in a
+    digest."""
     value = label_value(f"{request.namespace}.{request.name}", digits=_DIGITS)
     return Taint(RESERVED_TAINT, value, "NoSchedule")
 
 
 def reserved_taints(taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    """Of a node's taints those by which it is reserved."""
+    """Those of a node's taints that reserve it."""
     return tuple(taint for taint in taints if taint.key == RESERVED_TAINT)
 
 
 def own_taint(request: ProvisioningRequest) -> Taint | None:
-    """Of the nodes that are made for a request; None where it does not ask for nodes of its own, or makes none.
+    """The taint of nodes made for a request; None where it does not ask for nodes of its own, or makes none.
 
-    It asks by an annotation or by a parameter, which its class may give it.
+    It asks by an annotation or a parameter, which may be its class's default.
     """
     asked = "true" in {dict(request.annotations).get(RESERVE_ANNOTATION), request.parameter(RESERVE)}
     return reserved_taint(request.ref) if asked and request.kind is RequestKind.ATOMIC else None
@@ -43,5 +44,5 @@ def may_come(shape: PodShape, taint: Taint) -> bool:
 
 
 def toleration_to_write(taint: Taint) -> str:
-    """As YAML in one line, for the template of a pod."""
+    """The matching toleration as one line of YAML, for a pod template."""
     return f"tolerations: [{{key: {taint.key}, value: {taint.value}, effect: {taint.effect}}}]"

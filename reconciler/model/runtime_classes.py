@@ -23,7 +23,7 @@ class RuntimeClass:
 def admitted(shape: PodShape, classes: Iterable[RuntimeClass]) -> PodShape:
     """The shape as the API server's RuntimeClass admission would make it; unchanged when it names no class.
 
-    `runtime_class` is empty afterwards, unless the class does not exist and so is not accounted for.
+    `runtime_class` is empty afterwards, unless the class does not exist and so could not be applied.
     """
     found = next((item for item in classes if item.name == shape.runtime_class), None) if shape.runtime_class else None
     if found is None:

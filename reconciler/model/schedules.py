@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from reconciler.model.refs import ObjectRef, SourcePosition
 
 NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
-"""Files among the zones of some machines that name no place and may mean something else on every machine."""
+"""Files in the zone database of some machines that name no place and differ between machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """Calendar fields as sorted numbers. None: absent; minutes and hours are then 0, the others match all. Weekday 0 is Sunday."""
+    """Calendar fields as sorted numbers. None: absent; then minutes and hours are 0, and all others match. Weekday 0 is Sunday."""
 
     minutes: tuple[int, ...] | None = None
     hours: tuple[int, ...] | None = None

@@ -1,6 +1,6 @@
-"""Whether a demand is served: how many of its chunks have a place, by whom, and why the others have none.
+"""Whether a demand is served: how many of its chunks have a place, who keeps it, and why the others have none.
 
-Decided here alone: plans, comparisons, forecasts of costs, bounds and explanations all tell this one answer.
+Decided only here, so that plans, comparisons, cost forecasts, bounds and explanations all give the same answer.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reconciler.model.placement import UnplacedReason, leading_reason
 from reconciler.model.provisioning_requests import Phase
 
 _READINESS = ("ReadyForProvisioning", "Accepted")
-"""The condition that says why a demand is not ready: of a buffer, of a request."""
+"""The conditions that say why a demand is not ready: a buffer's, then a request's."""
 _BELOW = ("Suspended", "Fulfilment", "Provisioned", "Provisioning")
-"""Where no reason of the placement says why chunks have no place, the first of these conditions that has a message does."""
+"""If placement gives no reason why chunks have no place, the first of these conditions with a message does."""
 
 
 class Keeper(StrEnum):
@@ -31,10 +31,11 @@ class Keeper(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """wanted: chunks; None where the demand is not ready, or another provides for it and headroom does not look. served: those with a
-    place, on nodes that are there or to come. ready: False, and why says why not. why: one sentence, "" where nothing is missing.
+    """wanted: how many chunks; None if the demand is not ready, or another controller provides for it and headroom does not look.
 
-    autoscaler: its name, "" where none is known. certain: False where nothing in the cluster shows that an autoscaler serves it.
+    served: how many have a place, on existing or new nodes. ready: whether it is; if not, `why` says why. why: one sentence, ""
+    where nothing is missing. autoscaler: its name, "" where none is known. certain: False where nothing in the cluster shows that
+    an autoscaler serves it.
     """
 
     wanted: int | None = None
@@ -47,12 +48,12 @@ class Service:
 
     @property
     def missing(self) -> int:
-        """Chunks that are asked for and have no place."""
+        """How many of the wanted chunks have no place."""
         return max(0, (self.wanted or 0) - self.served)
 
     @property
     def is_left(self) -> bool:
-        """Another provides for it, and headroom does not even look."""
+        """Whether it is left to another controller, so that headroom does not look at it."""
         return self.wanted is None and self.ready
 
 
@@ -62,7 +63,7 @@ def service_of(
     reasons: Iterable[UnplacedReason] = (),
     conditions: Sequence[Condition] | None = None,
 ) -> Service:
-    """placed: chunks on nodes that are there or to come. conditions: the demand's own, unless the plan has made others of them."""
+    """placed: how many chunks are on existing or new nodes. conditions: the plan's, or else the demand's own."""
     said = {item.type: item for item in (demand.conditions if conditions is None else conditions)}
     wanted = demand.desired
     is_left = demand.request is not None and demand.request.phase is Phase.LEFT
@@ -84,7 +85,7 @@ def service_of(
 
 
 def keeper_of(demand: Demand) -> Keeper:
-    """Who is to keep its capacity, whoever has it at present."""
+    """Who is to keep its capacity, whoever keeps it at present."""
     if demand.request is not None and demand.request.phase is Phase.LEFT:
         return Keeper.AUTOSCALER
     if demand.fulfilment == Fulfilment.NATIVE:
@@ -93,12 +94,12 @@ def keeper_of(demand: Demand) -> Keeper:
 
 
 def autoscaler_of(demand: Demand) -> str:
-    """The name of the one that serves it; "" where none is known."""
+    """The name of the autoscaler that serves it; "" where none is known."""
     return "" if demand.autoscaler is None else demand.autoscaler.name
 
 
 def _message(said: Mapping[str, Condition], types: Sequence[str]) -> str:
-    """Of the first of these conditions that does not say that all is well."""
+    """The message of the first of these conditions that reports a problem."""
     known = (said[name] for name in types if name in said)
     found = (item.message or item.reason for item in known if item.type == "Suspended" or _is_amiss(item))
     return next(found, "")

@@ -1,4 +1,4 @@
-"""A tree of files at one revision: what the repository says, before any of it is parsed."""
+"""A tree of files at one revision: the repository's content before it is parsed."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _MOST_SKIPPED = 5
-"""Files that are named as reasons. Each of them is a finding too."""
+"""The most files that are named as reasons. Each is a finding as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """Manifests (`.yaml`, `.yml`, `.json`) and templates (`.j2`) under the configured path, less what is ignored."""
+    """Manifests (`.yaml`, `.yml`, `.json`) and templates (`.j2`) under the configured path, without ignored files."""
 
     revision: str | None
     """`main@sha1:` and 40 hexadecimal digits; None for a plain folder."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Content by path inside the repository (POSIX, without a leading "./")."""
     root: str = ""
-    """Shown before paths in messages; "" for a remote repository."""
+    """Put before paths in messages; "" for a remote repository."""
     stalled: tuple[str, str] | None = None
     """Reason and message when the newest state could not be read, and this is the last good tree."""
     rewound: bool = False
-    """After a force-push: for a while nothing may be pruned or released because of it."""
+    """Whether the branch was force-pushed lately, so that nothing may be pruned or released because of it yet."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Path and reason of each file left out: too large, a link out of the repository."""
+    """Path and reason of each file left out, such as one that is too large or links out of the repository."""
 
     @property
     def reasons_to_keep(self) -> tuple[str, ...]:
-        """Why what this tree no longer declares must stay all the same."""
+        """Why objects that this tree no longer declares must stay all the same."""
         reasons = []
         if self.stalled is not None:
             reasons.append(f"the repository is stalled: {self.stalled[1]}")

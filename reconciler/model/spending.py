@@ -1,4 +1,4 @@
-"""What capacity costs over a span of time, in USD, as foreseen at one instant.
+"""What capacity costs over a span of time, in USD, as forecast at one instant.
 
 Every span is half-open, [start, end), in UTC.
 """
@@ -13,7 +13,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Service
 
 MONTH = timedelta(days=30)
-"""How far costs look ahead."""
+"""How far cost forecasts look ahead."""
 
 HOUR = timedelta(hours=1)
 
@@ -28,7 +28,7 @@ class PoolCost:
 
 @dataclass(frozen=True, slots=True)
 class DemandCost:
-    """One demand in a steady state. per_hour: USD, its share of nodes that are there for chunks alone, whoever makes them."""
+    """One demand in a steady state. per_hour: USD, its share of nodes that exist for chunks alone, whoever makes them."""
 
     service: Service = field(default_factory=Service)
     per_hour: float = 0.0
@@ -36,7 +36,7 @@ class DemandCost:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """What is paid once the cluster has settled on what is asked for. per_hour: USD of all nodes with a known price; unpriced: how
+    """The cost once the cluster has settled on what is asked for. per_hour: USD of all nodes with a known price. unpriced: how
     many have none."""
 
     per_hour: float = 0.0
@@ -48,9 +48,9 @@ class SteadyState:
 
 @dataclass(frozen=True, slots=True)
 class WindowCost:
-    """What the followers of one schedule cost while it has one value. hours: how long that is within the span.
+    """What the followers of one schedule cost while it has one value. hours: for how long it has that value within the span.
 
-    value: replicas; None: above 0, for followers that only exist while it is.
+    value: replicas. None stands for any value above 0, for followers that exist only then.
     """
 
     schedule: ObjectRef
@@ -75,7 +75,7 @@ class CostSpan:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """spans: filling [start, end), neighbours differ. windows: by schedule, the highest value first. notes: what was assumed."""
+    """spans: they fill [start, end), and neighbours differ. windows: by schedule, the highest value first. notes: assumptions."""
 
     start: datetime
     end: datetime

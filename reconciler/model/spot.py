@@ -1,7 +1,7 @@
-"""How much of a demand may stand on spot nodes of one offering, and where more than that may end up.
+"""How much of a demand may be on spot nodes of one offering, and where more than that may end up.
 
-A provider reclaims the spot capacity of one offering, an instance type in a zone, all at once; other offerings may stay. A
-bound on what one offering holds is therefore a bound on what one reclaim takes.
+A provider may reclaim all spot capacity of one offering (an instance type in a zone) at once, while other offerings stay. So a
+bound on what one offering holds is a bound on what one reclaim takes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def most_on_one_offering(share: float, chunks: int) -> int:
 class Crowding:
     """More of a demand may end up on spot nodes of one offering than the setting allows.
 
-    It is the worst case: every launch that may be of that offering is.
+    The worst case counts, in which every node that may be launched from that offering is.
     """
 
     demand: ObjectRef
     instance_type: str
     zones: tuple[str, ...]
-    """The zones in which so many may be, sorted; "" where the zone is unknown."""
+    """The zones in which that many may end up, sorted; "" where the zone is unknown."""
     chunks: int
-    """How many may be there."""
+    """How many may end up there."""
     allowed: int
     """How many the setting allows."""
     total: int

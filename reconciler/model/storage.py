@@ -1,4 +1,4 @@
-"""What volumes say about where a pod can run."""
+"""Volumes, claims and storage classes, as far as they decide where a pod can run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reconciler.model.pods import NodeSelectorTerm
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""A StorageClass with this provisioner provisions nothing: its claims wait for volumes that somebody creates."""
+"""A StorageClass with this provisioner provisions nothing: its claims wait for volumes created in advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class PersistentVolume:
     terms: tuple[NodeSelectorTerm, ...] = ()
     """Its required node affinity: one term must hold; () allows every node."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Those for zone and region only."""
+    """Only its labels for zone and region."""
     storage_class: str = ""
     capacity: int = 0
     """Bytes."""
@@ -28,7 +28,7 @@ class PersistentVolume:
     driver: str = ""
     """Its CSI driver; "" for other kinds of volume."""
     handle: str = ""
-    """The driver's own id. Volumes with the same handle are one to the driver."""
+    """The driver's own id. Volumes with the same handle are the same volume to the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class VolumeClaim:
     namespace: str
     name: str
     volume: str = ""
-    """The PersistentVolume it names; "" while it has none."""
+    """The name of its PersistentVolume; "" while it has none."""
     bound: bool = False
-    """Claim and volume name each other."""
+    """Whether claim and volume refer to each other."""
     lost: bool = False
-    """Its volume has been deleted."""
+    """Whether its volume has been deleted."""
     deleting: bool = False
     storage_class: str | None = None
     """None: the field is absent, so the default class counts; "": no class."""
@@ -56,7 +56,7 @@ class VolumeClaim:
 
     @property
     def is_for_one_pod(self) -> bool:
-        """Whether one pod at most may use it at a time, wherever that runs."""
+        """Whether at most one pod may use it at a time (ReadWriteOncePod)."""
         return "ReadWriteOncePod" in self.access_modes
 
     def __str__(self) -> str:
@@ -74,15 +74,15 @@ class StorageClass:
     topologies: tuple[NodeSelectorTerm, ...] = ()
     """Where volumes may be provisioned: one term must hold; () allows every node."""
     default: bool = False
-    """It serves claims that name no class."""
+    """Whether it is the default class, for claims that name none."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """What a node's CSINode says, by CSI driver.
+    """The content of a node's CSINode, by CSI driver.
 
-    limits: how many of the driver's volumes can be attached. topology: the node labels that say from where a volume can
-    be reached, () for from every node.
+    limits: how many of the driver's volumes can be attached. topology: the node labels that tell where a volume can be
+    reached; () if it can be from every node.
     """
 
     node: str

@@ -15,7 +15,7 @@ from reconciler.model.schedules import Schedule
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSpan:
-    """One value of a schedule. behavior: its index in the spec; None: none is active and the default holds."""
+    """One value of a schedule. behavior: the index in the spec of the active one; None if none is, and the default holds."""
 
     start: datetime
     end: datetime
@@ -25,7 +25,7 @@ class ScheduleSpan:
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two behaviors of one schedule that are active at once, the first time in the span. winner, loser: their indexes."""
+    """Two behaviors of one schedule that are active at once: the first such time in the span. winner, loser: their indexes."""
 
     start: datetime
     end: datetime
@@ -50,7 +50,7 @@ class ScheduleTimeline:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpan:
-    """A span in which nothing about one pool's budget for one reason changes."""
+    """A span in which one pool's budget for one reason does not change."""
 
     start: datetime
     end: datetime
@@ -59,9 +59,9 @@ class BudgetSpan:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPieces:
-    """What binds of one pool's budget for one reason: outcomes[i] from edges[i] to edges[i + 1], in microseconds since 1970 UTC.
+    """One pool's budget for one reason over time: outcomes[i] from edges[i] to edges[i + 1], in microseconds since 1970 UTC.
 
-    A year of two hundred pools has millions of pieces, which as spans would take most of the time of a report.
+    A year of two hundred pools has millions of pieces. As `BudgetSpan` objects they would take most of a report's time.
     """
 
     edges: list[int]
@@ -74,9 +74,9 @@ UNBOUNDED = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class BudgetCells:
-    """The least that one pool's budgets allow for one reason within each of a row of hours.
+    """Hour by hour, the fewest disruptions that one pool's budgets allow for one reason.
 
-    allowed: nodes, one number an hour; `UNBOUNDED` where nothing bounds them. most: the most that they allow at any time of all hours.
+    allowed: nodes, one number an hour; `UNBOUNDED` where nothing bounds them. most: the most that they allow at any time.
     """
 
     node_pool: str
@@ -87,7 +87,8 @@ class BudgetCells:
 
 @dataclass(frozen=True, slots=True)
 class DemandSpan:
-    """What one buffer or static NodePool asks for. replicas: chunks of a buffer (None: it is not ready), nodes of a pool; why: in words."""
+    """What one buffer or static NodePool asks for. replicas: a buffer's chunks (None if it is not ready), or a pool's nodes. why: in
+    words."""
 
     ref: ObjectRef
     start: datetime
@@ -98,7 +99,7 @@ class DemandSpan:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTimeline:
-    """All capacity over [start, end), as foreseen at one instant; each tuple is ordered by object, then by time."""
+    """All capacity over [start, end), as forecast at one instant. Each tuple is ordered by object, then by time."""
 
     start: datetime
     end: datetime

@@ -25,11 +25,11 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LiveObject:
-    """One object of a declared kind (buffers, requests, node pools, pod templates, schedules) as the API server has it.
+    """One object of a declared kind (buffers, requests, NodePools, PodTemplates, schedules) as the API server has it.
 
-    managers: by name of a field manager the top-level fields that it owns, as dotted paths ("spec.replicas"); of conditions each
-    type ("status.conditions.Ready"). From managedFields; empty where unknown. status_writes: field
-    manager → when it last changed the status, RFC 3339.
+    managers: by field manager, the top-level fields that it owns as dotted paths ("spec.replicas"), and each condition by type
+    ("status.conditions.Ready"). From managedFields; empty where unknown. status_writes: by field manager, when it last changed
+    the status, RFC 3339.
     """
 
     ref: ObjectRef
@@ -42,10 +42,9 @@ class LiveObject:
 class Inventory:
     """What headroom put into the cluster (the ApplySet's members) and what must outlive its objects.
 
-    members: refs that a prune may delete; memory: small JSON values by key (back-offs, finished requests).
-    recorded: the inventory object exists; group_kinds (`NodePool.karpenter.sh`) and namespaces: where it says that members
-    may be. suspended: nothing is to be written until that is taken back. requested_at: whatever somebody wrote who asks for
-    a pass.
+    members: objects that a prune may delete. memory: small JSON values by key (back-offs, finished requests).
+    recorded: the inventory object exists. group_kinds (`NodePool.karpenter.sh`), namespaces: where members may be, as it says.
+    suspended: nothing may be written until this is taken back. requested_at: the value of the annotation that asks for a pass.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -59,9 +58,10 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """hard and used of one namespace's quota; only compute resources (`requests.cpu` is `cpu` here, so that a name may come
-    twice in hard). scopes: each as a requirement on the scope's name (`NotBestEffort` Exists, `PriorityClass` In …); a pod
-    must meet all of them to be counted.
+    """One ResourceQuota, with compute resources only. `requests.cpu` is `cpu` here, so a name may occur twice in `hard`.
+
+    scopes: each as a requirement on the scope's name (`NotBestEffort` Exists, `PriorityClass` In …). The quota counts pods that
+    meet all of them.
     """
 
     namespace: str
@@ -73,8 +73,8 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """allowed: `status.disruptionsAllowed`, so many of its pods may be evicted now; selector None: matches nothing.
-    allows_none: by what is written none of its pods may ever go (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
+    """allowed: `status.disruptionsAllowed`, how many of its pods may be evicted now. selector None: matches nothing.
+    allows_none: its spec never allows an eviction (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
 
     namespace: str
     name: str
@@ -90,17 +90,18 @@ class PodDisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """revision: changes whenever anything in the view does; equal revisions mean equal views.
+    """Every tuple is sorted by namespace and name.
 
-    complete False: something could not be read (`gaps` says what); then nothing may be deleted or released. unread: kinds of
-    which something could not be read: what is missing of them is not known to be gone. Every tuple is sorted by namespace and name. apis: (group, kind) → versions served, preferred first; empty where unknown (offline).
-    catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty. reduced: objects
-    may lack fields that planning does not need (a snapshot leaves them out), so that an absent field says nothing.
-    findings: what the user should know of where the view comes from (files of a snapshot that are not read). nominated: pods for
-    which kube-scheduler has chosen a node, once `with_nominated` has put those on it that it takes. clock_skew: this machine's time
-    less the cluster's, by which ages are to be judged. clock_doubt: by how much more it may be ahead, where the API server does not
-    tell the time. finished_pods: those that used a provisioning request and are done; they are in
-    no other place.
+    revision: changes whenever anything in the view does; equal revisions mean equal views.
+    complete: False if something could not be read (`gaps` says what); then nothing may be deleted or released.
+    unread: kinds that could not be read in full, so that a missing object may still exist.
+    apis: (group, kind) → versions served, the preferred first; empty where unknown (offline).
+    catalog: instance types that came with the cluster (a snapshot's, the embedded cluster's), else empty.
+    reduced: objects may lack fields that planning does not need (a snapshot leaves them out), so an absent field says nothing.
+    findings: what the user should know about the view's origin (such as files of a snapshot that are not read).
+    nominated: pods for which kube-scheduler has chosen a node, once `with_nominated` has put those on it that fit.
+    clock_skew: this machine's time less the cluster's, to correct ages. clock_doubt: how much further ahead it may be, where the
+    API server does not tell the time. finished_pods: those that used a provisioning request and have ended; `pods` lacks them.
     """
 
     revision: str = ""
@@ -134,7 +135,7 @@ class ClusterView:
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """Nodes joined with their NodeClaims: nodes by name, then NodeClaims without a node by name. Joined once per view."""
+        """Nodes joined with their NodeClaims: first all nodes by name, then NodeClaims without a node. Computed once per view."""
         if self._machines is None:
             object.__setattr__(self, "_machines", joined_machines(self.nodes, self.node_claims))
         assert self._machines is not None
@@ -142,7 +143,7 @@ class ClusterView:
 
     @property
     def nodes_in_use(self) -> frozenset[str]:
-        """Names of nodes that real pods other than daemons are on. Looked for once per view."""
+        """The names of nodes with real pods other than daemons. Computed once per view."""
         if self._nodes_in_use is None:
             found = (pod.node_name for pod in self.pods if pod.node_name is not None and not pod.is_daemon)
             object.__setattr__(self, "_nodes_in_use", frozenset(found))

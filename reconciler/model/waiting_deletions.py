@@ -10,7 +10,7 @@ from reconciler.model.refs import ObjectRef
 
 @dataclass(frozen=True, slots=True)
 class WaitingDeletions:
-    """most: how many objects may go within an hour; held: of how many. next_at: when the next may go, by headroom's clock.
+    """most: how many objects may be deleted within an hour. held: of how many. next_at: when the next may be, by headroom's clock.
 
     next_at None: nothing may be deleted at present, and `Plan.blocked` says why. Truthy where an object waits.
     """

@@ -1,4 +1,4 @@
-"""Workloads that buffers point to, and daemon sets."""
+"""Workloads that buffers refer to, DaemonSets and priority classes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Workload:
 
     ref: ObjectRef
     shape: PodShape | None
-    """None: it has no pod template, and the newest pod that matches `selector` gives the shape."""
+    """None if it has no pod template. The newest pod that matches `selector` then gives the shape."""
     replicas: int | None = None
-    """`spec.replicas` as written; None when absent, and for a PodTemplate."""
+    """`spec.replicas` as written; None if absent, and for a PodTemplate."""
     observed_replicas: int | None = None
     """`status.replicas`."""
     selector: LabelSelector | None = None
@@ -29,7 +29,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet and the shape of its pods, of which each fitting node gets one."""
+    """A DaemonSet with the shape of its pods, one of which runs on each node that fits."""
 
     namespace: str
     name: str
