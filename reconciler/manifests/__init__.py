@@ -1,1 +1,1 @@
-"""From bytes to declared things: YAML with positions, validation with findings, one module a kind."""
+"""From bytes to declared objects: YAML with positions, validation with findings, one module for each kind."""

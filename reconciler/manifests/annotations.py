@@ -25,9 +25,10 @@ _WITH_PODS = frozenset({"PodTemplate", *(kind.name for kind in WORKLOADS)})
 
 @dataclass(frozen=True, slots=True)
 class _Annotation:
-    """is_valid: of a value. hint: where it is not. kinds: on which it works, with `words` for them; None: on any, or judged elsewhere.
+    """is_valid: judges a value. hint: for an invalid one. kinds: on which it has an effect, named by `words`; None for every kind,
+    or if that is judged elsewhere.
 
-    only_applied: it works on what headroom applies, not on what it only reads.
+    only_applied: it has an effect only on objects that headroom applies, not on those it only reads.
     """
 
     is_valid: Callable[[str], bool]
@@ -79,13 +80,13 @@ _KNOWN: dict[str, _Annotation] = {
     "suspend": _Annotation(*_YES_OR_NO, only_applied=True),
     "timezone": _Annotation(is_time_zone, "write an IANA name such as Europe/Berlin"),
 }
-"""By name. What follows a schedule, or is about budgets, is judged with these."""
+"""By name. Annotations about schedules and budgets are judged by the modules of these."""
 
 
 def check_annotations(inspection: Inspection, *, applied: bool) -> None:
-    """Reports names that headroom does not know, values that it cannot use, and annotations that do nothing on this kind.
+    """Reports unknown names, invalid values, and annotations that have no effect on this kind.
 
-    applied: headroom applies objects of this kind, others it only reads.
+    applied: whether headroom applies objects of this kind, or only reads them.
     """
     for name, value in mapping_at(inspection.body, "metadata", "annotations").items():
         if not name.startswith(ANNOTATION_PREFIX) or not isinstance(value, str):
@@ -115,7 +116,7 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
 
 
 def _similar_annotation(name: str) -> str:
-    """`did you mean "headroom.dev/suspend"?`, or "". That all of them share a prefix makes no two similar."""
+    """`did you mean "headroom.dev/suspend"?`, or "". The prefix, which all of them share, is not compared."""
     own = name.removeprefix(ANNOTATION_PREFIX)
     return nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN if nearest(own, [each])])
 
@@ -128,7 +129,7 @@ def _report_kind(inspection: Inspection, name: str, words: str) -> None:
 
 
 def _check_fulfilment(inspection: Inspection) -> None:
-    """What asks for something that this kind of buffer, or another annotation beside it, rules out."""
+    """Reports a fulfilment that this kind of buffer or another annotation rules out."""
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     asked = annotations.get(f"{ANNOTATION_PREFIX}fulfilment")
     if asked == Fulfilment.NATIVE and inspection.ref.kind == "Buffer":

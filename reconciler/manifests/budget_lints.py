@@ -1,6 +1,6 @@
-"""Disruption budgets that Karpenter admits but that do something else than they seem to.
+"""Disruption budgets that Karpenter admits but that do something other than they seem to.
 
-Each rule is a mistake that people made. Windows are compared over one year without a 29 February.
+Each rule is a mistake that people have made. Windows are compared over one year without a 29 February.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _YEAR = ((datetime(2026, 1, 1, tzinfo=UTC) - _EPOCH) // _TICK, (datetime(2027, 1, 1, tzinfo=UTC) - _EPOCH) // _TICK)
-"""From and to, in microseconds since 1970 UTC, as all intervals here are."""
+"""Begin and end, in microseconds since 1970 UTC, as for all intervals here."""
 _BUDGETS: Path = ("spec", "disruption", "budgets")
 DEFAULT_NODES = "10%"
 """What the API server writes into a budget without `nodes`."""
 _LARGEST_COUNT = 2**31 - 1
 _MOST_DIGITS = 10
-"""Those of the largest count."""
+"""The number of digits of the largest count (2³¹ - 1)."""
 _EVERY_STEP = re.compile(r"\*/\d+")
 _DAY, _WEEKDAY = 2, 4
 
@@ -42,7 +42,7 @@ _DAY, _WEEKDAY = 2, 4
 class _Budget:
     """A budget that Karpenter can evaluate. amount: nodes, or percent with is_share.
 
-    open: begin and end of its windows in the year, in turn; None: always open.
+    open: begin and end of its windows in the year, alternating; None: always open.
     """
 
     index: int
@@ -80,7 +80,7 @@ def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) 
     found = [_read(inspection, index, budget) for index, budget in enumerate(budgets)]
     known = [budget for budget in found if budget is not None]
     if len(known) < len(budgets):
-        return  # what the others do depends on the budget that has been reported
+        return  # what the other budgets do depends on the one already reported
     if not _always_zero(inspection, known):
         _never_binding(inspection, known)
         _unbounded(inspection, known)
@@ -189,8 +189,8 @@ def _always_zero(inspection: Inspection, budgets: Sequence[_Budget]) -> bool:
 def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
     silent: dict[int, list[_Budget]] = {}
     always = [item for item in budgets if item.is_always_open]
-    for item in reversed(budgets):  # of two that mean the same, the later one is reported
-        for able in (always, budgets):  # windows are compared only where no budget without any decides
+    for item in reversed(budgets):  # of two equivalent budgets the later one is reported
+        for able in (always, budgets):  # windows are compared only where no always open budget decides
             stricter = [
                 other for other in able if other is not item and other.index not in silent and other.holds_back(item)
             ]
@@ -212,7 +212,7 @@ def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
 
 
 def _deciding(item: _Budget, stricter: Sequence[_Budget]) -> list[_Budget]:
-    """For each reason of the budget the strictest of the others: those that decide in its place, each once."""
+    """For each reason of the budget the strictest other one. These decide in its place; each is listed once."""
     found: dict[int, _Budget] = {}
     for reason in sorted(item.reasons):
         able = [other for other in stricter if reason in other.reasons]
@@ -222,7 +222,7 @@ def _deciding(item: _Budget, stricter: Sequence[_Budget]) -> list[_Budget]:
 
 
 def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
-    """A reason limited only in windows is unlimited outside of them, where people expect the default of 10%."""
+    """Reports a reason that is limited only in windows. Outside them it is unlimited, while people expect the default of 10%."""
     if ALLOW_WINDOWS in mapping_at(inspection.body, "metadata", "annotations"):
         return
     told: dict[int, list[str]] = {}
@@ -252,7 +252,7 @@ def _cover_the_year(opened: Sequence[Edges | None]) -> bool:
 
 
 def _is_within(inner: Edges | None, outer: Edges | None) -> bool:
-    """Whether the one budget is open whenever the other is; None: always open."""
+    """Whether `outer` is open whenever `inner` is. None: always open."""
     from reconciler.timetable.windows import is_within  # noqa: PLC0415 - see above
 
     return outer is None or (inner is not None and is_within(inner, outer))

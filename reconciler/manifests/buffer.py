@@ -31,7 +31,7 @@ _CAPACITY: tuple[str, ...] = ("spec", "capacity")
 _STRATEGIES = {"keep-empty": Recreation.KEEP_EMPTY, "keep-minimum": Recreation.KEEP_MINIMUM}
 _NODE_CLASSES = frozenset({"NodePool", "CustomComputeClass", "ComputeClass"})
 _NODE_CLASS = "NodeClass"
-"""How the kinds of Karpenter's providers end: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
+"""The suffix of the kinds of Karpenter's providers: EC2NodeClass, AKSNodeClass, KWOKNodeClass."""
 _WORKLOADS = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "ReplicationController"})
 _OLD_REPLICAS = "replicaBasedBufferSpec"
 _OLD_FIELDS_OF_CAPACITY = {"nodeClassBufferSpec": "nodeClass", "podBasedBufferSpec": "pods"}
@@ -62,7 +62,7 @@ def correct(inspection: Inspection) -> None:
 
 
 def _corrected(ref: ObjectRef, manifest: Manifest) -> dict[str, Any]:
-    """The spec in the new spelling, of an object that no file declares."""
+    """The spec of a live object in the new spelling."""
     nowhere = Document("", manifest, SourcePosition("", 1), Marks())
     inspection = Inspection(nowhere, ref, {"spec": deepcopy(manifest["spec"])})
     correct(inspection)
@@ -222,7 +222,7 @@ def _node_class(node_class: Manifest) -> NodeClassCapacity:
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
-    """In either spelling: a cluster may serve a definition of somebody else's, made from the proposal's examples."""
+    """Reads either spelling, since a cluster may have a definition made from the proposal's examples."""
     spec = mapping_at(manifest, "spec")
     if spec.keys() & _OLD_FIELDS or spec.get("recreationStrategy") in _STRATEGIES:
         spec = _corrected(ref, manifest)
@@ -252,7 +252,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
 
 
 def _selector(written: Manifest | None) -> LabelSelector | None:
-    """As pods are selected anywhere in Kubernetes: an empty selector means all pods. Raises `Invalid`."""
+    """The pod selector. As everywhere in Kubernetes, an empty one selects all pods. Raises `Invalid`."""
     if written is None:
         return None
     try:

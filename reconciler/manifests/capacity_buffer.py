@@ -1,7 +1,7 @@
 """CapacityBuffer (autoscaling.x-k8s.io v1alpha1 and v1beta1): rules and reading.
 
-The rules are those of the CustomResourceDefinition that Karpenter and Cluster Autoscaler ship. Beyond them, a buffer that
-is admitted but never does anything is reported.
+The rules are those of the CustomResourceDefinition that Karpenter and Cluster Autoscaler ship. A buffer that is admitted but
+never has an effect is reported too.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _check_limits(inspection: Inspection, limits: Manifest) -> None:
 
 
 def check_strategy(inspection: Inspection, key: str) -> None:
-    """Reports a strategy at `spec.KEY` that headroom does not provide; absent and empty mean active capacity."""
+    """Reports a strategy at `spec.KEY` that headroom does not support. Absent and empty mean active capacity."""
     strategy = inspection.get("spec", key)
     if strategy and strategy != ACTIVE_CAPACITY:
         inspection.report(
@@ -115,7 +115,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
 
 
 def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int], ...] | None:
-    """A sorted resource list. Zeroes stay, since they are limits too; None stays None. Raises `Invalid`."""
+    """A sorted resource list. Zeroes are kept, since they are limits too; None stays None. Raises `Invalid`."""
     if quantities is None:
         return None
     amounts: list[tuple[str, int]] = []
@@ -130,7 +130,7 @@ def amounts_of(quantities: Manifest | None, place: str) -> tuple[tuple[str, int]
 def target_group(kind: str, group: str | None) -> str:
     """The API group of a target, which people leave out for the well-known kinds.
 
-    Cluster Autoscaler calls Kubernetes' own group `core`, which the API server spells as nothing.
+    Cluster Autoscaler calls the core group `core`; in the API its name is empty.
     """
     if group == CORE and kind not in _GROUPS_OF_KINDS:
         return ""

@@ -1,6 +1,6 @@
-"""What a change to the repository makes of documents that are applied already: the API server refuses some of it.
+"""Changes of the repository that the API server would refuse on objects already applied.
 
-Found before the change is merged, from the two versions of the documents alone.
+They are found before the change is merged, from the two versions of the documents alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.model.view import Manifest
 def changed_since(
     base: Mapping[str, bytes], head: Mapping[str, bytes], *, one_cluster: bool = True
 ) -> tuple[Finding, ...]:
-    """base, head: content by path. one_cluster: as `declared.read` has it. Only files that differ are read."""
+    """base, head: content by path. one_cluster: see `declared.read`. Only files that differ are read."""
     before = {path: content for path, content in base.items() if head.get(path) != content}
     after = {path: content for path, content in head.items() if base.get(path) != content}
     known = {

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions that headroom can bring, made from the schemas that validate its manifests."""
+"""The CustomResourceDefinitions that headroom ships, made from the schemas that validate its manifests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OBJECT_FIELDS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """columns: name, type and JSONPath of what `kubectl get` shows."""
+    """columns: name, type and JSONPath of each column of `kubectl get`."""
 
     kind: Kind
     plural: str
@@ -43,7 +43,7 @@ class _Definition:
             "metadata": {
                 "name": f"{self.plural}.{kind.group}",
                 "labels": {"app.kubernetes.io/part-of": "headroom"},
-                # For groups that end in k8s.io the API server wants this annotation.
+                # The API server requires this annotation of groups that end in k8s.io.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, defined by headroom"},
             },
             "spec": {
@@ -78,7 +78,7 @@ class _Definition:
 
 
 def _structural(schema: Any) -> Any:
-    """Without `additionalProperties: false`, which the API server allows in no definition: it prunes unknown fields."""
+    """The schema without `additionalProperties: false`. The API server allows that nowhere, since it prunes unknown fields."""
     if isinstance(schema, dict):
         return {
             key: _structural(value)
@@ -123,16 +123,16 @@ _DEFINITIONS = (
     ),
 )
 KINDS = tuple(definition.kind.name for definition in _DEFINITIONS)
-"""Of ProvisioningRequest, Cluster Autoscaler has the first definition; headroom's is for clusters without one."""
+"""ProvisioningRequest's definition is originally Cluster Autoscaler's. Headroom's is for clusters without one."""
 
 
 def crds(kinds: Collection[str] = KINDS) -> tuple[Manifest, ...]:
-    """Of these kinds. CapacityBuffer and NodePool belong to Karpenter and are not here."""
+    """The definitions of these kinds. CapacityBuffer and NodePool are not among them: Karpenter ships them."""
     return tuple(definition.manifest() for definition in _DEFINITIONS if definition.kind.name in kinds)
 
 
 def to_yaml(manifest: Manifest) -> str:
-    """As YAML in the mapping's own order, without aliases; ends with a newline."""
+    """YAML in the mapping's own order, without aliases, ending with a newline."""
     import yaml  # noqa: PLC0415 - only for this command
 
     class Dumper(yaml.SafeDumper):

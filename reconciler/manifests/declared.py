@@ -1,4 +1,4 @@
-"""Everything that a repository, or a cluster, declares: the package's entry."""
+"""Everything that a repository or a cluster declares: the package's entry."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def read(
 ) -> Declared:
     """Every document of the files, typed and validated. Never raises: what is wrong is in `findings`.
 
-    files: content by path inside the repository. one_cluster: all files are for one cluster, so an object may be declared
-    once only; False: each folder `clusters/NAME/` is a cluster of its own. skipped: path and reason of each file that the
-    source left out, which is an error: what it may declare is not in force. known: files that need not be read again.
+    files: content by path inside the repository. one_cluster: whether all files are for one cluster, so that an object may be
+    declared only once. If False, each folder `clusters/NAME/` is a cluster of its own. skipped: path and reason of each file that
+    the source left out. That is an error, since what the file declares is not in force. known: files read before.
     """
     known = known or KnownFiles()
     known.begin()
@@ -71,7 +71,7 @@ def left_out(skipped: tuple[str, str]) -> Finding:
 
 
 def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -> Declared:
-    """What the cluster's own objects declare. What cannot be read there is left out: the API server has accepted it."""
+    """What the cluster's objects declare. An unreadable one is left out without a finding, since the API server accepted it."""
     memory = memory or PassMemory()
     memory.begin()
     slots: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
@@ -86,12 +86,12 @@ def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -
 def _typed(kind: Kind, item: LiveObject) -> Any:
     try:
         return kind.read(item.ref, item.body, Origin(managers=item.managers))
-    except Exception:  # noqa: BLE001 - an object of an unknown version, or odder; it must not stop the pass
+    except Exception:  # noqa: BLE001 - an object of an unknown version, for example, must not stop the pass
         return None
 
 
 def live_declared(view: ClusterView, memory: PassMemory | None = None) -> Declared:
-    """All that the cluster itself declares: its objects, and the view's workloads and priority classes."""
+    """Everything that the cluster itself declares: its objects, and the view's workloads and priority classes."""
     live = read_live(view.objects.values(), memory)
     workloads = sorted((*live.workloads, *view.workloads), key=place_in_order)
     priorities = sorted((*live.priority_classes, *view.priority_classes), key=place_in_order)

@@ -1,4 +1,4 @@
-"""One document of a manifest file, and where each of its nodes stands in the file."""
+"""One document of a manifest file, with the position of each of its nodes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Path = tuple[str | int, ...]
 class Marks:
     """The positions of all entries of the mappings and sequences of one file.
 
-    They are kept by the container's identity. So documents stay plain values, an anchored part is stored once, and a position costs
-    nothing until it is asked for.
+    They are stored by the container's identity. So documents stay plain values, an anchored part is stored once, and a position
+    costs nothing until it is needed.
     """
 
     __slots__ = ("_entries",)
@@ -26,7 +26,7 @@ class Marks:
         self._entries: dict[int, dict[str | int, tuple[int, int]]] = {}
 
     def put(self, container: object, entries: dict[str | int, tuple[int, int]]) -> None:
-        """entries: (line, column), from 1, by key or index. The container must live as long as these marks."""
+        """Stores positions. entries: (line, column), from 1, by key or index. The container must live as long as these marks."""
         self._entries[id(container)] = entries
 
     def of(self, container: object) -> dict[str | int, tuple[int, int]]:
@@ -35,7 +35,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """value: plain JSON values as written, nulls kept; position: of its first node."""
+    """value: plain JSON values as written, with nulls. position: of its first node."""
 
     file: str
     value: Mapping[str, Any]
@@ -80,7 +80,7 @@ _STEP = re.compile(r"\[(\d+)\]|\['(.*?)'\]|\.?([^.\[\]]+)")
 
 
 def path_of(text: str) -> Path:
-    """What `path_text` made the text of."""
+    """The path whose `path_text` this is."""
     return tuple(int(index) if index else quoted or key for index, quoted, key in _STEP.findall(text))
 
 

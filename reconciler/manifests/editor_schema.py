@@ -1,4 +1,4 @@
-"""One JSON Schema of all manifests, for editors: they complete fields and mark mistakes while a manifest is written."""
+"""One JSON Schema of all manifests, with which editors complete fields and mark mistakes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ SCHEMA_FILE = ".headroom/manifests.schema.json"
 
 
 def editor_line(levels: int) -> str:
-    """The comment by which editors find the schema. levels: how many folders below the repository's top the file is in."""
+    """The comment that tells editors where the schema is. levels: how many folders below the repository's root the file is."""
     return f"# yaml-language-server: $schema={'../' * levels}{SCHEMA_FILE}\n"
 
 
 def editor_schema_text() -> str:
-    """The schema as the file that `editor_line` leads to."""
+    """The content of the file that `editor_line` refers to."""
     return json.dumps(editor_schema(), indent=2) + "\n"
 
 
 def editor_schema() -> dict[str, Any]:
-    """A draft-07 schema that applies the rules of a document's kind and version. Other kinds may be anything."""
+    """A draft-07 schema with the rules of each kind and version. Documents of other kinds may contain anything."""
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Manifests that headroom reads",
@@ -61,7 +61,7 @@ def _of(kind: Kind) -> dict[str, Any]:
 
 
 def _closed(schema: Any) -> Any:
-    """With unknown fields marked, which the API server would drop silently; hints for findings become examples."""
+    """The schema, made to mark unknown fields, which the API server drops silently. Hints for findings become examples."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, Mapping):

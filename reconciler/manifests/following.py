@@ -1,4 +1,4 @@
-"""Rules of the annotations by which a buffer or NodePool follows a schedule."""
+"""Rules for the annotations with which a buffer or NodePool follows a schedule."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FOLLOWERS = {
 
 
 def check_following(inspection: Inspection) -> None:
-    """Reports references that cannot be resolved, and annotations that have no effect on this kind."""
+    """Reports malformed references, and annotations that have no effect on this kind."""
     written = mapping_at(inspection.body, *_ANNOTATIONS)
     for name in (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION):
         if not isinstance(written.get(name), str):
-            continue  # absent, or reported already as a value of the wrong type
+            continue  # absent, or already reported as a value of the wrong type
         kinds, words = _FOLLOWERS[name]
         if inspection.ref.kind not in kinds:
             _no_effect(
@@ -46,7 +46,7 @@ def _check_lead(inspection: Inspection, text: str, *, follows: bool) -> None:
     try:
         too_long = parse_duration(text) > LONGEST_LEAD
     except Invalid:
-        return  # reported already with every annotation's value
+        return  # already reported with the values of all annotations
     if too_long:
         message = f"{LEAD_TIME_ANNOTATION} has the value {text!r}, more than a week"
         inspection.report(

@@ -1,6 +1,6 @@
-"""What a pass works with: the repository's documents merged over the cluster's, and what is to be applied.
+"""What a pass works with: the repository's documents merged over the cluster's objects, and the manifests to apply.
 
-Partial node pools are merged into their live ones, and every manifest is converted to a version that the cluster serves.
+Partial NodePools are merged into the live ones, and every manifest is converted to a version that the cluster serves.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Served = Mapping[tuple[str, str], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """effective: the repository merged over the cluster; repository: its own, with manifests as they are applied.
+    """effective: the repository merged over the cluster. repository: the repository alone, with manifests as they are applied.
 
-    findings: what the cluster does not serve, and partial pools that cannot be merged into theirs.
+    findings: kinds that the cluster does not serve, and partial pools that cannot be merged.
     """
 
     effective: Declared
@@ -37,7 +37,7 @@ class InForce:
 
 
 def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, LiveObject], served: Served) -> InForce:
-    """Merges the repository over the cluster. objects: the cluster's; live: the same, typed."""
+    """Merges the repository over the cluster. objects: the cluster's. live: the same, typed."""
     pools, findings = _laid_over(repository, objects)
     manifests: list[DeclaredManifest] = []
     broken = set(repository.broken)
@@ -54,7 +54,7 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
             broken.add(item.ref)
         else:
             manifests.append(replace(item, manifest=form))
-    # With a cluster, a demand whose reference does not resolve is not ready and says so itself.
+    # With a cluster, a demand with an unresolved reference is not ready, and its own conditions say so.
     kept = tuple(finding for finding in repository.findings if finding.code != codes.NOT_IN_REPOSITORY.name)
     declared = replace(repository, node_pools=pools, findings=kept)
     return InForce(

@@ -12,7 +12,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 
 _LONGEST_WORD = 150
 _LONGEST_TEXT = 1_000
-"""Characters of a message or a hint."""
+"""The longest message or hint, in characters."""
 
 
 def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
@@ -27,8 +27,8 @@ def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef
 class Inspection:
     """One document, its identity, and the fields that were moved when old spellings were corrected.
 
-    body: the corrected copy that the rules look at, plain values without nulls. Paths given to `report` are paths in the
-    body; findings show them as written in the file.
+    body: the corrected copy that the rules judge, plain values without nulls. Paths given to `report` are paths in the body;
+    findings show them as written in the file.
     """
 
     def __init__(self, document: Document, ref: ObjectRef, body: dict[str, Any]) -> None:
@@ -40,11 +40,11 @@ class Inspection:
         self._unknown: list[Path] = []
 
     def moved(self, new: Path, old: Path) -> None:
-        """The field now at `new` was written at `old`."""
+        """Records that the field now at `new` was written at `old`."""
         self._moved[new] = old
 
     def unknown(self, path: Path) -> None:
-        """The kind has no field at this path; `drop_unknown` will remove it."""
+        """Records that the kind has no field at this path, so that `drop_unknown` removes it."""
         self._unknown.append(path)
 
     def drop_unknown(self) -> None:
@@ -75,7 +75,7 @@ class Inspection:
         return self.document.position_of(self.written_path(path))
 
     def place(self, path: str) -> SourcePosition:
-        """Of the field that `path_text` calls so."""
+        """The position of the field with this `path_text`."""
         return self.position_of(path_of(path))
 
     @property
@@ -84,7 +84,7 @@ class Inspection:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def get(self, *path: str) -> Any:
-        """The value at a path of mapping keys, None where any step is absent."""
+        """The value at a path of mapping keys; None where any of them is absent."""
         node: Any = self.body
         for step in path:
             if not isinstance(node, Mapping):
@@ -94,7 +94,7 @@ class Inspection:
 
 
 def _cut(text: str) -> str:
-    """A value may be as long as its file: of each word, and of them all, what a person can still read."""
+    """Cuts long words and long texts to what a person can read. A quoted value may be as long as its file."""
     words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…" for word in text.split(" "))
     short = " ".join(words)
     return short if len(short) <= _LONGEST_TEXT else f"{short[:_LONGEST_TEXT]}…"
@@ -105,7 +105,7 @@ def _item(node: Any, step: str | int) -> Any:
 
 
 _MAPPINGS = (dict, Mapping)
-"""The class that nearly all are comes first: asking for the abstract one takes ten times as long."""
+"""dict comes first, since it is nearly always the answer. A check against the abstract class takes ten times as long."""
 
 
 def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:

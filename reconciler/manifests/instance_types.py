@@ -1,7 +1,7 @@
 """The catalog of instance types as JSON values, read and written.
 
-The format is that of Karpenter's KWOK provider, whose Go field names are capitalised inside an offering, with two more
-optional fields: `labels` and `overhead`. Names are matched without regard to case, as by Go's JSON decoder.
+The format is that of Karpenter's KWOK provider, with two more optional fields: `labels` and `overhead`. Inside an offering, its
+Go field names are capitalised. Names are matched regardless of case, as by Go's JSON decoder.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ _OWN_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL)
 
 
 def date_of_prices(document: Any) -> str:
-    """As of when the prices of a catalog are, as it says itself in `asOf`; "" where it says nothing. Raises `Invalid` for what is no
-    date."""
+    """The date of a catalog's prices, from its field `asOf`; "" where that is absent. Raises `Invalid` if it is not a date."""
     if not isinstance(document, dict) or AS_OF not in document:
         return ""
     said = document[AS_OF]
@@ -56,7 +55,7 @@ def date_of_prices(document: Any) -> str:
 
 
 def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
-    """The instance types of a parsed `instance_types.json`, sorted by name: a list, or an object that has it in `instanceTypes`.
+    """The instance types of a parsed `instance_types.json`, sorted by name: a list, or an object with it in `instanceTypes`.
 
     `Available` and `ReservationCapacity` of an offering are optional; `Price` may be null, meaning unknown. An offering
     that names several zones or capacity types becomes one for each. Raises `Invalid` naming every wrong type and field.
@@ -196,8 +195,8 @@ def _sorted_labels(labels: Mapping[str, str]) -> Labels:
 def kwok_labels(name: str, resources: Mapping[str, object]) -> dict[str, str]:
     """The labels that Karpenter's KWOK provider derives from a type's name and resources as written.
 
-    The size is the last part of an AWS name (`m5.large`), else the CPU. The family is what stands before the first dot or hyphen,
-    else the first letter. CPU and memory are written as Kubernetes prints them (`4000m` is `4`).
+    The size is the last part of an AWS name (`m5.large`), else the CPU. The family is the part before the first dot or hyphen, else
+    the first letter. CPU and memory are written as Kubernetes prints them (`4000m` is `4`).
     """
     cpu = _printed(resources.get(CPU, 0))
     match = _AWS_NAME.fullmatch(name)
@@ -211,7 +210,7 @@ def kwok_labels(name: str, resources: Mapping[str, object]) -> dict[str, str]:
 
 
 def _printed(quantity: object) -> str:
-    """A quantity in Kubernetes' canonical form: largest suffix of its own family that leaves a whole number."""
+    """A quantity in Kubernetes' canonical form: with the largest suffix of its family that leaves a whole number."""
     value = parse_quantity(quantity)
     binary = isinstance(quantity, str) and quantity.endswith("i")
     base, suffixes = (1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")) if binary else (1000, ("", *"kMGTPE"))
@@ -229,7 +228,7 @@ def _words(value: Any) -> str:
 
 
 class _Fields:
-    """One JSON object whose fields are read with their types checked. where: what messages put before a field's name."""
+    """Reads the fields of one JSON object and checks their types. where: put before a field's name in messages."""
 
     def __init__(self, entry: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -287,7 +286,7 @@ class _Fields:
         return [_Fields(each, f"{self.where}{joint}{name}[{index}]") for index, each in enumerate(value)]
 
     def price(self, name: str) -> float | None:
-        """USD an hour; None: written as null, so unknown."""
+        """USD an hour; None where it is null, which means unknown."""
         value = self._get(name)
         if value is None and name.lower() in self._values:
             return None

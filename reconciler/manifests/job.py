@@ -1,4 +1,4 @@
-"""How many pods a Job still asks for at once (Kubernetes: batch/v1, JobSpec and JobStatus)."""
+"""How many pods of a Job may still run at once (Kubernetes: batch/v1, JobSpec and JobStatus)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ENDINGS = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
-"""Types of a Job's conditions with which it has ended, or ends: no pod is made for it any more."""
+"""Condition types of a Job that has ended or is ending: no more pods are created for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """What has become of a Job so far. active None: not known."""
+    """The progress of a Job. active None: not known."""
 
     succeeded: int = 0
     active: int | None = None
@@ -19,7 +19,7 @@ class JobProgress:
 
 
 def has_ended(conditions: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of a Job's conditions, each as type and status, says so."""
+    """Whether one of a Job's conditions, each given as type and status, says that it has ended."""
     return any(kind in ENDINGS and status == "True" for kind, status in conditions)
 
 

@@ -1,4 +1,4 @@
-"""JSON that libyaml does not read: escaped surrogate pairs. The same limits as for YAML hold."""
+"""JSON that libyaml cannot read: escaped surrogate pairs. The limits are the same as for YAML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.findings import Code
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text, None for text that is not JSON. Raises `Unreadable` for what no manifest can hold."""
+    """The value of a JSON text; None for text that is not JSON. Raises `Unreadable` for values that no manifest may have."""
     try:
         value = json.loads(
             text,

@@ -1,4 +1,4 @@
-"""What a kind of manifest is: its names, its schema, and the functions that correct, check and read one document of it."""
+"""A kind of manifest: its names, its schema, and the functions that correct, check and read a document of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Origin:
         return self.inspection.position_of(path) if self.inspection is not None else None
 
     def other_manager(self, field_path: str) -> str | None:
-        """The first field manager, not headroom's own, that owns the field or something below it."""
+        """The first field manager other than headroom that owns the field or one below it."""
         below = field_path + "."
         for manager in sorted(self.managers):
             if manager.split("-")[0] != OWN_MANAGER and any(
@@ -40,7 +40,7 @@ class Origin:
 
 
 def _nothing(_inspection: Inspection) -> None:
-    """The default for a kind without old spellings or without rules of its own."""
+    """The default of a kind without old spellings, or without rules of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +52,26 @@ class Kind:
     versions: tuple[str, ...]
     """Newest first."""
     slot: str
-    """The field of `Declared` that its typed values go to."""
+    """The field of `Declared` for its typed values."""
     read: Callable[[ObjectRef, Manifest, Origin], Any]
     """Returns the typed value, or None for a partial NodePool. Raises `Invalid`."""
     schema: str | None = None
-    """The name of the whole document's schema."""
+    """The name of the schema of a whole document."""
     namespaced: bool = True
     applied: bool = True
-    """Headroom applies it; other kinds are context that somebody else deploys."""
+    """Whether headroom applies it. Other kinds are only read: something else deploys them."""
     correct: Callable[[Inspection], None] = _nothing
     """Turns old spellings in the inspection's body into those of the newest version."""
     check: Callable[[Inspection], None] = _nothing
     """The rules that a schema cannot express."""
     checks_anything: bool = False
-    """`check` also runs on documents that violate the schema."""
+    """Whether `check` also runs on documents that violate the schema."""
 
     def api_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version
 
     def ref_of(self, manifest: Manifest) -> ObjectRef:
-        """The identity; an absent namespace is `default`, "" for cluster-scoped kinds."""
+        """The object's identity. An absent namespace is `default`; it is "" for cluster-scoped kinds."""
         metadata = mapping_at(manifest, "metadata")
         namespace = metadata.get("namespace") or DEFAULT_NAMESPACE if self.namespaced else ""
         return ObjectRef(self.group, self.name, _text(namespace), _text(metadata.get("name")))
@@ -105,7 +105,7 @@ def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
 
 
 def condition_times_of(manifest: Manifest) -> Labels:
-    """`lastTransitionTime` by condition type, sorted; only those that are written."""
+    """`lastTransitionTime` by condition type, sorted, without absent ones."""
     conditions = mapping_at(manifest, "status").get("conditions")
     return tuple(
         sorted(

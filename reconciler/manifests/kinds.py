@@ -36,10 +36,10 @@ def kind_of(group: str, name: str) -> Kind | None:
 
 
 def namesake_of(name: str) -> Kind | None:
-    """Our kind of this name, which another group's kind may be mistaken for."""
+    """Headroom's kind of this name, which a kind of another group may be mistaken for."""
     return _OWN_NAMES.get(name)
 
 
 def names_in(group: str) -> tuple[str, ...]:
-    """Our applied kinds in a group; none in Kubernetes' core group."""
+    """The kinds of a group that headroom applies; none for the core group."""
     return tuple(kind.name for kind in KINDS if kind.group == group and kind.applied and group)

@@ -1,6 +1,6 @@
-"""Files that were read before, so that of a tree in which little changed little is read again.
+"""Files that were read before, so that only changed files of a tree are read again.
 
-What a file says follows from its path and content alone; what follows from several files is worked out each time.
+Only what depends on a single file's path and content is kept. What depends on several files is computed each time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _File = tuple[str, bytes]
 
 
 class KnownFiles:
-    """Of the tree that was read last and the one that is being read."""
+    """The files of the tree that was read last, and of the one being read."""
 
     def __init__(self) -> None:
         self._items: dict[_File, tuple[Document | Finding, ...]] = {}
@@ -22,19 +22,19 @@ class KnownFiles:
         self._before: tuple[dict[_File, tuple[Document | Finding, ...]], dict[int, ReadDocument]] = ({}, {})
 
     def begin(self) -> None:
-        """Another tree is read: what is not in it is forgotten after the next one."""
+        """Begins another tree. Files that are in neither this tree nor the last are dropped."""
         self._before = (self._items, self._read)
         self._items, self._read = {}, {}
 
     def items(self, path: str, content: bytes) -> tuple[Document | Finding, ...]:
-        """As `load_file`."""
+        """The same as `load_file`, from memory where possible."""
         key = (path, content)
         found = self._before[0].get(key)
         self._items[key] = tuple(load_file(path, content)) if found is None else found
         return self._items[key]
 
     def document(self, document: Document) -> ReadDocument:
-        """As `read_document`. The result keeps the document, so that no other can have its identity."""
+        """The same as `read_document`, from memory where possible. The result keeps the document alive, since its id is the key."""
         found = self._before[1].get(id(document))
         if found is None or found.document is not document:
             found = read_document(document)

@@ -11,10 +11,10 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 
 
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:
-    """What is in force: the current documents, and the last good version of those that can no longer be read.
+    """What is in force: the current documents, and the last good version of those that cannot be read any more.
 
-    A document is unreadable if it is broken itself, or missing from a file of which a part is broken. The findings are the
-    current ones.
+    A document cannot be read if it is broken, or if it is missing from a file that is broken in part. The findings are the current
+    ones.
     """
     if previous is None or not (current.broken or current.broken_files):
         return current

@@ -1,6 +1,6 @@
 """From files to documents: splitting, decoding, limits, Lists.
 
-A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document spares its neighbours.
+A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document does not affect its neighbours.
 Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
 """
 
@@ -20,7 +20,7 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
 
 LARGEST_FILE = 2**20
-"""Bytes; sources leave larger files out too."""
+"""The largest file, in bytes. Sources leave out larger ones too."""
 MOST_DOCUMENTS_IN_A_FILE = 10_000
 MOST_DOCUMENTS = 50_000
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
@@ -30,7 +30,7 @@ _TEMPLATE = "{{"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """documents: mappings only, Lists unpacked, by file and line; broken_files: unreadable in whole or in part."""
+    """documents: mappings only, with Lists unpacked, by file and line. broken_files: those unreadable in whole or in part."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]
@@ -66,7 +66,7 @@ def load(
 
 
 def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
-    """The documents of one file and the findings of those that cannot be read, in order."""
+    """The documents of one file, and findings for those that cannot be read, in order."""
     if len(content) > LARGEST_FILE:
         yield _finding(
             codes.FILE_TOO_LARGE,
@@ -103,8 +103,8 @@ def plain(text: str) -> Any:
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """Parts between `---` lines, with the line (from 0) on which each begins. A part of directives alone is kept together with the
-    document they are for."""
+    """The parts between `---` lines, each with the line (from 0) on which it begins. A part with only directives stays with the
+    document that they are for."""
     start = 0
     line = 0
     for match in _SEPARATOR.finditer(text):

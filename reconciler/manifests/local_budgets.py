@@ -1,7 +1,7 @@
 """NodePools whose budgets are written in local time, with the budgets in UTC that Karpenter gets instead.
 
-Only a repository's documents are compiled: an object in the cluster has compiled budgets already, and keeps its annotations
-for people.
+Only a repository's documents are compiled. An object in the cluster already has compiled budgets; its annotations are kept for
+people to read.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from reconciler.timetable.compiled_budgets import compiled, last_month_of, next_
 from reconciler.timetable.cron import parse_cron
 
 _DEFAULT = (DisruptionBudget(),)
-"""The default of Karpenter's definition where a pool has no `budgets`."""
+"""Karpenter's default for a pool without `budgets`."""
 _MANY = 4
-"""Windows a day. Fewer never need too many budgets, and compiling to know takes a tenth of a second."""
+"""Windows a day. Fewer never need too many budgets, so they need not be compiled to find out, which takes 0.1 s."""
 _REFERENCE_MONTHS = (1, 3, 9, 10)
-"""Months of clock changes in either hemisphere, which need the most budgets."""
+"""Months in which clocks change, in either hemisphere. They need the most budgets."""
 
 
 @dataclass(frozen=True, slots=True)
 class InUtc:
-    """declared: with compiled budgets in manifests and typed pools; pools: written and compiled budgets side by side.
+    """declared: with compiled budgets in manifests and typed pools. pools: written and compiled budgets side by side.
 
-    findings: about pools whose windows cannot be compiled, which are left out of `declared` and count as broken.
+    findings: about pools whose windows cannot be compiled. These are left out of `declared` and count as broken.
     """
 
     declared: Declared
@@ -48,7 +48,7 @@ class InUtc:
 
 
 def in_utc(repository: Declared, now: datetime) -> InUtc:
-    """The repository with every NodePool's local budgets compiled for the instant."""
+    """The repository with every NodePool's local budgets compiled for this instant."""
     pools: list[PoolBudgets] = []
     findings: list[Finding] = []
     manifests: dict[int, DeclaredManifest] = {}
@@ -61,7 +61,7 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
             findings.append(_too_many(item, error))
             refused.add(item.ref)
             continue
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this NodePool and stops no pass
+        except Exception as error:  # noqa: BLE001 - it concerns this NodePool alone and must not stop the pass
             findings.append(unreadable(error, item.position, item.ref))
             refused.add(item.ref)
             continue
@@ -97,7 +97,7 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
 
 
 def named_as_written(pools: Iterable[NodePool], local: Iterable[PoolBudgets]) -> tuple[NodePool, ...]:
-    """The pools with compiled budgets that name what they were compiled from, for reports of the binding budget."""
+    """The pools with compiled budgets that know what they were compiled from, for reports of the binding budget."""
     forms = {item.node_pool: item for item in local}
     return tuple(
         replace(pool, budgets=_with_origins(form))
@@ -110,9 +110,9 @@ def named_as_written(pools: Iterable[NodePool], local: Iterable[PoolBudgets]) ->
 def budget_periods(
     pools: Iterable[NodePool], local: Iterable[PoolBudgets], start: datetime, end: datetime
 ) -> tuple[BudgetPeriod, ...]:
-    """The pools over [start, end), compiled again as often as their budgets in UTC run out.
+    """The pools over [start, end), compiled again whenever their budgets in UTC run out.
 
-    local: those of the pools whose budgets are in local time. Raises `Invalid` when they cannot be compiled some day.
+    local: the written budgets of pools in local time. Raises `Invalid` if they cannot be compiled at some instant.
     """
     known = tuple(pools)
     by_name = {pool.name: pool for pool in known}
@@ -162,7 +162,7 @@ def _origin(written: LocalBudgets, budget: DisruptionBudget, index: int | None) 
 def next_renewal(declared: Declared, after: datetime) -> datetime | None:
     """The first instant after this one at which budgets are compiled again; None where none are in local time.
 
-    The budgets in force are right for at least another month, so the instant may be missed without harm.
+    The present budgets stay right for at least another month, so a missed instant does no harm.
     """
     if not any(written_in(item.manifest) for item in declared.manifests if item.ref.kind == NODE_POOL.name):
         return None
@@ -170,7 +170,7 @@ def next_renewal(declared: Declared, after: datetime) -> datetime | None:
 
 
 def written_in(manifest: Manifest) -> LocalBudgets | None:
-    """A NodePool's budgets in local time and its allow-windows; None when Karpenter gets the document as written."""
+    """A NodePool's budgets in local time and its allow-windows; None if Karpenter gets the document as written."""
     annotations = mapping_at(manifest, "metadata", "annotations")
     zone, text = annotations.get(TIME_ZONE), annotations.get(ALLOW_WINDOWS)
     disruption = mapping_at(manifest, "spec", "disruption")
@@ -188,7 +188,7 @@ def check_local_budgets(inspection: Inspection) -> None:
     annotations = mapping_at(inspection.body, "metadata", "annotations")
     named = [name for name in (ALLOW_WINDOWS, TIME_ZONE) if name in annotations]
     if any(not isinstance(annotations[name], str) for name in named):
-        return  # reported already as a value of the wrong type
+        return  # already reported as a value of the wrong type
     if not named:
         return
     if any(finding.code == codes.INVALID_ANNOTATION.name for finding in inspection.findings):
@@ -229,7 +229,7 @@ def _without_effect(inspection: Inspection, name: str) -> None:
 
 
 def _check_count(inspection: Inspection, written: LocalBudgets, name: str) -> None:
-    """For any day of the year: a pool that is accepted today must not be refused when the clocks change."""
+    """Reports too many compiled budgets on any day of the year: a pool accepted today must not fail when clocks change."""
     for month in _REFERENCE_MONTHS:
         try:
             compiled(written, datetime(2026, month, 1, tzinfo=UTC))

@@ -1,6 +1,6 @@
 """MetricsProducer (autoscaling.karpenter.sh/v1alpha1), scheduled capacity: rules and reading.
 
-Each behavior is read by itself here; whether some overlap or never end needs the calendar (`schedule_findings`).
+Here each behavior is read by itself. Overlaps and behaviors that never end need the calendar (`schedule_findings`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCHEDULE: Path = ("spec", "schedule")
 
 
 def check(inspection: Inspection) -> None:
-    """Also runs on documents that violate the schema, and skips what the schema has reported."""
+    """Runs even on documents that violate the schema, and skips what the schema has reported."""
     schedule = mapping_at(inspection.body, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if isinstance(zone, str) and zone and not is_time_zone(zone):
@@ -49,12 +49,12 @@ def _check_pattern(inspection: Inspection, pattern: Mapping[str, Any], path: Pat
 
 
 _COPIES = ("posix/", "right/")
-"""Folders in which some machines keep every zone once more, without and with leap seconds."""
+"""Folders in which some machines have a second copy of every zone, without and with leap seconds."""
 
 
 @lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
-    """Whether it is an IANA name of the time zone data."""
+    """Whether the time zone data has an IANA zone of this name."""
     from reconciler.zone_data import time_zone  # noqa: PLC0415 - only documents with a schedule need it
 
     if name in NO_PLACES or name.startswith(_COPIES):
@@ -67,7 +67,7 @@ def is_time_zone(name: str) -> bool:
 
 
 def time_zone_hint(name: str) -> str:
-    """What to write instead of an unknown zone, by the names of the time zone data."""
+    """What to write instead of an unknown zone: a similar name from the time zone data."""
     from reconciler.zone_data import zone_data, zone_names  # noqa: PLC0415 - reads all names; only to help with a typo
 
     names = sorted(zone_names() - NO_PLACES)
@@ -86,7 +86,7 @@ def _zone_of_city(name: str, zones: Iterable[str]) -> str:
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     schedule = mapping_at(manifest, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
-    if not is_time_zone(zone):  # a file has been checked already; an object of the cluster may have any text
+    if not is_time_zone(zone):  # files have been checked, but an object in the cluster may have any text
         raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
     try:
         behaviors = tuple(

@@ -43,7 +43,7 @@ def check(inspection: Inspection) -> None:
 
 
 def _check_price(inspection: Inspection, field: str, text: str) -> None:
-    """text: a number, by the schema; of a percentage the base price is unknown here."""
+    """Reports a price that is too high. text: a number, as the schema has ensured. A percentage cannot be judged here."""
     if text and not text.endswith("%") and abs(Decimal(text)) > MOST_PRICE:
         inspection.report(
             codes.INVALID_VALUE,

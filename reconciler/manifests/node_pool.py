@@ -1,7 +1,7 @@
 """NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading.
 
-The rules come from the NodePool CustomResourceDefinition of Karpenter 1.14, whose violations are errors. Others come from its
-RuntimeValidate, whose violations are warnings: the pool is admitted but never becomes ready.
+Violations of Karpenter 1.14's NodePool CustomResourceDefinition are errors. Violations of its RuntimeValidate are warnings: the
+pool is admitted but never becomes ready.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")
 
 
 def is_partial(manifest: Manifest) -> bool:
-    """Whether the document declares only some fields of a pool that must exist already."""
+    """Whether the document declares only some fields, of a pool that must already exist."""
     return "template" not in mapping_at(manifest, "spec")
 
 
@@ -163,7 +163,7 @@ def _check_taints(inspection: Inspection, node_spec: Mapping[str, Any]) -> None:
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> NodePool | None:
-    """None for a partial document, which means nothing without the pool that it changes. Raises `Invalid`."""
+    """The typed pool; None for a partial document, which has no meaning without the pool it changes. Raises `Invalid`."""
     if is_partial(manifest):
         return None
     spec = with_defaults(schema_of("node_pool")["properties"]["spec"], mapping_at(manifest, "spec"))
@@ -213,7 +213,7 @@ def _taints(taints: Sequence[Mapping[str, Any]] | None) -> tuple[Taint, ...]:
 
 
 def budgets_of(budgets: Sequence[Mapping[str, Any]]) -> tuple[DisruptionBudget, ...]:
-    """Typed budgets. A duration that cannot be parsed, which only a cluster has, is kept as `unreadable`."""
+    """Typed budgets. A duration that cannot be parsed is kept as `unreadable`; only a cluster may have one."""
     return tuple(_budget_of(budget) for budget in budgets)
 
 
@@ -251,9 +251,9 @@ def lay_over(partial: DeclaredManifest, live: LiveObject) -> NodePool:
 
 
 def budgets_alone(partial: DeclaredManifest) -> NodePool | None:
-    """A partial document as a pool with nothing but budgets; None when it declares none. Raises `Invalid`.
+    """A partial document as a pool with nothing but budgets; None if it declares none. Raises `Invalid`.
 
-    `headroom budgets` without a cluster needs no more.
+    This is all that `headroom budgets` needs without a cluster.
     """
     budgets = mapping_at(partial.manifest, "spec", "disruption").get("budgets")
     if budgets is None:

@@ -1,7 +1,7 @@
 """Old spellings of NodePools, turned into karpenter.sh/v1: fields of v1beta1, and of the examples in a Karpenter design.
 
-That design is "Disruption Controls By Reason". Each correction is reported with what to write, and so is each field that
-v1 has no place for.
+That design is "Disruption Controls By Reason". Each correction is reported with what to write instead, and so is each field that
+v1 does not have.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def correct(inspection: Inspection) -> None:
 
 
 def _complete(inspection: Inspection) -> None:
-    """Karpenter's definition requires consolidateAfter wherever `disruption` is written, though it defaults to 0s."""
+    """Adds consolidateAfter, which Karpenter's definition requires in `disruption`, though it has a default of 0s."""
     spec = mapping_at(inspection.body, "spec")
     if "template" in spec and isinstance(spec.get("disruption"), dict):
         spec["disruption"].setdefault("consolidateAfter", "0s")
 
 
 def _correct_beta(inspection: Inspection) -> None:
-    """The conversion that Karpenter's own v1 migration describes."""
+    """Converts as described by Karpenter's v1 migration guide."""
     spec = mapping_at(inspection.body, "spec")
     disruption = mapping_at(spec, "disruption")
     node_spec = mapping_at(spec, "template", "spec")
@@ -93,7 +93,7 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
             "a budget has both reason and reasons, and it is unclear which of them counts",
             hint="remove reason, and name every reason of this budget in reasons",
         )
-        # Reported here, and not again as an unknown field.
+        # Removed, so that it is not reported again as an unknown field.
         del budget["reason"]
     if "reason" in budget:
         reason = budget.pop("reason")
@@ -118,7 +118,7 @@ def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) 
                 f"{reason} is not a disruption reason: budgets do not hold back expiration",
                 hint="remove it; spec.template.spec.expireAfter sets how long a node lives, and Never disables expiration",
             )
-    # What was reported above must not be reported again as an invalid value.
+    # Removed, so that they are not reported again as invalid values.
     left = [reason for reason in reasons if not (isinstance(reason, str) and reason.lower() in _GONE)]
     if left or not reasons:
         budget["reasons"] = left

@@ -1,4 +1,4 @@
-"""The warning that local times are computed from time zone data that must be out of date."""
+"""The warning that local times are computed from outdated time zone data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.zone_data import zone_data
 
 
 def old_zone_data(now: datetime, ref: ObjectRef, position: SourcePosition | None, path: str) -> tuple[Finding, ...]:
-    """One finding or none. ref, position, path: the first object in local time, and its field."""
+    """One finding or none. ref, position, path: the first object in local time and its field."""
     data = zone_data()
     if not data.is_old(now):
         return ()

@@ -1,8 +1,8 @@
 """From a PodSpec to the pod shape that placement works with.
 
-Requests follow Kubernetes' own computation (k8s.io/component-helpers, resource/helpers.go). For each resource they are the larger
-of two sums. One is that of app containers and restartable init containers (sidecars, KEP-753). The other is that of the largest
-init container and the sidecars started before it. Pod-level resources (KEP-2837) replace that sum, and overhead (KEP-688) is added.
+Requests follow Kubernetes' own computation (k8s.io/component-helpers, resource/helpers.go). For each resource the larger of two
+sums counts. One is all app containers and restartable init containers (sidecars, KEP-753). The other is the largest init container
+with the sidecars started before it. Pod-level resources (KEP-2837) replace that, and overhead (KEP-688) is added.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def shape_of(
 ) -> PodShape:
     """The shape of a pod with this spec. Raises `Invalid` on a malformed or negative quantity or an unknown operator.
 
-    pod_name: of a real pod, after which the claims of its ephemeral volumes are named; "" for a template, whose ephemeral
-    volumes are ignored. pod_uid: the owner that those claims must have.
+    pod_name: of a real pod; its ephemeral volumes' claims are named after it. "" for a template, whose ephemeral volumes are
+    ignored. pod_uid: the owner that those claims must have.
     """
     required, preferred = _node_affinity(spec.affinity)
     near, away, near_preferred, away_preferred = _pod_affinity(spec.affinity)
@@ -91,7 +91,7 @@ def shape_of(
         host_ports=_host_ports(spec),
         volume_claims=_volume_claims(spec, pod_name),
         ephemeral_claims=tuple((name, pod_uid) for name in _ephemeral_claims(spec, pod_name)),
-        # A claim that is named twice is one claim.
+        # A claim that is named twice counts once.
         resource_claims=tuple(
             sorted(
                 {
@@ -110,7 +110,7 @@ def shape_of(
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
-        # Admission writes the class's overhead into a pod; without one, the class still has to be applied.
+        # Admission writes the class's overhead into a pod. Without overhead, the class still has to be applied.
         runtime_class="" if spec.overhead else spec.runtime_class_name or "",
     )
 
@@ -130,7 +130,7 @@ def _node_affinity(
 
 
 def requests_of(spec: PodSpecWire) -> Resources:
-    """What kube-scheduler counts for one pod, `pods: 1` among it. Raises `Invalid` naming the container."""
+    """What kube-scheduler counts for one pod, including `pods: 1`. Raises `Invalid` naming the container."""
     running: dict[str, int] = {}
     for container in spec.containers or ():
         _add(running, _container_requests(container))
@@ -169,8 +169,8 @@ def _container_requests(container: ContainerWire) -> dict[str, int]:
 
 
 def _replace_by_pod_level(running: dict[str, int], resources: ResourcesWire) -> None:
-    """A pod-level request replaces the containers' sum. A pod-level limit alone counts as the request only where no
-    container requests that resource."""
+    """Replaces the containers' sum by a pod-level request. A pod-level limit alone counts as the request only if no container
+    requests that resource."""
     requests = _amounts(resources.requests, "the pod") if resources.requests else {}
     running.update({name: amount for name, amount in requests.items() if _is_pod_level(name)})
     for name, amount in (_amounts(resources.limits, "the pod") if resources.limits else {}).items():
@@ -190,7 +190,7 @@ def _amounts(quantities: Quantities, place: str) -> dict[str, int]:
 
 
 def _amount(name: str, value: object) -> int:
-    """Raises `Invalid` below zero, as the API server refuses it (Kubernetes: pkg/apis/core/v1/validation)."""
+    """One amount. Raises `Invalid` below zero, which the API server refuses (Kubernetes: pkg/apis/core/v1/validation)."""
     amount = amount_of(name, value)
     # A value between -1 and 0 rounds up to 0.
     if amount <= 0 and parse_quantity(value) < 0:
@@ -300,8 +300,7 @@ def _affinity_term(wire: PodAffinityTermWire) -> PodAffinityTerm:
 
 
 def _host_ports(spec: PodSpecWire) -> tuple[HostPort, ...]:
-    """The host ports of containers that keep running. On the host's network every container port is one, by the API
-    server's default."""
+    """The host ports of containers that keep running. On the host's network the API server makes every container port one."""
     running: Iterable[ContainerWire] = (
         *(spec.containers or ()),
         *(container for container in spec.init_containers or () if container.restart_policy == ALWAYS),

@@ -1,7 +1,7 @@
-"""The part of a PodSpec that scheduling looks at, as it is on the wire.
+"""The part of a PodSpec that scheduling looks at, in its wire format.
 
-As in the API server, unknown fields are ignored and an explicit null is an absent field. Enumerations stay strings, so that
-one odd pod does not spoil a page of ten thousand; `pod_shape.shape_of` checks them.
+As in the API server, unknown fields are ignored and an explicit null is an absent field. Enumerations stay strings, so that one
+unusual pod does not make a page of ten thousand unreadable. `pod_shape.shape_of` checks them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """Base of every wire struct. Wire data has no cycles, so the garbage collector need not look at it."""
+    """Base of every wire struct. Wire data has no cycles, so garbage collection is off."""
 
 
 class SelectorRequirementWire(Wire, frozen=True):
@@ -62,7 +62,7 @@ class WeightedPodAffinityTermWire(Wire, frozen=True):
 
 
 class PodAffinityWire(Wire, frozen=True):
-    """Also the form of podAntiAffinity."""
+    """podAffinity, and podAntiAffinity, which has the same fields."""
 
     required: tuple[PodAffinityTermWire, ...] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -124,7 +124,7 @@ class ClaimVolumeWire(Wire, frozen=True):
 
 
 class EphemeralVolumeWire(Wire, frozen=True):
-    """Only its presence matters: the claim's name follows from the names of pod and volume."""
+    """Only its presence matters: the claim is named after the pod and the volume."""
 
 
 class PodVolumeWire(Wire, frozen=True):

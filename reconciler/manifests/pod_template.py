@@ -1,7 +1,7 @@
-"""PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their virtual pods.
+"""PodTemplates, alone (core v1) and inside workloads: structure, rules, and the shape of their chunks.
 
-A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and to wait for it would
-keep the buffer empty for ever.
+A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and a buffer that
+waited for it would stay empty forever.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_template(inspection: Inspection, template: Any, path: Path) -> None:
 
 
 def _check_misplaced(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
-    """Reports headroom's own annotations: those of pods are not looked at."""
+    """Reports headroom's own annotations, which have no effect on pods."""
     for name in annotations:
         if name.startswith(ANNOTATION_PREFIX):
             inspection.report(
@@ -69,7 +69,7 @@ def check_pod_spec(inspection: Inspection, spec: Any, path: Path) -> None:
 
 
 def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
-    """Reports a consumption annotation without the other: pods need both (ProvisioningRequest proposal)."""
+    """Reports one consumption annotation without the other, since pods need both (ProvisioningRequest proposal)."""
     for prefix in _PREFIXES:
         names = (prefix + CONSUME_REQUEST, prefix + CLASS_NAME)
         found = [name for name in names if name in annotations]

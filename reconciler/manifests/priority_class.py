@@ -1,4 +1,4 @@
-"""PriorityClass (scheduling.k8s.io/v1): context for the priority of pods."""
+"""PriorityClass (scheduling.k8s.io/v1), read for the priority of pods."""
 
 from __future__ import annotations
 

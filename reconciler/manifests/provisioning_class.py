@@ -1,4 +1,4 @@
-"""ProvisioningClass (autoscaling.x-k8s.io/v1alpha1), headroom's form of a kind that the ProvisioningRequest proposal sketches."""
+"""ProvisioningClass (autoscaling.x-k8s.io/v1alpha1), a kind that the ProvisioningRequest proposal only sketches."""
 
 from __future__ import annotations
 

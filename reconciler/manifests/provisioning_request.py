@@ -51,14 +51,14 @@ def check(inspection: Inspection) -> None:
 
 
 def _similar_class(class_name: str) -> str:
-    """`did you mean "check-capacity.kubernetes.io"?`, or "". That two classes share a long domain does not make them similar."""
+    """`did you mean "check-capacity.kubernetes.io"?`, or "". The domain, which many classes share, is not compared."""
     own, _, _ = class_name.partition(".")
     similar = [name for name in KNOWN_CLASSES if nearest(own, [name.partition(".")[0]])]
     return nearest(class_name, similar)
 
 
 def _check_reserve(inspection: Inspection, class_name: str) -> None:
-    """Only what makes nodes can reserve them."""
+    """Reports a reservation on a request that headroom makes no nodes for."""
     asked = mapping_at(inspection.body, "metadata", "annotations").get(RESERVE_ANNOTATION)
     kind = CLASSES.get(class_name)
     if asked != "true" or kind is RequestKind.ATOMIC:
@@ -73,7 +73,7 @@ def _check_reserve(inspection: Inspection, class_name: str) -> None:
 
 
 def check_parameters(inspection: Inspection, class_name: str, path: tuple[str, ...]) -> None:
-    """Reports parameters at this path that are ignored. Those of a class that is not provided here are not known."""
+    """Reports parameters at this path that are ignored. The parameters of other controllers' classes are not known."""
     kind = CLASSES.get(class_name)
     if kind is None:
         return

@@ -38,7 +38,8 @@ _TEMPLATE = "{{"
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """One document as read. kind None: none of ours; manifest None: context, or broken; typed None: broken or partial."""
+    """One document as read. kind: None if it is not one of headroom's. manifest: None if it is broken or only read. typed: None if
+    it is broken or partial."""
 
     document: Document
     kind: Kind | None = None
@@ -50,7 +51,7 @@ class ReadDocument:
 
     @property
     def nameless(self) -> bool:
-        """Broken in such a way that its object is unknown."""
+        """Whether it is so broken that its object is unknown."""
         return self.broken and (
             self.ref is None or any(finding.path in {"metadata", *_IDENTITY} for finding in self.findings)
         )
@@ -59,7 +60,7 @@ class ReadDocument:
 def read_document(document: Document) -> ReadDocument:
     """What the document declares. Never raises: whatever is wrong becomes findings.
 
-    Even a defect of a rule breaks one document only, and never stops a pass.
+    Even a defect in a rule affects only one document and never stops a pass.
     """
     try:
         return _read(document)
@@ -115,7 +116,7 @@ def _read(document: Document) -> ReadDocument:
 
 
 def _api_version(document: Document) -> tuple[str, str]:
-    """The API version and its key: the examples of the Buffers API proposal spell it `apiversion`."""
+    """The API version and its key, which the examples of the Buffers API proposal spell `apiversion`."""
     if "apiVersion" not in document.value:
         written = document.value.get("apiversion")
         if isinstance(written, str):
@@ -124,7 +125,7 @@ def _api_version(document: Document) -> tuple[str, str]:
 
 
 def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
-    """Reported if it may be meant for headroom; other kinds are ignored in silence."""
+    """A document of another kind. It is reported if it may be meant for headroom, and ignored otherwise."""
     ours = namesake_of(name)
     if ours is not None:
         line = f"apiVersion: {ours.api_version(ours.versions[0])}"
@@ -178,7 +179,7 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     if kind.schema is not None:
         check_structure(inspection, kind.schema, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
-    # Most rules rely on a valid structure.
+    # Most rules assume a valid structure.
     is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
     if isinstance(metadata, Mapping) and is_sound:
         check_annotations(inspection, applied=kind.applied)

@@ -1,6 +1,6 @@
-"""Reads what a template rendered: one document, validated like any other.
+"""Reads the output of a template: one document, validated like any other.
 
-A template may come from the repository, so its output is trusted no more than a manifest. Here an error finding is a refusal.
+A template may come from the repository, so its output is trusted no more than a manifest. Here a finding that is an error raises.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from reconciler.model.view import Manifest
 _NODE_CLAIM = "NodeClaim"
 _DEPLOYMENT = "Deployment"
 _LONGEST_SHOWN = 40
-"""Characters of what a template wrote instead of a document."""
+"""How many characters to quote if a template did not write a document."""
 
 
 def read_rendered(name: str, text: str) -> Manifest:
     """The only document in `text`. name: what it is for. Raises `Invalid`, naming the line of the rendered text."""
-    # The loader selects files by their suffix.
+    # The suffix matters, since the loader ignores other files.
     loaded = load({f"{name}.yaml": text.encode()})
     _refuse(name, loaded.findings)
     if not loaded.documents:
@@ -59,7 +59,7 @@ def _node_claim(name: str, document: Document) -> Manifest:
 
 
 def _deployment(name: str, document: Document) -> Manifest:
-    """Of balloon pods, the only Deployment that headroom applies: read as a workload, so that what it gets wrong is told."""
+    """The Deployment of balloon pods, the only one that headroom applies. It is read as a workload to find its errors."""
     _refuse(name, read_document(document).findings)
     return dict(document.value)
 

@@ -1,7 +1,7 @@
 """Node selector requirements of NodePools and NodeOverlays: Karpenter's rules, and reading.
 
-The rules come from the karpenter.sh CustomResourceDefinitions, whose violations are errors. Others come from RuntimeValidate of
-Karpenter 1.14, whose violations are warnings: the pool is admitted but never becomes ready.
+Violations of the karpenter.sh CustomResourceDefinitions are errors. Violations of Karpenter 1.14's RuntimeValidate are warnings:
+the pool is admitted but never becomes ready.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUALIFIED_NAME = re.compile(
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether apimachinery's IsQualifiedName holds: an optional DNS prefix and a name of at most 63 characters."""
+    """Whether it is an optional DNS prefix and a name of at most 63 characters (apimachinery's IsQualifiedName)."""
     return _QUALIFIED_NAME.fullmatch(text) is not None
 
 
@@ -37,7 +37,7 @@ def is_label_value(text: str) -> bool:
 
 
 def restriction_of(key: str, *, pool_label_allowed: bool) -> str | None:
-    """Why a label key may not be used, or None. pool_label_allowed: a NodeOverlay may match on the pool, a pool may not."""
+    """Why a label key may not be used, or None. pool_label_allowed: a NodeOverlay may select by pool, a NodePool may not."""
     if key == HOSTNAME_LABEL:
         return "every node has a hostname of its own"
     if key == NODEPOOL_LABEL and not pool_label_allowed:
@@ -54,7 +54,7 @@ def check_requirements(
     *,
     of_pool: bool,
 ) -> None:
-    """Reports what is wrong with structurally valid requirements. of_pool: of a NodePool, else of a NodeOverlay."""
+    """Reports what is wrong with structurally valid requirements. of_pool: they are a NodePool's, else a NodeOverlay's."""
     for index, requirement in enumerate(requirements):
         where: Path = (*path, index)
         key = requirement["key"]
@@ -137,7 +137,7 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
 
 
 def requirements_of(requirements: Sequence[Mapping[str, Any]] | None) -> tuple[Requirement, ...]:
-    """In the order in which they are written."""
+    """The typed requirements, in the order they are written in."""
     return tuple(
         Requirement(
             key=requirement["key"],

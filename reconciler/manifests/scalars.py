@@ -1,8 +1,8 @@
 """What a plain YAML scalar means, as kubectl reads it.
 
-kubectl reads YAML through sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y` are
+kubectl reads YAML with sigs.k8s.io/yaml, that is go-yaml v2, and sends JSON to the API server. So `yes`, `on` and `y` are
 booleans, and `017`, `0o17` and `0x1F` are integers. `1e3` is the number 1000 (an integer in JSON), and `12:30` and dates are
-strings. PyYAML's own resolver differs in all but the first, so the rules are written out here.
+strings. PyYAML's own resolver agrees only on the first of these, so the rules are written out here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _INTEGER = re.compile(r"([+-]?)(?:(0[xX])([0-9a-fA-F]+)|(0[bB])([01]+)|(0[oO]?)(
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _LARGEST_PLAIN = 1e21
-"""Go prints floats below this without an exponent, so that a whole one is an integer in JSON."""
+"""Go prints floats below this value without an exponent, so a whole one is an integer in JSON."""
 _SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
-"""go-yaml's integers have 64 bits, signed or unsigned; a longer decimal number is a float, and other long ones are text."""
+"""go-yaml's integers have 64 bits, signed or unsigned. A longer number is a float if it is decimal, otherwise text."""
 _MOST_DIGITS = 80
-"""More than 64 bits have in any base, and few enough for `int` to read in no time."""
+"""More digits than 64 bits have in any base, and few enough for `int` to read quickly."""
 
 
 def resolve_plain(text: str) -> Scalar:
@@ -42,9 +42,9 @@ def resolve_plain(text: str) -> Scalar:
 
 
 def resolve_tagged(tag: str, text: str) -> Scalar:
-    """The value of a scalar with an explicit tag; a tag that is not of the core schema leaves the text as it is.
+    """The value of a scalar with an explicit tag. With a tag outside the core schema it is the text itself.
 
-    Raises ValueError when the text is not what the tag says.
+    Raises ValueError if the text is not what the tag says.
     """
     match tag.removeprefix("tag:yaml.org,2002:"):
         case "int" | "float" as kind:
@@ -65,14 +65,14 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
 
 
 def key_text(value: Scalar) -> str:
-    """A mapping key as JSON has it: numbers and booleans become their text. None (no key at all) is the caller's to refuse."""
+    """A mapping key as in JSON: numbers and booleans become text. For None, which cannot be a key, the caller must raise."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
 def _number(text: str) -> Scalar:
-    # go-yaml takes every underscore out of a number, but of one that begins with its point only those between digits.
+    # go-yaml removes every underscore of a number. If the number begins with a point, it removes only those between digits.
     plain = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
     number = _integer(plain)
     if number is not None:
@@ -86,12 +86,12 @@ def _number(text: str) -> Scalar:
 
 
 def json_number(text: str) -> Scalar:
-    """A number of a JSON text, bounded as those of YAML are."""
+    """A number in a JSON text, with the same bounds as in YAML."""
     return _number(text)
 
 
 def _integer(text: str) -> int | None:
-    """An integer of 64 bits; None for text that is none."""
+    """A 64-bit integer; None for any other text."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None

@@ -1,7 +1,7 @@
-"""Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, never count.
+"""Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, or never count.
 
-The span that is searched begins with the present hour, and overlaps are reported with their true beginning. So every pass words its
-findings alike.
+The search begins with the present hour, and overlaps are reported with their true beginning. So findings read the same in every
+pass.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from reconciler.model.timelines import Collision
 from reconciler.zone_data import time_zone
 
 HORIZON = timedelta(days=5 * 366)
-"""Contains a 29 February, except around 1900 and 2100, and so every date."""
+"""Long enough to contain every date, 29 February too (except around 1900 and 2100)."""
 HORIZON_OF_WEEKS = timedelta(days=400)
-"""Enough where no day of the month is named: months and changes of the clock come every year."""
+"""Long enough if no day of the month is named: months and clock changes recur every year."""
 MOST_COLLISIONS = 10
-"""Pairs that are reported one by one; the last says how many more there are."""
+"""How many pairs are reported one by one. The last finding says how many more there are."""
 _MOST_MATCHES = 1_000_000
 _LEAST_DAYS = 31
 _ALL_TIMES = timedelta(days=30)
@@ -34,7 +34,7 @@ _MINUTE = "%a %Y-%m-%d %H:%M"
 
 
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
-    """What is wrong with each schedule in the five years from `now` on, or fewer where fewer are enough."""
+    """What is wrong with each schedule within five years from `now`, or fewer if fewer are enough."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     known = tuple(schedules)
     local = next((schedule for schedule in known if schedule.timezone != DEFAULT_ZONE), None)
@@ -43,10 +43,10 @@ def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Fin
 
 
 def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
-    """The findings of one schedule; a defect here is one of them, and stops no pass."""
+    """The findings of one schedule. A defect of headroom becomes one of them, so that it does not stop a pass."""
     try:
         return _findings(schedule, hour)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this schedule
+    except Exception as error:  # noqa: BLE001 - it concerns this schedule alone
         return (unreadable(error, schedule.position, schedule.ref),)
 
 
@@ -160,7 +160,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
-    """Nearer where a schedule repeats every year, or matches too often for five years to be searched."""
+    """The end of the search. It is nearer if the schedule repeats every year, or matches too often to search five years."""
     from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)

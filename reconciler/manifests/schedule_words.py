@@ -23,16 +23,16 @@ _WINDOW = re.compile(
     rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?",
 )
 _LONGEST = 200
-"""Characters; the pattern takes long on thousands of them."""
+"""The longest text, in characters. The pattern is slow on thousands of them."""
 _HALF_DAY, _HOURS, _MINUTES = 12, 24, 60
 _NOT_A_WINDOW = 'write it like "mon-fri 9-17", "sat,sun 10:30-14", "daily 22-6" or "fri 17 - mon 9"'
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When a number of replicas holds.
+    """A window in which a number of replicas holds.
 
-    words: as written; days, last_days: weekdays on which it begins and ends, 0 is Sunday; start, end: minutes of the day;
+    words: as written. days, last_days: weekdays on which it begins and ends, 0 is Sunday. start, end: minutes of the day.
     replicas None: not given.
     """
 
@@ -96,7 +96,7 @@ def _weekday(word: str) -> int:
 
 
 def _minutes(words: str) -> int:
-    """Minutes of the day; 24 is its end."""
+    """Minutes of the day; `24` is the end of the day."""
     if words in {"noon", "midnight"}:
         return _HALF_DAY * _MINUTES if words == "noon" else 0
     clock = words.rstrip("apm ")
@@ -122,7 +122,7 @@ def schedule_yaml(
 ) -> str:
     """The MetricsProducer as YAML.
 
-    windows: with their replicas, the first wins over the others; name, namespace: valid, as the caller has checked.
+    windows: with their replicas; where they overlap the first wins. name, namespace: valid, as the caller has checked.
     """
     lines = [
         "apiVersion: autoscaling.karpenter.sh/v1alpha1",
@@ -153,7 +153,7 @@ def schedule_yaml(
 
 
 def _pattern(days: frozenset[int], time: int) -> str:
-    """The pattern in YAML flow style; fields that match all are left out."""
+    """The pattern in YAML flow style, without fields that match every value."""
     hours, minutes = divmod(time, _MINUTES)
     names = [_DAYS[day % 7] for day in range(1, 8) if day % 7 in days]
     parts = [] if days == _EVERY else [f'weekdays: "{",".join(names)}"' if len(names) > 1 else f"weekdays: {names[0]}"]

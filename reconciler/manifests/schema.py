@@ -18,7 +18,7 @@ Schema = Mapping[str, Any]
 
 @cache
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema in `schemas/NAME.yaml`. The value is shared and must not be changed."""
+    """The schema in `schemas/NAME.yaml`. The value is shared and must not be modified."""
     text = (files("reconciler.manifests") / "schemas" / f"{name}.yaml").read_text(encoding="utf-8")
     schema: dict[str, Any] = plain(text)
     return schema
@@ -29,12 +29,12 @@ def validator_of(name: str) -> Any:
     """A compiled validator whose `iter_errors` yields every violation."""
     import jsonschema_rs  # noqa: PLC0415 - 30 ms that `headroom --help` need not spend
 
-    # The engine without backtracking: manifests are not trusted, and some patterns of Karpenter invite it.
+    # An engine without backtracking: manifests are not trusted, and some of Karpenter's patterns could take exponential time.
     return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())
 
 
 def with_defaults(schema: Schema, value: Any) -> Any:
-    """A copy with absent fields filled from `default`, as the API server does it: a default object is itself defaulted."""
+    """A copy with absent fields set to their `default`. As in the API server, a default object gets defaults itself."""
     if isinstance(value, Mapping):
         properties: Mapping[str, Schema] = schema.get("properties", {})
         further: Schema = schema.get("additionalProperties", {})
@@ -50,7 +50,7 @@ def with_defaults(schema: Schema, value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """A copy without mapping entries that are null: the API server drops them before it validates."""
+    """A copy without null entries in mappings, which the API server drops before it validates."""
     if isinstance(value, Mapping):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):

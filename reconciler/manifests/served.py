@@ -1,4 +1,4 @@
-"""A declared manifest as a cluster accepts it: in a version that it serves, with an explicit namespace."""
+"""A declared manifest as a cluster accepts it: in a version that the cluster serves, with an explicit namespace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from reconciler.model.view import Manifest
 
 
 def served_form(manifest: DeclaredManifest, served_versions: Sequence[str]) -> Manifest | None:
-    """The manifest in a version that the cluster serves; None when it cannot be converted to any.
+    """The manifest in a version that the cluster serves; None if it cannot be converted to any.
 
-    served_versions: without the group (`v1beta1`), preferred first; empty when offline, which keeps the version as written.
-    Once old spellings are corrected, all versions of a kind have the same fields, so that only `apiVersion` changes.
-    NodePools are corrected to v1 and cannot be converted back.
+    served_versions: without the group (`v1beta1`), the preferred first. Empty when offline, which keeps the version as written.
+    Once old spellings are corrected, all versions of a kind have the same fields, so only `apiVersion` changes. NodePools are
+    corrected to v1 and cannot be converted back.
     """
     ref = manifest.ref
     kind = kind_of(ref.group, ref.kind)

@@ -1,4 +1,4 @@
-"""The fields of `Declared` that hold typed values, one for each kind, and how the values in them are told apart and sorted."""
+"""The fields of `Declared` that hold typed values, one for each kind, with the identity and order of their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLOTS = (
 
 
 def ref_of(value: Any) -> ObjectRef:
-    """What a value of one of these fields says of itself."""
+    """The identity of a value of one of these fields."""
     match value:
         case NodePool():
             return ObjectRef("karpenter.sh", "NodePool", "", value.name)
@@ -33,6 +33,6 @@ def ref_of(value: Any) -> ObjectRef:
 
 
 def place_in_order(value: Any) -> tuple[str, str, str, str]:
-    """By which the values of a field are sorted."""
+    """The sort key of the values of a field."""
     ref = ref_of(value)
     return (ref.namespace, ref.name, ref.kind, ref.group)

@@ -1,7 +1,7 @@
 """Structural validation: one document against the JSON Schema of its kind, every violation a finding.
 
-The validator gives the place and the keyword. Message, hint and position are made here, because a reader wants to know what
-to write, not which keyword failed.
+The validator gives the path and the keyword. Message, hint and position are made here, because a reader wants to know what to
+write, not which keyword failed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
 _LONGEST_SHOWN = 60
 _NO_INT64 = 2**63
 MOST_VIOLATIONS = 100
-"""Of one document; to find a hint for each of a hundred thousand would take minutes."""
+"""The most violations reported for one document. Finding a hint for each of a hundred thousand would take minutes."""
 _DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 
 def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
-    """Reports every violation of the schema by the value. at: the value's path in the document."""
+    """Reports where the value violates the schema. at: the value's path in the document."""
     schema = schema_of(schema_name)
     for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
         _report(inspection, schema, error, at)
@@ -117,14 +117,14 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
 
 
 def _limit_hint(kind: Any, part: Mapping[str, Any]) -> str:
-    """The schema's own hint for a list that is too long, and the limit of a number that is too large."""
+    """The schema's own hint for a list that is too long, or the limit of a number that is too large."""
     if kind.name == "maximum":
         return f"write {kind.limit} or less"
     return str(part.get("whenTooLong", "")) if kind.name == "maxItems" else ""
 
 
 def _duration_hint(part: Mapping[str, Any], found: Any) -> str:
-    """The hours of a duration in days, where the schema wants a duration."""
+    """The hours of a duration that is written in days, where the schema expects a duration."""
     is_duration = isinstance(part.get("example"), str) and _DURATION.fullmatch(part["example"])
     return duration_hint(found) if is_duration and isinstance(found, str) else ""
 
@@ -177,7 +177,7 @@ def _described(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     if type(value) is int and abs(value) >= _NO_INT64:
-        return f"{value:g}"  # read as a float, as kubectl does: its last digits are not those that were written
+        return f"{value:g}"  # read as a float, as in kubectl, so its last digits may differ from those written
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
@@ -187,7 +187,7 @@ def _type_hint(wanted: list[str], found: Any, part: Mapping[str, Any]) -> str:
     if "string" in wanted and isinstance(found, int | float):
         return _quotes_hint(found, part)
     if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
-        # YAML and JSON readers leave a number of thousands of digits as text.
+        # YAML and JSON parsers leave a number of thousands of digits as text.
         too_long = len(found) > _LONGEST_SHOWN
         return "write a smaller number" if too_long else f"write {found} without quotes"
     if wanted == ["array"]:
@@ -205,7 +205,7 @@ def _quotes_hint(found: float, part: Mapping[str, Any]) -> str:
 
 
 def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
-    """Reports fields that the schema does not have, and has them dropped."""
+    """Reports fields that the schema does not have, and marks them to be dropped."""
     if isinstance(value, dict):
         known: Mapping[str, Schema] | None = schema.get("properties")
         further = schema.get("additionalProperties")

@@ -1,7 +1,7 @@
 """A synthetic catalog, computed by formula: the default of the embedded cluster.
 
-Names, sizes and prices are those of the catalog that Karpenter's KWOK provider carries. So a plan made offline and a Karpenter
-that runs on KWOK agree.
+Names, sizes and prices are those of the catalog in Karpenter's KWOK provider. So a plan made offline agrees with a Karpenter that
+runs on KWOK.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _USD_PER_CORE, _USD_PER_GIGABYTE, _SPOT_SHARE = 0.025, 0.001, 0.7
 
 @cache
 def synthetic_instance_types() -> tuple[InstanceType, ...]:
-    """144 types, sorted by name: three families × 12 sizes × amd64 and arm64 × Linux and Windows. Each is spot and on demand in
-    four zones."""
+    """144 types, sorted by name: three families × 12 sizes × amd64 and arm64 × Linux and Windows. Each is sold as spot and on
+    demand in four zones."""
     shapes = product(_GIBIBYTES_PER_CORE.items(), _CORES, ("amd64", "arm64"), ("linux", "windows"))
     return instance_types_from(
         [

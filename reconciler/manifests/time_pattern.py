@@ -1,7 +1,7 @@
 """The calendar fields of a schedule's start and end: numbers, names and lists of them.
 
-The Karpenter design "Scheduled Capacity" wants to keep people from writing crontabs, so it allows lists only. A range, a
-step or a wildcard is refused with the list that it stands for.
+The Karpenter design "Scheduled Capacity" avoids the syntax of crontabs, so it allows lists only. A range, a step or a wildcard is
+refused, with a hint that shows the equivalent list.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NAMES: dict[str, tuple[str, ...]] = {"months": _MONTHS, "weekdays": _WEEKDAYS}
 _OFFSETS = {"months": 1, "weekdays": 0}
 _RANGE = re.compile(r"(\*|[A-Za-z0-9]{1,9}(?:\s*-\s*[A-Za-z0-9]{1,9})?)(?:/([0-9]{1,4}))?")
 _MOST_CHARACTERS = 500
-"""Of one field: more than the numbers of all minutes take."""
+"""The longest field. The numbers of all minutes take less."""
 FIELDS = tuple(_BOUNDS)
 
 
-class BadField(ValueError):  # noqa: N818 - it never leaves this package: a finding is made of it
+class BadField(ValueError):  # noqa: N818 - it never leaves this package, where it becomes a finding
     """A calendar field that cannot be read, with the code, message and hint of its finding."""
 
     def __init__(self, code: Code, message: str, hint: str) -> None:
@@ -43,7 +43,7 @@ class BadField(ValueError):  # noqa: N818 - it never leaves this package: a find
 
 
 def pattern_of(pattern: Mapping[str, Any]) -> TimePattern:
-    """Raises `BadField` for the first field that cannot be read."""
+    """The typed pattern. Raises `BadField` for the first field that cannot be read."""
     return TimePattern(**{name: read_field(name, pattern[name]) for name in FIELDS if name in pattern})
 
 
@@ -56,7 +56,7 @@ def read_field(name: str, value: Any) -> tuple[int, ...]:
 
 
 def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
-    """Every value of a field that cannot be read, in order, each once."""
+    """The values of a field that cannot be read, in order, each once."""
     found: dict[str, BadField] = {}
     for error in _read(name, value)[1]:
         found.setdefault(error.message, error)
@@ -132,7 +132,7 @@ def _not_a_value(name: str, word: str) -> BadField:
 
 
 def _expanded(name: str, part: str, step: str | None) -> str | None:
-    """The list that a cron range or step stands for, or None when that makes no sense either."""
+    """The list that a cron range or step stands for; None where it is no valid one either."""
     low, high = _BOUNDS[name]
     if part == "*":
         first, last = low, high

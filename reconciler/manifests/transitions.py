@@ -1,7 +1,7 @@
-"""Changes that the API server refuses on an object that exists already.
+"""Changes that the API server refuses on an existing object.
 
 They are the transition rules (`oldSelf`) of the NodePool and ProvisioningRequest CustomResourceDefinitions. A rule on a field
-does not run when the field was absent before.
+does not run if the field was absent before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEW_NAME = "a request runs once: give the changed one a new name"
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """One field that must not change. path: the field; hint: what to do instead."""
+    """One field that must not change. path: the field. hint: what to do instead."""
 
     path: str
     message: str
@@ -28,7 +28,7 @@ class RefusedChange:
 
 
 def refused_changes(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
-    """The changes from `old`, in the cluster, to `new`, as declared, that will be refused."""
+    """The changes that will be refused, from `old` in the cluster to `new` as declared."""
     match new.get("kind"):
         case "ProvisioningRequest":
             return _of_request(mapping_at(old, "spec"), mapping_at(new, "spec"))
@@ -49,7 +49,7 @@ def _of_request(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
 
 
 def _edited(old: Any, new: Any) -> Path:
-    """The way to what differs, as far as it is one place."""
+    """The path to the only difference; where several parts differ, the path to the closest common parent."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys: Sequence[str | int] = [key for key in new if old.get(key) != new[key]]
         alone = len(keys) == 1 and old.keys() <= new.keys()
@@ -66,7 +66,7 @@ def _edited(old: Any, new: Any) -> Path:
 
 def _of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
     refused: list[RefusedChange] = []
-    partial = "template" not in new  # a partial document leaves out what it does not change
+    partial = "template" not in new  # a partial document omits what it does not change
     if ("replicas" in new) != ("replicas" in old) and not (partial and "replicas" not in new):
         direction = "static" if "replicas" in new else "dynamic"
         refused.append(

@@ -1,7 +1,7 @@
 """From YAML events to plain values with marks: duplicate keys, merge keys, aliases and limits.
 
-The events come from libyaml. Composing and constructing are done here, because PyYAML's own loses positions, accepts
-duplicate keys and resolves scalars by YAML 1.1.
+The events come from libyaml. Values are built here, because PyYAML's own composer and constructor lose positions, accept
+duplicate keys and resolve scalars by YAML 1.1.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from reconciler.manifests.scalars import Scalar, key_text, resolve_plain, resolv
 from reconciler.model.findings import Code
 
 DEEPEST = 64
-"""Levels of nesting; the kinds read here have about 15."""
+"""The most levels of nesting. The kinds read here have about 15."""
 MOST_NODES = 100_000
-"""Nodes of one document with its aliases followed; a larger object would not fit into etcd."""
+"""The most nodes of one document with its aliases resolved. A larger object would not fit into etcd."""
 _BINARY = "tag:yaml.org,2002:binary"
 _MERGE = "tag:yaml.org,2002:merge"
 _Entries = dict[str | int, tuple[int, int]]
 
 
-class Unreadable(Exception):  # noqa: N818 - it never leaves this package: load turns it into a finding
+class Unreadable(Exception):  # noqa: N818 - it never leaves this package, where it becomes a finding
     """Why one document is unreadable. line, column: from 1, in the file."""
 
     def __init__(self, code: Code, message: str, line: int, column: int, hint: str = "") -> None:
@@ -49,9 +49,9 @@ class Root:
 
 
 class TreeBuilder:
-    """Builds the documents of one text one after the other, so that an error spares the documents before it.
+    """Builds the documents of one text in order, so that an error does not affect the documents before it.
 
-    parser: a libyaml parser; marks: receives positions; first_line: the line of the file, from 0, where the text begins.
+    parser: a libyaml parser. marks: receives positions. first_line: the line of the file, from 0, on which the text begins.
     """
 
     def __init__(self, parser: Any, marks: Marks, first_line: int) -> None:
@@ -59,13 +59,13 @@ class TreeBuilder:
         self._marks = marks
         self._first_line = first_line
         self._anchors: dict[str, tuple[Any, int, int]] = {}
-        """Value, nodes and height of each anchored part."""
+        """By anchor: its value, number of nodes and height."""
         self._open: set[str] = set()
         self._nodes = 0
         self._deepest = 0
 
     def documents(self) -> Iterator[Root]:
-        """Raises `Unreadable` and PyYAML's errors, whose marks count from the start of the text."""
+        """The documents. Raises `Unreadable`, and PyYAML's errors, whose marks count from the start of the text."""
         import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
 
         parser = self._parser
@@ -227,8 +227,7 @@ class TreeBuilder:
         return key_text(value)
 
     def _merge(self, values: dict[str, Any], places: _Entries, depth: int, place: tuple[int, int]) -> None:
-        """Merges `<<` in the order of writing, as kubectl does. It wins over earlier keys of the same name, and of a list the first
-        mapping wins."""
+        """Merges `<<` in the order of writing, as kubectl does. It overrides earlier keys; in a list the first mapping wins."""
         source = self._node(self._parser.get_event(), depth + 1)
         parts = source if isinstance(source, list) else [source]
         if not all(isinstance(part, dict) for part in parts):

@@ -32,7 +32,7 @@ _ONLY_THERE = "it must be in the cluster already"
 def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple[Finding, ...]:
     """A finding for each document whose object an earlier one declares too, with the position of the earlier one.
 
-    one_cluster False: folders `clusters/NAME/` are different clusters, so one name in two of them is no conflict.
+    one_cluster False: folders `clusters/NAME/` are different clusters, so the same name in two of them is no conflict.
     """
     places: dict[tuple[str, ObjectRef], list[ReadDocument]] = defaultdict(list)
     for document in documents:
@@ -50,13 +50,13 @@ def duplicates(documents: Iterable[ReadDocument], *, one_cluster: bool) -> tuple
 
 
 def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
-    """A finding where the folders of several clusters are read as if they were one, or none."""
+    """A finding if the folders of several clusters are read as one cluster; otherwise none."""
     folders: dict[str, ReadDocument] = {}
     for document in documents:
         if document.ref is not None:
             folders.setdefault(scope_of(document.document.file, one_cluster=False), document)
     folders.pop("", None)
-    if len(folders) < 2:  # noqa: PLR2004 - one cluster is what is meant
+    if len(folders) < 2:  # noqa: PLR2004 - only one cluster
         return ()
     names = sorted(folder.rstrip("/") for folder in folders)
     shown = ", ".join(names[:_MOST_FOLDERS]) + (
@@ -75,7 +75,7 @@ def scope_of(file: str, *, one_cluster: bool) -> str:
 def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] = ()) -> tuple[Finding, ...]:
     """References to objects that the repository does not have, and parameters that a class does not allow.
 
-    broken: objects whose documents are there with errors, which these documents tell themselves.
+    broken: objects whose documents have errors, which have findings of their own.
     """
     read = tuple(documents)
     known = {document.ref for document in read} | set(broken)
@@ -95,7 +95,7 @@ def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] 
 
 
 def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[Finding]:
-    """The schedules that its annotations name."""
+    """Findings about the schedules that its annotations name."""
     if document.ref is None or document.ref.kind not in _FOLLOWERS:
         return []
     following = following_of(document.ref, labels_of(document.document.value, "metadata", "annotations"))
@@ -158,7 +158,7 @@ def _of_request(
 def _of_reserve(
     document: ReadDocument, request: ProvisioningRequest, shapes: Mapping[ObjectRef, PodShape | None]
 ) -> Iterable[Finding]:
-    """Pods that could not come to the nodes that are made for them alone."""
+    """Findings about pods that do not tolerate the taint of the nodes made for them."""
     taint = own_taint(request)
     for index, pod_set in enumerate(() if taint is None else request.pod_sets):
         shape = shapes.get(ObjectRef("", "PodTemplate", request.ref.namespace, pod_set.pod_template))

@@ -1,6 +1,6 @@
-"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: what buffers point to.
+"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: the workloads that buffers refer to.
 
-They are context: somebody else deploys them, and headroom only needs their pod shape, replicas and selector.
+Something else deploys them. Headroom only reads their pod shape, replicas and selector.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARALLELISM = "parallelism"
 
 
 def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"), pod: _Steps = ("spec",)) -> Kind:
-    """replicas: where the number stands; pod: what is above `template`."""
+    """replicas: the path of the number. pod: the path of the parent of `template`."""
     template = (*pod, "template")
     return Kind(
         group=group,
@@ -88,7 +88,7 @@ def _reading(replicas: _Steps, template: _Steps) -> Callable[[ObjectRef, Manifes
 
 
 def _of_job(manifest: Manifest, size: Manifest) -> int:
-    """Of a Job, or of the Jobs that a CronJob makes. What was done of a Job, only the cluster knows."""
+    """The size of a Job, or of the Jobs that a CronJob creates. A Job's progress is known only in the cluster."""
     completions = size.get("completions")
     return pods_left(
         size.get(_PARALLELISM),
