@@ -19,7 +19,7 @@ from reconciler.cli.snapshot_age import tell_age
 if TYPE_CHECKING:
     from reconciler.comparison import ComparisonRequest
     from reconciler.report.difference.gates import Gates
-    from reconciler.settings import Settings
+    from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
 
 

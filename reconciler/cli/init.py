@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.model.view import ClusterView
     from reconciler.model.workloads import Workload
     from reconciler.scaffold.first_repository import FirstRepository
-    from reconciler.settings import Settings
+    from reconciler.settings.settings import Settings
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 

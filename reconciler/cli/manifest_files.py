@@ -10,7 +10,7 @@ from reconciler.manifests.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
 from reconciler.named_files import read_named_file
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.source.opening import tree_at
 from reconciler.source.worktree import WorkingTree
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from reconciler.settings import Settings, load_settings
+from reconciler.settings.load import load_settings
+from reconciler.settings.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from reconciler.model.errors import Failure
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison

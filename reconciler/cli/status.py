@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli.options import output_option
 from reconciler.model.errors import Misused, Transient
-from reconciler.settings import load_settings
+from reconciler.settings.load import load_settings
 
 _LARGEST_PORT = 65_535
 

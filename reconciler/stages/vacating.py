@@ -52,7 +52,10 @@ class Vacate:
             price_of=Prices(state.instance_types).of,
         )
         if found.next_look is not None:
-            look = Edge(found.next_look + state.view.clock_skew, "chunks may move to room that is free for `consolidateAfter` by then")
+            look = Edge(
+                found.next_look + state.view.clock_skew,
+                "chunks may move to room that is free for `consolidateAfter` by then",
+            )
             state = replace(state, edges=(*state.edges, look))
         memories = iter(self.trials.memories)
         left: frozenset[str] = frozenset()

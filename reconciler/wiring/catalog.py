@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.errors import Misused
 from reconciler.ports import Catalog, Clock, Cluster
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 
 
 def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.model.errors import Invalid, Misused, Stalled
 from reconciler.ports import Clock, Cluster
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent

@@ -14,7 +14,7 @@ from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.drift import Drift
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.stages.rules import Rules
 from reconciler.wiring.cluster import inventory_parent
 

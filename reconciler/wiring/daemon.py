@@ -15,7 +15,7 @@ from reconciler.daemon.state import Timing
 from reconciler.daemon.watchdog import GIT, Watchdog
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.text import pass_text
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.source.latest import LatestTree
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import configure_logs, logger

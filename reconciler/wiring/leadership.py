@@ -12,7 +12,7 @@ from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.lease import LeaderElection
 from reconciler.daemon.daemon import Daemon
 from reconciler.ports import Cluster
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 
 
 def election_of(settings: Settings, cluster: Cluster) -> LeaderElection | None:

@@ -18,7 +18,7 @@ from reconciler.model.pull_requests import Annotation, CommitState, CommitStatus
 from reconciler.ports import Forge
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.page import difference_page
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.pages import rendered_page
 from reconciler.wiring.reported_cluster import ReportedCluster
 

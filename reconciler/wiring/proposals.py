@@ -10,7 +10,7 @@ from reconciler.model.errors import Invalid
 from reconciler.ports import Proposals, ProposedPlan
 from reconciler.report.plan.page import plan_page
 from reconciler.report.words import short_revision
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.telemetry.logs import logger
 from reconciler.wiring.pages import rendered_page
 from reconciler.wiring.posting import check_forge_of, forge_of

@@ -14,7 +14,7 @@ from reconciler.cluster.snapshot.cluster import SnapshotCluster
 from reconciler.cluster.snapshot.files import snapshot_of
 from reconciler.model.errors import Invalid
 from reconciler.report.words import moment
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.repository import git_options
 
 MOST_BYTES = 90 * 2**20

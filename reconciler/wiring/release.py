@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.clocks import SystemClock
 from reconciler.model.changes import WriteResult
 from reconciler.model.errors import Stalled
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.cluster import open_cluster
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reconciler.ports import Cluster
 from reconciler.report.words import moment
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.published_snapshot import PublishedCluster, manifests_folder
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reconciler.clocks import FixedClock
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.source.git_options import GitOptions

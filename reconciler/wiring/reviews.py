@@ -12,7 +12,7 @@ from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.pull_requests import PullRequest
 from reconciler.ports import Clock, Cluster, Forge, Source
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cycle import caps_of, make_cycle
 from reconciler.wiring.posting import check_forge_of, failed, forge_of, publication

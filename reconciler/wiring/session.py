@@ -10,7 +10,7 @@ from datetime import datetime
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.cycle import Cycle
 from reconciler.ports import Clock, Cluster
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster, open_cluster_or_published
 from reconciler.wiring.cycle import make_cycle

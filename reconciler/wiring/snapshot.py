@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from reconciler.clocks import SystemClock
 from reconciler.model.errors import Misused
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import inventory_parent, open_cluster
 

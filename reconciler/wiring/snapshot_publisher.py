@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import inventory_parent
 from reconciler.wiring.published_snapshot import MOST_BYTES, SnapshotNote, manifests_folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reconciler.clocks import SystemClock
 from reconciler.model.view import ClusterView
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.cluster import open_cluster
 
 

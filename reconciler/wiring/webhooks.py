@@ -11,7 +11,7 @@ from pathlib import Path
 from reconciler.daemon.daemon import Daemon
 from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Failure, Invalid
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.source.latest import LatestTree
 from reconciler.telemetry.logs import logger
 from reconciler.web.webhooks import PATH, WebhookServer

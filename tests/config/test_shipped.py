@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.manifests.crds import crds, to_yaml
-from reconciler.settings import load_settings, variable_of
+from reconciler.settings.load import load_settings, variable_of
 from reconciler.telemetry.metrics import Metrics
 from tests.programs import program
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
-from reconciler.settings import PlacementSettings, Settings
+from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import LARGE, SMALL, Sandbox
 from tests.fakes.source import FakeSource

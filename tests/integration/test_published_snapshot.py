@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
-from reconciler.forge_settings import ProposalSettings, SnapshotSettings
 from reconciler.model.errors import Invalid
-from reconciler.settings import Settings
+from reconciler.settings.forge import ProposalSettings, SnapshotSettings
+from reconciler.settings.settings import Settings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests import headroom_command

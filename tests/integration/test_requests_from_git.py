@@ -18,7 +18,7 @@ from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.state import Timing
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
-from reconciler.settings import GitSettings, RequestSettings, Settings
+from reconciler.settings.settings import GitSettings, RequestSettings, Settings
 from reconciler.source.latest import LatestTree
 from reconciler.timetable.agenda import Pacing
 from reconciler.wiring.catalog import open_catalog

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 from reconciler.model.provisioning_requests import PROVISIONED
-from reconciler.settings import CapSettings, Settings
+from reconciler.settings.settings import CapSettings, Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import Document
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request

@@ -15,7 +15,7 @@ from reconciler.model.changes import Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.reserved_nodes import RESERVED_TAINT, reserved_taints
 from reconciler.ports import Cluster
-from reconciler.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
 from tests.fakes.embedded import Document, node_pool, workload
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, request, request_ref
 

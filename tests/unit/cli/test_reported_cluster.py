@@ -10,7 +10,7 @@ import pytest
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.snapshot.cluster import SnapshotCluster
 from reconciler.cluster.snapshot.files import Snapshot
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.published_snapshot import PublishedCluster
 from reconciler.wiring.reported_cluster import ReportedCluster, reported_cluster
 

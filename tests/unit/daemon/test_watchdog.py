@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.daemon.watchdog import GIT, PATIENCE, Watchdog
-from reconciler.settings import GitSettings, Settings
+from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.child import SILENCE
 from reconciler.wiring.daemon import _watchdog
 

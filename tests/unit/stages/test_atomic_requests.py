@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import buffer, node_pool, workload
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref

@@ -10,7 +10,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
 from reconciler.plan.launching.back_offs import FIRST_DELAY
-from reconciler.settings import PlacementSettings, Settings
+from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import instance_type

@@ -17,7 +17,8 @@ from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.render.templates import TemplateSource
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
-from reconciler.settings import Settings, load_settings
+from reconciler.settings.load import load_settings
+from reconciler.settings.settings import Settings
 from reconciler.stages import placement as stage
 from reconciler.stages.rendering import Render
 from reconciler.stages.state import PassState

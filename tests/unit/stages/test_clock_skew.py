@@ -13,7 +13,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, buffer, node_pool, workload

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, node_pool

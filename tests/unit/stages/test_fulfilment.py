@@ -11,7 +11,7 @@ from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.one_shots import ONE_SHOTS_KEY, remembered_one_shots
-from reconciler.settings import PlacementSettings, Settings
+from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import buffer_ref, instance_type

@@ -13,7 +13,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.manifests.declared import live_declared
 from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, pool_ref

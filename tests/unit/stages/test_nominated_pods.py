@@ -12,7 +12,7 @@ from reconciler.cluster.snapshot.capture import capture
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.report.explanation.demand import explanation
-from reconciler.settings import load_settings
+from reconciler.settings.load import load_settings
 from reconciler.wiring.session import open_session
 from tests.unit.cluster.documents import node, pod
 

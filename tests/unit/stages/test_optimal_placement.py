@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Invalid
-from reconciler.settings import load_settings
+from reconciler.settings.load import load_settings
 from reconciler.wiring.session import open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"

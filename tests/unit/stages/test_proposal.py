@@ -13,7 +13,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.ports import Proposals, ProposedPlan
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.stages.proposal import file_of
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload

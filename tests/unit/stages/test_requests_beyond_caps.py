@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import yaml
 
-from reconciler.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request
 
 BEYOND = ("False", "BeyondACap")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.nodes import HELD_TAINT, Node
-from reconciler.settings import PlacementSettings, Settings
+from reconciler.settings.settings import PlacementSettings, Settings
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
 from tests.fakes.requests import ATOMIC, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
 

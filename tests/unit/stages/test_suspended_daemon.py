@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import Annotate
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource

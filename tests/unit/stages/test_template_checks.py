@@ -14,7 +14,7 @@ from reconciler.render.process import RenderProcess
 from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.text import explanation_text
 from reconciler.report.plan.words import summary
-from reconciler.settings import load_settings
+from reconciler.settings.load import load_settings
 from reconciler.wiring.session import Session, open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.daemon.daemon import Daemon, Listeners
-from reconciler.settings import Settings
+from reconciler.settings.settings import Settings
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
 from reconciler.wiring.cycle import make_cycle

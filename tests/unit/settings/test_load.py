@@ -8,7 +8,8 @@ import yaml
 
 from reconciler.model.errors import Invalid
 from reconciler.packaged import packaged_text
-from reconciler.settings import Settings, load_settings, setting_names, variable_of
+from reconciler.settings.load import load_settings, variable_of
+from reconciler.settings.settings import Settings, setting_names
 
 
 def _default(name: str) -> object:

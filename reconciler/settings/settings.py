@@ -1,0 +1,183 @@
+"""Every setting, frozen, with its default: the one list of them.
+
+`config/headroom.yaml` shows each with its default, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from datetime import timedelta
+from typing import Any, get_type_hints
+
+from reconciler.settings.forge import ForgeSettings, ProposalSettings, SnapshotSettings, WebhookSettings
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """The clone and how it is kept up to date. Paths: token_file, ssh_key, known_hosts, allowed_signers.
+
+    interval: between polls, with 5% jitter. state: folder for the shallow clone ("" is a temporary one).
+    rewind_hold: how long nothing is pruned or released after a force-push.
+    plain_http: a token may be sent without encryption, to hosts other than this machine.
+    """
+
+    interval: timedelta = timedelta(minutes=1)
+    timeout: timedelta = timedelta(minutes=1)
+    state: str = ""
+    username: str = ""
+    token_file: str = ""
+    ssh_key: str = ""
+    known_hosts: str = ""
+    allowed_signers: str = ""
+    plain_http: bool = False
+    rewind_hold: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class PassSettings:
+    """When passes are made.
+
+    interval: between passes when nothing changed. quiet: how long there must be no change before a pass starts.
+    quiet_at_most: a pass starts this long after the first change, even while changes go on.
+    """
+
+    interval: timedelta = timedelta(minutes=5)
+    quiet: timedelta = timedelta(seconds=2)
+    quiet_at_most: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class InventorySettings:
+    """The ConfigMap that lists what headroom applied; one for each daemon on a cluster."""
+
+    namespace: str = "headroom-system"
+    name: str = "headroom"
+
+
+@dataclass(frozen=True, slots=True)
+class CapSettings:
+    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object.
+
+    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. All of them count as one for
+    new_nodes_per_pass: they are made in one pass, or wait for one in which nothing else is made.
+    """
+
+    new_nodes_per_pass: int = 100
+    price_per_hour: float = 0.0
+    nodes_per_pool: int = 0
+    nodes_per_request: int = 1000
+    prune_share: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSettings:
+    """fulfilment: who keeps buffers that do not say: placeholder, native or balloon. balloon_image: of balloon pods."""
+
+    fulfilment: str = "placeholder"
+    balloon_image: str = "registry.k8s.io/pause:3.10"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """ProvisioningRequests.
+
+    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request is tried, from its creation,
+    where it has no ValidUntilSeconds. first_retry: wait after its first attempt that failed; doubled after each.
+    kept_for: how long a request from Git that has ended stays in the cluster, and is remembered once it has left Git.
+    """
+
+    booked_for: timedelta = timedelta(minutes=10)
+    valid_for: timedelta = timedelta(minutes=10)
+    first_retry: timedelta = timedelta(minutes=1)
+    kept_for: timedelta = timedelta(hours=168)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """How nodes are chosen.
+
+    mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long, the best answer
+    so far is used. chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (0: no limit).
+    instance_types: how many types a placeholder offers, so that its launch survives a stock-out of one.
+    spot_share: most of a demand's chunks on spot nodes of one instance type in one zone (1: no bound).
+    not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
+    check: verify every placement by independent code before it is used.
+    """
+
+    mode: str = "fast"
+    optimal_within: timedelta = timedelta(minutes=1)
+    chunks_per_node: int = 0
+    instance_types: int = 20
+    spot_share: float = 1.0
+    not_ready_grace: timedelta = timedelta(minutes=1)
+    check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSettings:
+    """How fast the in-process cluster is."""
+
+    launch_delay: timedelta = timedelta(seconds=2)
+    register_delay: timedelta = timedelta(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """form: console or json; level: debug, info, warning or error."""
+
+    form: str = "console"
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings.
+
+    repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
+    path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
+    templates: folder inside the repository with its own templates. drift: correct or report what was changed in the cluster.
+    listen: address of health, metrics and status. suspend: plan but never write.
+    allow_empty: obey an empty repository, and prune what it no longer declares.
+    """
+
+    repository: str = ""
+    revision: str = ""
+    path: str = ""
+    cluster: str = ""
+    catalog: str = ""
+    dialect: str = "karpenter"
+    templates: str = "templates"
+    listen: str = "127.0.0.1:8080"
+    leader_election: bool = False
+    suspend: bool = False
+    allow_empty: bool = False
+    drift: str = "correct"
+    git: GitSettings = field(default_factory=GitSettings)
+    forge: ForgeSettings = field(default_factory=ForgeSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    proposal: ProposalSettings = field(default_factory=ProposalSettings)
+    snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
+    passes: PassSettings = field(default_factory=PassSettings)
+    inventory: InventorySettings = field(default_factory=InventorySettings)
+    caps: CapSettings = field(default_factory=CapSettings)
+    buffers: BufferSettings = field(default_factory=BufferSettings)
+    requests: RequestSettings = field(default_factory=RequestSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting by its dotted name, in order."""
+    return tuple(name for name, _ in _leaves(Settings))
+
+
+def _leaves(owner: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    hints = get_type_hints(owner)
+    for item in fields(owner):
+        kind = hints[item.name]
+        if is_dataclass(kind) and isinstance(kind, type):
+            yield from _leaves(kind, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name, item
