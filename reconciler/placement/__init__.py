@@ -1,1 +1,1 @@
-"""Which chunks go where: exact about what the scheduler would accept, free about what is cheapest. Entry: place.py."""
+"""Which chunks go where: only where the scheduler would accept them, and as cheaply as possible. Entry: `place.py`."""

@@ -16,32 +16,32 @@ from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 
 Amounts: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64]
-"""Of bins, types, rows or places: indices into other arrays."""
+"""Numbers of bins, types, rows or positions: indices into other arrays."""
 LARGEST = 2**52
 """Amounts are capped here (4 PiB of memory), so that sums of thousands of them stay exact in 64 bits."""
 PLENTY = 2**62
-"""Stands for "no limit" where counts are compared, and for "not to be had" where prices are."""
+"""Stands for "no limit" among counts, and for "not available" among prices."""
 
 DEVICES = "devices.headroom.dev/"
 """The prefix of a resource that counts the devices of a DeviceClass; the name of the class follows."""
 ATTACHABLE = "attachable-volumes-csi-"
-"""The prefix of a resource that counts the volumes attached to a node, as kubelets once named it; the CSI driver's name follows."""
+"""The prefix of a resource that counts the volumes attached to a node, as in earlier kubelets; the CSI driver's name follows."""
 
 
 class ResourceColumns:
-    """The resources that have a column: CPU, memory and pods, then by name whatever else is asked for."""
+    """The resources that have a column: CPU, memory and pods, then all others by name."""
 
     def __init__(self, asked: Iterable[Resources]) -> None:
         names = {name for resources in asked for name, _ in resources.amounts} - {CPU, MEMORY, PODS}
         self.names = (CPU, MEMORY, PODS, *sorted(names))
         self._vectors: dict[tuple[tuple[str, int], ...], Amounts] = {}
         self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
-        """By the amounts of resource lists, which hash faster than the lists themselves."""
+        """Cache by the amounts of resource lists, which hash faster than the lists themselves."""
         sold = [item for item in enumerate(self.names) if not item[1].startswith((ATTACHABLE, DEVICES))]
         self._sold = sorted(sold, key=itemgetter(1))
 
     def vector(self, resources: Resources) -> Amounts:
-        """Shape (resources,). The array is shared and must not be changed."""
+        """The amounts, shape (resources,). The array is shared and must not be modified."""
         vector = self._vectors.get(resources.amounts)
         if vector is None:
             amounts = dict(resources.amounts)
@@ -50,7 +50,7 @@ class ResourceColumns:
         return vector
 
     def request(self, resources: Resources) -> Amounts:
-        """As `vector`, but a request of LARGEST or more fits nowhere."""
+        """The same as `vector`, but a request of LARGEST or more fits nowhere."""
         request = self._requests.get(resources.amounts)
         if request is None:
             vector = self.vector(resources)
@@ -58,12 +58,12 @@ class ResourceColumns:
         return request
 
     def matrix(self, lists: Iterable[Resources]) -> Amounts:
-        """Shape (lists, resources)."""
+        """The amounts of several lists, shape (lists, resources)."""
         rows = [self.vector(resources) for resources in lists]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
     def asked(self, amounts: Sequence[int]) -> Resources:
-        """What a NodeClaim may ask for: no instance type is sold with a number of volumes or devices."""
+        """What a NodeClaim may request: without volumes and devices, which no instance type has a number of."""
         return Resources(tuple([(name, amounts[column]) for column, name in self._sold if amounts[column]]))
 
 

@@ -1,8 +1,8 @@
-"""Demands as batches: runs of equal chunks that are placed together, in the order in which they are.
+"""Demands as batches: equal chunks that are placed together, in the order of placing.
 
-Pending pods come first, highest priority first. Among equals those come first that have least choice of nodes, and of these the
-largest. So small pods that may be anywhere fill the gaps. Pods of equal shape are one batch. Then demands in their order,
-each group a batch of its own.
+Pending pods come first, the highest priority first. Of equal priority, pods with the least choice of nodes come first, and of these
+the largest. So small pods without constraints fill the gaps. Pods of equal shape are one batch. Then come demands in their order,
+with a batch for each group.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Member(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Equal chunks. Never changed once made: a frozen class takes three times as long to make, and there are thousands.
+    """Equal chunks. Never modified, though not frozen: frozen ones take three times as long to create, and there are thousands.
 
-    pods: they are pending pods, which count as running once placed.
-    keeps_minimum: they count against allocatable less daemons, beside what runs (see `Recreation`).
-    opens_nodes: new nodes may be made for them.
-    whole: a number that batches of one demand share which is placed as a whole; None when the batch stands alone.
-    only_ready: they count only on nodes that take pods now.
-    preferences: needs with preferences made rules, firmest first, for new nodes.
+    pods: whether they are pending pods, which count as running once placed.
+    keeps_minimum: whether they are compared with allocatable less daemons, whatever else runs (see `Recreation`).
+    opens_nodes: whether new nodes may be made for them.
+    whole: a number that all batches of a demand share that is placed all or nothing; None for other batches.
+    only_ready: whether only nodes that are ready now count.
+    preferences: needs in which preferences are rules, the strictest first, for new nodes.
     part: the part of a node's load that its chunks are added to.
-    counted: the part of a node's load that leaves them no room.
+    counted: the part of a node's load that counts against their room.
     """
 
     number: int
@@ -69,18 +69,18 @@ class Batch:
 
     @property
     def arrays(self) -> ChunkArrays:
-        """What a chunk asks for and where it counts, as the loops take it."""
+        """What a chunk requests and where it counts, in the form the loops read."""
         return self.needs.request, self.part, self.counted
 
     @property
     def waits(self) -> bool:
-        """Pending pods for which no node is made: they go where there is room before any new node comes."""
+        """Whether they are pending pods that no node is made for. These are bound to free room before any new node comes up."""
         return self.pods and not self.opens_nodes
 
     @property
     def keeps_off_placeholders(self) -> bool:
-        """Chunks whose resource claims are not judged. No node is made for them, so they take none that came for others, who would
-        need another one then. Pods take what there is, as they will in the cluster."""
+        """Whether they stay off nodes made for others, since their resource claims are not judged. No node is made for them, and the
+        others would need another one. Pods may go to any node, as in the cluster."""
         return bool(self.needs.shape.resource_claims) and not self.pods
 
     @property
@@ -131,7 +131,7 @@ def _pending_batches(
             if members is None:
                 members = same[key] = together.setdefault((demand.priority, group.shape, opens), [])
             members.append(Member(demand.ref, index, group.count))
-    # Of equals the one whose first member comes first by name comes first, as they stand here.
+    # The sort is stable, so equals stay in the order of their first members' names.
     order = sorted(together.items(), key=_turn)
     ranks = {priority: rank_of_pods(priority) for priority in {priority for priority, _, _ in together}}
     return [
@@ -150,7 +150,7 @@ def _turn(pending: tuple[tuple[int, PodShape, bool], list[Member]]) -> tuple[int
 
 
 def _choice(shape: PodShape) -> int:
-    """How much choice of new nodes the rules between pods leave, more for more.
+    """How much choice of new nodes the rules between pods leave; a larger number is more choice.
 
     0 with affinity, anti-affinity or spread over zones. 1 with spread over hosts, since one more node meets it. 2 without rules.
     """

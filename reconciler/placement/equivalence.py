@@ -1,6 +1,6 @@
-"""Equivalence classes of pod shapes: shapes that differ in their requests and host ports only.
+"""Equivalence classes of pod shapes: shapes that differ only in their requests and host ports.
 
-Most of what constraints ask is worked out once for each class.
+Most of what constraints need is computed once for each class.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class EquivalenceClasses:
     def __init__(self) -> None:
         self._numbers: dict[_Parts, int] = {}
         self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
-        """By identity of the parts of a shape, which are slow to hash and which many shapes share.
+        """Cache by identity of the parts of a shape, which many shapes share and which are slow to hash.
 
-        The parts are kept alive beside the number, so that no other object gets their identity.
+        The parts are kept alive with the number, so that no other object gets their identity.
         """
 
     def number(self, shape: PodShape) -> int:

@@ -15,7 +15,7 @@ from reconciler.placement.requirements import Requirements, Values
 
 Mask: TypeAlias = NDArray[np.bool_]
 Cell: TypeAlias = str | tuple[str | None, ...] | None
-"""One value, None for no label, or all values that it may still get, as for a NodeClaim without a node."""
+"""One value; None for no label; or all values that the label may still get, as for a NodeClaim without a node."""
 
 
 class LabelTable:
@@ -34,7 +34,7 @@ class LabelTable:
         return self._rows[number]
 
     def column(self, key: str) -> tuple[NDArray[np.intp], list[Cell]]:
-        """For each row the index of its cell in the list of distinct cells; and that list."""
+        """By row, the index of its cell in the list of distinct cells; and that list."""
         if key not in self._columns:
             found = [row.get(key) for row in self._rows]
             index = {cell: code for code, cell in enumerate(dict.fromkeys(found))}
@@ -43,7 +43,7 @@ class LabelTable:
         return self._columns[key]
 
     def domains(self, key: str) -> list[str | None]:
-        """The value in each row, None where it is absent or not decided yet."""
+        """The value in each row; None where it is absent or undecided."""
         return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
 
     def having(self, key: str) -> Mask:
@@ -53,7 +53,7 @@ class LabelTable:
         return np.array(sure, dtype=np.bool_)[codes]
 
     def allowed(self, key: str, values: Values, *, possibly: bool = False) -> Mask:
-        """By row, whether its value fits. Where it is not decided, every possible value must fit, or with `possibly` any."""
+        """By row, whether its value fits. Where it is undecided, every possible value must fit, or any of them with `possibly`."""
         asked = (key, values, possibly)
         if asked not in self._masks:
             codes, cells = self.column(key)
@@ -76,7 +76,7 @@ def distinct(codes: NDArray[np.intp]) -> list[int]:
 
 
 def settled(cells: Iterable[Cell]) -> frozenset[str | None]:
-    """Those of the cells that are one value, or None."""
+    """The cells with one value, or None; not those that are undecided."""
     return frozenset(cell for cell in cells if not isinstance(cell, tuple))
 
 

@@ -1,6 +1,6 @@
-"""What one placement keeps for the next, so that a pass over a cluster in which little changed has little to do.
+"""What one placement keeps for the next, so that a pass in which little changed takes little time.
 
-Nothing in here decides anything: without it, or with that of another cluster, the answer is the same.
+It decides nothing: without it, or with another cluster's, the answer is the same.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from reconciler.placement.problem import Problem
 Made = TypeVar("Made")
 
 _LONG = 1000
-"""Longer sequences count as the same only if they hold the very same objects, since comparing their values takes too long."""
+"""Longer sequences count as equal only if they hold the same objects, since comparing their values takes too long."""
 
 
 class Memory:
-    """The last problem with its placement, and what was worked out from parts of it. tally: bound pods as counted last."""
+    """The last problem with its placement, and what was computed from parts of it. tally: bound pods as last counted."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -30,7 +30,7 @@ class Memory:
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
     def recall(self, problem: Problem) -> Placement | None:
-        """The last placement, if it was of the same problem. A view with a new revision may still be the same for placement."""
+        """The last placement, if its problem was the same. A view with a new revision may still be the same to placement."""
         view = problem.view
         seen = (getattr(view, item.name) for item in fields(view) if item.compare and item.name != "revision")
         inputs = (*seen, *(getattr(problem, item.name) for item in fields(problem) if item.name != "view"))
@@ -44,7 +44,7 @@ class Memory:
         return placement
 
     def once(self, name: str, inputs: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """What was made under this name from the same inputs; otherwise it is made now. It must not be changed."""
+        """The value made under this name from the same inputs; otherwise a new one. It must not be modified."""
         known = self._made.get(name)
         if known is not None and _all_same(inputs, known[0]):
             made: Made = known[1]

@@ -1,4 +1,4 @@
-"""What a pod shape asks of a node, made ready to be compared: computed once for each distinct shape."""
+"""What a pod shape asks of a node, prepared for comparison. Computed once for each distinct shape."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NODE_NAME_FIELD = "metadata.name"
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One alternative of what a node must be. literal: labels as written, for nodes that exist. stable: older label names
-    taken for the stable ones, for nodes to be made. names: requirements on the node's own name."""
+    """One alternative of a node's requirements. literal: labels as written, for existing nodes. stable: with older label names
+    replaced by the stable ones, for new nodes. names: requirements on the node's own name."""
 
     literal: Requirements
     stable: Requirements
@@ -27,7 +27,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class RelaxationStep:
-    """One way to make a new node for a shape. wanted: one of its alternatives, with at most one preference added; soft_taints:
+    """One way to make a new node for a shape. wanted: one of its alternatives, with at most one preference added. soft_taints:
     whether the node may have PreferNoSchedule taints that are not tolerated."""
 
     wanted: Requirements
@@ -36,8 +36,8 @@ class RelaxationStep:
 
 @dataclass(slots=True, eq=False)
 class Needs:
-    """A shape and what follows from it; never changed. terms: at least one must hold; equivalence_class: its number
-    (see equivalence), -1 for daemons, about whom nobody asks."""
+    """A shape and what follows from it; never modified. terms: at least one must hold. equivalence_class: its number (see
+    `equivalence.py`), -1 for daemons, which need none."""
 
     shape: PodShape
     request: Amounts
@@ -47,7 +47,7 @@ class Needs:
 
     @property
     def affinity_terms(self) -> tuple[NodeTerm, ...]:
-        """The terms by selector and affinity alone, which is what spread constraints look at; not where volumes are."""
+        """The terms from selector and affinity alone, without volumes, as spread constraints look at them."""
         shape = self.shape
         return tuple(terms_of(shape, ())) if shape.attachment_terms or shape.obstacle else self.terms
 
@@ -58,13 +58,13 @@ def needs_of(shape: PodShape, request: Amounts) -> Needs:
 
 
 class KnownNeeds:
-    """Needs of every shape that came up, worked out once. Shapes that ask for the same nodes share their terms and relaxation steps."""
+    """The needs of every shape seen, computed once. Shapes that ask for the same nodes share their terms and relaxation steps."""
 
     def __init__(self, request: Callable[[Resources], Amounts]) -> None:
         self.equivalence_classes = EquivalenceClasses()
         self._request = request
         self._known: dict[int, Needs] = {}
-        """By identity, since hashing a shape is slow; needs keep their shape, so that its identity stays its own."""
+        """By identity, since hashing a shape is slow. Needs keep their shape alive, so that no other object gets its identity."""
         self._of_class: dict[int, Needs] = {}
         self._alike: dict[tuple[object, ...], Needs] = {}
 
@@ -108,8 +108,8 @@ def _wanted(shape: PodShape, expressions: Sequence[Requirement], *, stable: bool
 
 
 def _relaxations(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[RelaxationStep]:
-    """In the order in which Karpenter would give up: one preference at a time, heaviest first, then soft taints."""
-    # A node to be made has no name yet, so that no requirement on it can be met, except by not having some name.
+    """The relaxation steps in Karpenter's order, which gives up one preference at a time, then soft taints."""
+    # A new node has no name yet, so it can meet only requirements that exclude names.
     makeable = [term.stable for term in terms if all(values.absent for _, values in term.names.entries)]
     preferred = sorted(shape.preferred_node_terms, key=lambda term: -term.weight)
     for preference in preferred:

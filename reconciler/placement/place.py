@@ -26,7 +26,7 @@ from reconciler.placement.solution import placement_of
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """A placement with the state that it was read from, from which the optimizer starts."""
+    """A placement with the state that it was read from. The optimizer starts from that state."""
 
     state: State
     batches: Sequence[Batch]
@@ -34,12 +34,12 @@ class Solution:
     options: PlacementOptions
 
     def placement(self) -> Placement:
-        """As the state has it now."""
+        """The placement that the present state stands for."""
         return placement_of(self.state, self.batches, self.unplaced, self.options)
 
 
 def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
-    """Where each chunk goes. Never more than is sure to fit; what could not be judged is in `assumptions`.
+    """Where each chunk goes. Only what is certain to fit is placed; what could not be judged is in `assumptions`.
 
     memory: the previous placement, so that only what changed is computed again.
     """

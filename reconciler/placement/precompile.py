@@ -1,7 +1,7 @@
 """Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.precompile`.
 
-Called when the image is built. It makes a placement just large enough for the loops. So they are compiled for the same types of
-arrays as every other placement hands to them.
+The image's build calls it. It makes a placement just large enough for the loops, so that they are compiled for the types of arrays
+that real placements use.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from reconciler.placement.problem import Problem
 
 
 def compile_ahead() -> list[Placement]:
-    """Places many different groups, some of which make nodes larger that are planned for others. It does so in a pool without
-    minValues, and in one with some, where other loops are used."""
+    """Places many different groups, some of which make nodes larger that were planned for others. It does so in a pool without
+    minValues and in one with them, which needs other loops."""
     types = [
         InstanceType(
             name=f"size-{cpu}",
@@ -50,7 +50,7 @@ def compile_ahead() -> list[Placement]:
         )
         for number in range(WORTH_COMPILING)
     ]
-    # Its first half is placed, and taken back since the second fits nowhere.
+    # Its first half is placed and then taken back, since the second half fits nowhere.
     halves = (ChunkGroup(_shape("10m", "1Mi"), 1), ChunkGroup(_shape("100", "1Gi"), 1))
     impossible = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "default", "impossible")
     demands.append(Demand(impossible, halves, whole=True))

@@ -1,9 +1,9 @@
-"""Preferred affinity and soft spread, made rules: shapes to be tried before the pod as it is.
+"""Preferred affinity and soft spread as rules: shapes to try before the pod as it is.
 
-Only new nodes are planned by them. On nodes that exist kube-scheduler weighs preferences itself, and never leaves a pod without a
-place for their sake. They are given up in Karpenter's order: preferred pod affinity, heaviest first, then spread that is
+They count for new nodes only. On existing nodes kube-scheduler weighs preferences itself, and never leaves a pod without a place
+because of them. They are given up in Karpenter's order: preferred pod affinity, the heaviest first, then spread with
 `ScheduleAnyway`. Preferred node affinity and soft taints come after these (`RelaxationStep`). Spread over hosts and preferred
-anti-affinity decide nothing here: as rules they would buy a node for each pod.
+anti-affinity are ignored here: as rules they would buy a node for each pod.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SOFT, _HARD = "ScheduleAnyway", "DoNotSchedule"
 
 
 def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
-    """Firmest first, the shape itself not among them; empty when it has no such preference."""
+    """The shapes with preferences as rules, the strictest first, without the shape itself; empty if it has no such preference."""
     spread = [item for item in shape.topology_spread if _is_soft(item)]
     if not shape.preferred_pod_affinity and not spread:
         return ()

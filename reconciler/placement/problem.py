@@ -1,4 +1,4 @@
-"""What is to be placed and what it may be placed on: one frozen value, the input of placement, its checker and the optimizer."""
+"""What is to be placed, and where it may be: one frozen value, the input of placement, its checker and the optimizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 
 BackOff: TypeAlias = tuple[str, str, str]
-"""Instance type, zone and capacity type of an offering that ran out: not to be asked for again for a while."""
+"""Instance type, zone and capacity type of an offering that ran out, which is not requested again for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +21,16 @@ class PlacementOptions:
     """How chunks are placed.
 
     include_pending: plan new nodes for pending pods too.
-    chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (None: no limit).
-    instance_types: most types to list for a new node.
-    back_offs: offerings not to ask for.
-    booked: name of a node or NodeClaim, a demand that has capacity booked there (as it prints itself), and chunks of each of its groups.
+    chunks_per_node: the most chunks of one demand on a node (None: no limit).
+    instance_types: the most types to list for a new node.
+    back_offs: offerings not to request.
+    booked: by name of a node or NodeClaim, each demand with capacity booked there, and how many chunks of each group. The demand is its
+    reference as text.
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
-    keeping: names of those that keep the chunks they hold, and take no others: not ready for a moment, or in use too recently.
-    promised: by NodePool, what of its limits is for nodes that Karpenter will make for pending pods, and how many those are.
-    optimal: look for cheaper new nodes than the fast mode found (see the package `optimizer`).
-    spot_share: the largest share of a demand's chunks that may stand on spot nodes of one offering (1: no bound).
+    keeping: names of those that keep their chunks but take no others: not ready for a moment, or in use too recently.
+    promised: by NodePool, the part of its limits for nodes that Karpenter will make for pending pods, and how many nodes.
+    optimal: whether to look for cheaper new nodes than the fast mode finds (see the package `optimizer`).
+    spot_share: the largest share of a demand's chunks that may be on spot nodes of one offering (1: no limit).
     """
 
     include_pending: bool = False
@@ -46,7 +47,7 @@ class PlacementOptions:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Demands and the world they are placed in. Nothing in it is changed by placing."""
+    """Demands, and the cluster and offerings they are placed in. Placing modifies nothing in it."""
 
     view: ClusterView
     node_pools: Sequence[NodePool] = ()

@@ -1,4 +1,4 @@
-"""The placement that a state stands for: what existing bins hold, and what is asked for each planned node."""
+"""The placement that a state stands for: what existing bins hold, and what each planned node's NodeClaim lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def placement_of(
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
     offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
-    # Alternatives use up limits for each other only.
+    # Alternatives count against limits only among planned nodes, so their charges are taken back.
     state.limits.restore(accounts)
     planned = [in_its_pool(item.node) for item in offered]
     occupied = []

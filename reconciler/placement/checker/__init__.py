@@ -1,4 +1,4 @@
-"""Judges placements with code of its own: it shares nothing with the engine but the problem and the model.
+"""Judges placements with code of its own: it shares only the problem and the model with the engine.
 
-Entry: `violations`. There is one file for each thing that kube-scheduler or Karpenter judges, named as in `constraints`.
+Entry: `violations`. Each rule of kube-scheduler or Karpenter has a file, named as in `constraints`.
 """

@@ -1,4 +1,4 @@
-"""NodeClaims that are no nodes yet: what each may become, and the least that it will have to allocate."""
+"""NodeClaims without a node so far: what each may become, and the least that will be allocatable."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from reconciler.placement.checker.offerings import labels_as_offered, labels_of,
 from reconciler.placement.checker.overlays import labels_for_overlays, overlaid_capacity
 
 _Way = tuple[InstanceType, Mapping[str, str]]
-"""Type and labels of a node that may come of a NodeClaim."""
+"""Type and labels of a node that a NodeClaim may become."""
 
 
 class ArrivingNodes:
-    """NodeClaims that ask for the same are looked at once."""
+    """The nodes that NodeClaims may become. NodeClaims that ask for the same are judged once."""
 
     def __init__(self, problem: IndexedProblem) -> None:
         self._problem = problem
@@ -27,7 +27,7 @@ class ArrivingNodes:
         self._found: dict[tuple[object, ...], tuple[Sequence[_Way], Mapping[str, Values]]] = {}
 
     def node(self, machine: Machine, claim: NodeClaim) -> CheckedNode:
-        """What the NodeClaim leaves open is not decided."""
+        """The NodeClaim as a node, whose open labels are undecided."""
         asked = {
             item.key: frozenset[str | None](item.values) for item in claim.requirements if item.operator is Operator.IN
         }
@@ -36,7 +36,7 @@ class ArrivingNodes:
         return CheckedNode(claim.name, labels, claim.taints, machine)
 
     def least_allocatable(self, node: CheckedNode, claim: NodeClaim) -> Resources:
-        """That of the smallest node that it may become, resource by resource."""
+        """The least allocatable amount of each resource among all nodes that it may become."""
         own = _settled(claim)
         ways, _ = self._ways_and_labels(claim)
         named = node.possible(INSTANCE_TYPE_LABEL)
@@ -46,7 +46,7 @@ class ArrivingNodes:
         if not types:
             return claim.requests
         there = [(instance_type, labels) for instance_type, labels in ways if instance_type.name in names]
-        # What cannot be bought now is what its name says: it may be launched already.
+        # Types that it names count even if they cannot be bought now, since it may already be launched.
         sold = {instance_type.name for instance_type, _ in there}
         there += [(one, labels_of(one) | own) for one in types if one.name not in sold]
         rooms = [one.allocatable + self._added(claim, one, labels) for one, labels in there]
@@ -69,7 +69,7 @@ class ArrivingNodes:
         return self._found[key]
 
     def _ways(self, claim: NodeClaim) -> Iterable[_Way]:
-        """All that can be bought now and that the NodeClaim's labels and requirements admit."""
+        """Everything that can be bought now and meets the NodeClaim's labels and requirements."""
         if (claim.label(NODEPOOL_LABEL) or "") not in self._problem.pools:
             return
         own = _settled(claim)
@@ -87,6 +87,6 @@ class ArrivingNodes:
 
 
 def _settled(claim: NodeClaim) -> dict[str, str]:
-    """Labels that the node will surely have: the NodeClaim's own, and those of which it admits one value."""
+    """Labels that the node will certainly have: the NodeClaim's own, and those for which it allows one value."""
     single = (item for item in claim.requirements if item.operator is Operator.IN and len(item.values) == 1)
     return {item.key: item.values[0] for item in single} | dict(claim.labels)

@@ -1,4 +1,4 @@
-"""A node as the checker judges it: one that exists, one on its way, or one that is planned, with all who are on it."""
+"""A node as the checker judges it: existing, on its way, or planned, with all of its pods and chunks."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Occupant:
 
     @property
     def opens_none(self) -> bool:
-        """Pending pods for which no node is made: they are bound before any planned node comes."""
+        """Whether they are pending pods that no node is made for. These are bound before any planned node comes up."""
         return self.demand is not None and self.demand.is_pending_pod and not self.demand.opens_nodes
 
     @property
     def keeps_minimum(self) -> bool:
-        """Chunks whose room the pods that run may fill (Buffers API proposal, recreation KeepMinimum)."""
+        """Whether running pods may fill their room (Buffers API proposal, recreation KeepMinimum)."""
         return self.demand is not None and self.demand.recreation is Recreation.KEEP_MINIMUM
 
     @property
@@ -50,7 +50,7 @@ class Occupant:
 
 @dataclass(slots=True)
 class CheckedNode:
-    """machine: what it is in the cluster, None when it is planned."""
+    """A node with its occupants. machine: what it is in the cluster, None for a planned node."""
 
     name: str
     labels: Mapping[str, Values]
@@ -67,22 +67,22 @@ class CheckedNode:
         return self.machine is None
 
     def values(self, key: str) -> Values:
-        """As written; on a node that is still to be made the older spellings are read as the stable ones."""
+        """The values of a label. On a planned node the older spellings of keys are read as the stable ones."""
         if key in self.labels or self.exists:
             return self.labels.get(key, ABSENT)
         return self.labels.get(stable_label(key), ABSENT)
 
     def possible(self, key: str) -> list[str]:
-        """Values that the label may come to have, sorted."""
+        """The values that the label may get, sorted."""
         return sorted(value for value in self.values(key) if value is not None)
 
     def shapes(self) -> Iterable[PodShape]:
-        """Of the chunks on it, each object once."""
+        """The shapes of its chunks, each object once."""
         return {id(item.shape): item.shape for item in self.occupants if item.is_chunk}.values()
 
 
 def is_initialized(machine: Machine) -> bool:
-    """Whether the node has all that it will have. A node that Karpenter did not make has it from the start."""
+    """Whether the node is complete. A node that Karpenter did not make is, from the start."""
     node, claim = machine.node, machine.node_claim
     if node is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether a placement is about the problem: it names what is there, and each chunk is placed or said to be unplaced, once."""
+"""Whether a placement fits the problem: it names only what exists, and each chunk is listed once, placed or unplaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.placement.checker.indexed_problem import IndexedProblem
 
 
 def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
-    """Where something is named that is not there, nothing else can be judged."""
+    """Names of things that do not exist. If there are any, nothing else can be judged."""
     for planned in placement.planned:
         if planned.node_pool not in problem.pools:
             yield f"NodePool {planned.node_pool} is not there"

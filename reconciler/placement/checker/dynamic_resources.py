@@ -1,7 +1,7 @@
-"""Dynamic resource allocation (kube-scheduler's plugin DynamicResources, KEP-4381): pods are where the devices that they claim are.
+"""Dynamic resource allocation (kube-scheduler's plugin DynamicResources, KEP-4381): pods must be where their claimed devices are.
 
-Devices are counted for sets of classes together. However classes overlap, all that ask for some of them need as many devices as
-some of them select. Claims that cannot be counted are passed over: placement says of them that they are not judged.
+Devices are counted for every set of classes. However the classes overlap, the set's requests together must not exceed the devices
+that any of them selects. Claims that cannot be counted are skipped: the placement reports them as not judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def device_violations(problem: IndexedProblem, samples: SampleNodes, nodes: Sequ
                 asked = inventory.countable(claims.unallocated(shape))
                 total = running if occupant.is_pending else minimum if occupant.keeps_minimum else empty
                 total.update({name: count * occupant.count for name, count in asked.items()})
-        # What runs may be the very pods that a minimum is kept for.
+        # Running pods may be the very ones that a minimum is kept for.
         yield from inventory.overcommitted(node, (running | minimum) + empty)
 
 
@@ -46,7 +46,7 @@ def _claims_devices(shape: PodShape) -> bool:
 
 
 class _Claims:
-    """ResourceClaims and templates, by what they are looked up by."""
+    """ResourceClaims and templates, indexed."""
 
     def __init__(self, problem: IndexedProblem) -> None:
         devices = problem.cluster.devices
@@ -59,7 +59,7 @@ class _Claims:
             self._users.update({(shape.namespace, name): count for name in shape.resource_claims})
 
     def owned(self, shape: PodShape) -> PodShape:
-        """Claims made for the pod among those it names; in the place of one that is gone or another's, its template."""
+        """The shape with claims made for the pod among those it names. For one that is gone or another pod's, the template counts."""
         for made in shape.generated_claims:
             claim = self._claims.get((shape.namespace, made.name))
             if claim is not None and claim.owner == made.owner:
@@ -74,7 +74,7 @@ class _Claims:
         return {request.device_class for spec in specs for request in spec.requests}
 
     def missing(self, shape: PodShape) -> Iterable[str]:
-        """What the pod waits for; it cannot be on any node."""
+        """Objects that the pod refers to but that do not exist. Until they do, it cannot be on any node."""
         for name in shape.resource_claim_templates:
             if (shape.namespace, name) not in self._templates:
                 yield f"ResourceClaimTemplate {shape.namespace}/{name}"
@@ -92,13 +92,13 @@ class _Claims:
         return [claim for claim in found if claim is not None]
 
     def unallocated(self, shape: PodShape) -> Iterable[ClaimSpec]:
-        """What devices are yet to be found for. A claim that several pods share is not judged."""
+        """Claims without devices so far. A claim that several pods share is not judged."""
         shared = {name for name in shape.resource_claims if self._users[shape.namespace, name] > 1}
         allocated = {claim.name for claim in self.named(shape) if claim.allocated}
         return self._specs(shape, without=shared | allocated)
 
     def _specs(self, shape: PodShape, *, without: Collection[str] = ()) -> Iterable[ClaimSpec]:
-        """Of all templates, and of claims but for these."""
+        """The specs of all templates, and of all claims except these."""
         templates = (self._templates.get((shape.namespace, name)) for name in shape.resource_claim_templates)
         yield from (spec for spec in templates if spec is not None)
         yield from (claim.spec for claim in self.named(shape) if claim.name not in without)
@@ -113,7 +113,7 @@ class _Inventory:
         self._node_of: dict[DeviceName, str] = {}
         self._on_node: dict[str, set[DeviceName]] = {}
         uncounted: set[DeviceName] = set()
-        """Devices that are not taken whole, or belong to no node."""
+        """Devices that are not allocated whole, or belong to no single node."""
         published = [(item, device) for item in _complete(devices.slices) for device in item.devices]
         for item, device in published:
             name = _name(item, device)
@@ -127,7 +127,7 @@ class _Inventory:
             for found in devices.classes
             if found.name in asked and found.is_simple
         }
-        # Of classes that overlap in part nobody can say which of them a device will be taken for.
+        # If classes overlap only in part, nobody knows for which of them a device will be allocated.
         self._countable = {
             name
             for name, own in self._selected.items()
@@ -135,14 +135,14 @@ class _Inventory:
         }
 
     def misplaced(self, node: CheckedNode, claims: Iterable[ResourceClaim]) -> Iterable[str]:
-        """Claims whose devices are another node's. Where they are is known only if all are one node's."""
+        """Claims whose devices belong to another node. That is known only if all of them belong to one node."""
         for claim in claims:
             nodes = {self._node_of.get(device, "") for device in claim.allocated}
             if len(nodes) == 1 and "" not in nodes and not (node.exists and node.name in nodes):
                 yield f"{node.name}: the devices of claim {claim.namespace}/{claim.name} are elsewhere"
 
     def countable(self, specs: Iterable[ClaimSpec]) -> Counter[str]:
-        """Devices asked for, by class, of those specs of which all can be counted."""
+        """Requested devices by class, from specs in which everything can be counted."""
         found = Counter[str]()
         for spec in specs:
             if spec.simple and all(request.device_class in self._countable for request in spec.requests):
@@ -159,14 +159,14 @@ class _Inventory:
                 yield f"{node.name}: {count} devices of {' and '.join(some)} are asked for, {free} are free"
 
     def _free(self, node: CheckedNode, classes: Sequence[str]) -> int:
-        """Devices that some of these classes select. What a node publishes that is coming up counts once a pool of it is whole."""
+        """Free devices that any of these classes selects. On a node that is coming up a pool counts once all of its slices exist."""
         selected = frozenset[DeviceName]().union(*(self._selected[name] for name in classes))
         if node.exists and (node.name in self._on_node or self._samples.is_up(node.name)):
             return len(self._on(node.name, selected) - self._taken)
         return min(self._expected(pool, instance_type, selected) for pool, instance_type in pools_and_types(node))
 
     def _expected(self, pool: str, instance_type: str, selected: frozenset[DeviceName]) -> int:
-        """How many of these devices all nodes of that NodePool and type have; none where they differ."""
+        """How many of these devices each node of that NodePool and type has; 0 where they differ."""
         names = self._samples.names(pool=pool, instance_type=instance_type)
         counts = {len(self._on(name, selected)) for name in names}
         return counts.pop() if len(counts) == 1 else 0
@@ -180,7 +180,7 @@ def _name(item: ResourceSlice, device: Device) -> DeviceName:
 
 
 def _complete(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
-    """Those of their pool's newest generation, where all of that is there (dynamic-resource-allocation, structured.GatherPools)."""
+    """The slices of each pool's newest generation, where that is complete (dynamic-resource-allocation, structured.GatherPools)."""
     generations: dict[tuple[str, str], Counter[int]] = {}
     for item in slices:
         generations.setdefault((item.driver, item.pool), Counter())[item.generation] += 1

@@ -1,4 +1,4 @@
-"""The problem, by what the rules look things up by."""
+"""The problem, indexed as the rules need it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.placement.problem import PlacementOptions, Problem
 
 @dataclass(frozen=True, slots=True)
 class IndexedProblem:
-    """overlays: those in force, the heaviest first."""
+    """The problem with its indices. overlays: those in force, the heaviest first."""
 
     cluster: ClusterView
     pools: Mapping[str, NodePool]
@@ -40,5 +40,5 @@ class IndexedProblem:
         )
 
     def asked(self) -> list[tuple[PodShape, int]]:
-        """Shapes of all demands, with how many chunks of each."""
+        """The shapes of all demands, each with its number of chunks."""
         return [(group.shape, group.count) for demand in self.demands.values() for group in demand.groups]

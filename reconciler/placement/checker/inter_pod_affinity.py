@@ -9,7 +9,7 @@ from reconciler.placement.checker.checked_node import Occupant
 from reconciler.placement.checker.occupancy import UNDECIDED, Namespaces, Occupancy, Placed
 
 _Standing = tuple[bool, bool]
-"""Chunk or not, KeepMinimum or not."""
+"""Whether it is a chunk, and whether it is KeepMinimum."""
 
 
 def inter_pod_violations(occupancy: Occupancy, namespaces: Namespaces) -> Iterable[str]:
@@ -27,7 +27,7 @@ def inter_pod_violations(occupancy: Occupancy, namespaces: Namespaces) -> Iterab
 
 
 class _Domains:
-    """How many pods and chunks of each label set and standing are in each domain of a topology key."""
+    """By domain of a topology key, how many pods and chunks of each label set and standing are there."""
 
     def __init__(self, occupancy: Occupancy, key: str) -> None:
         self.of_node = occupancy.domains(key)
@@ -40,7 +40,7 @@ class _Domains:
                 counts[standing] = counts.get(standing, 0) + item.occupant.count
 
     def others(self, owner: Placed, domain: str, selected: frozenset[int]) -> Iterable[tuple[_Standing, int]]:
-        """How many besides the owner are, or may come to be, in its domain: one that is not decided may be any."""
+        """How many besides the owner are, or may be, in its domain. An undecided domain may be any."""
         for where in self._counts if domain == UNDECIDED else (domain, UNDECIDED):
             there = self._counts.get(where, {})
             for number in selected if len(selected) < len(there) else selected & there.keys():
@@ -52,7 +52,7 @@ class _Domains:
 def _anti_affinity(
     occupancy: Occupancy, domains: _Domains, owners: Sequence[Placed], term: PodAffinityTerm, selected: frozenset[int]
 ) -> Iterable[str]:
-    """Both ways: a chunk must not come near a pod with such a rule, whether or not it has one itself."""
+    """Judged in both directions: a chunk must stay out of the domain of a pod with such a rule, even if it has none itself."""
     judged: dict[tuple[str, int, _Standing], bool] = {}
     for owner in owners:
         domain, own = domains.of_node[owner.node], _standing(owner.occupant)
@@ -71,7 +71,8 @@ def _standing(occupant: Occupant) -> _Standing:
 
 
 def _keep_off(one: _Standing, other: _Standing) -> bool:
-    """Two pods that run are not our doing. KeepMinimum chunks may be the very pods that run."""
+    """Whether the rule applies between these two. It does not between running pods, which headroom did not place, nor between
+    running pods and KeepMinimum chunks, which may stand for them."""
     (one_is_chunk, one_keeps), (other_is_chunk, other_keeps) = one, other
     if not (one_is_chunk and other_is_chunk) and (one_keeps or other_keeps):
         return False
@@ -79,7 +80,7 @@ def _keep_off(one: _Standing, other: _Standing) -> bool:
 
 
 def _affinity(occupancy: Occupancy, shape: PodShape, number: int, namespaces: Namespaces) -> Iterable[str]:
-    """Chunks of one class may begin one domain where nobody is yet that they mean, if they mean themselves
+    """Chunks of one class may start one domain without any pod that their term selects, if it selects themselves
     (satisfyPodAffinity in the plugin)."""
     meant = frozenset.intersection(*(occupancy.selected(term, shape, namespaces) for term in shape.pod_affinity))
     keys = [term.topology_key for term in shape.pod_affinity]
@@ -90,7 +91,7 @@ def _affinity(occupancy: Occupancy, shape: PodShape, number: int, namespaces: Na
         if not (item.occupant.is_chunk and item.equivalence == number) and not item.occupant.is_leaving
         if any(occupancy.domains(key)[item.node] is not None for key in keys)
     ]
-    # Chunks that need nobody near them may come after those that began a domain.
+    # Chunks without affinity may come after those that started a domain.
     anybody = any(not item.occupant.is_chunk for item in others)
     allowed = 1 if occupancy.labelled[shape.namespace, shape.labels] in meant and not anybody else 0
     for key in keys:

@@ -1,4 +1,4 @@
-"""Label values, and what a requirement on them says."""
+"""Label values, and requirements on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from reconciler.model.requirements import Operator, Requirement
 
 Values: TypeAlias = frozenset[str | None]
-"""What a label of a node may come to be, None where the node may come without it. A node that exists has one value."""
+"""The values that a label of a node may get, None among them if it may be absent. An existing node has one value."""
 
 ABSENT: Values = frozenset({None})
 STABLE_LABELS = {
@@ -24,7 +24,7 @@ STABLE_LABELS = {
 
 
 def stable_label(key: str) -> str:
-    """As Karpenter reads older spellings (pkg/apis/v1/labels.go, NormalizedLabels)."""
+    """The stable spelling of a label, by Karpenter's table (pkg/apis/v1/labels.go, NormalizedLabels)."""
     return STABLE_LABELS.get(key, key)
 
 
@@ -33,7 +33,7 @@ def decided(labels: Mapping[str, str]) -> dict[str, Values]:
 
 
 def united(alternatives: Iterable[Mapping[str, str]]) -> dict[str, Values]:
-    """All values that each label has in one alternative or another."""
+    """By label, all values that it has in any of the alternatives."""
     found = list(alternatives)
     return {key: frozenset(labels.get(key) for labels in found) for key in {key for labels in found for key in labels}}
 

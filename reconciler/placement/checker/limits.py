@@ -12,7 +12,7 @@ from reconciler.placement.checker.indexed_problem import IndexedProblem
 
 
 def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
-    """As if each planned node became the largest of what it lists. Only resources that a planned node adds count."""
+    """Limits that are exceeded if each planned node becomes the largest type it lists. Only resources that it adds count."""
     added: dict[str, list[PlannedNode]] = {}
     for node in planned:
         added.setdefault(node.node_pool, []).append(node)
@@ -29,7 +29,7 @@ def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) ->
 
 
 def _largest(problem: IndexedProblem, names: Iterable[str], least: Resources = Resources()) -> Resources:  # noqa: B008 - immutable
-    """Resource by resource, of `least` and of the types that are known."""
+    """The largest amount of each resource, in `least` and among the known types."""
     for name in names:
         if name in problem.instance_types:
             least = least.at_least(problem.instance_types[name].capacity)
@@ -42,7 +42,7 @@ def _used(problem: IndexedProblem, pool: str) -> Resources:
 
 
 def _capacity(problem: IndexedProblem, machine: Machine) -> Resources:
-    """A node that is coming up may not report all of it yet. A NodeClaim may become the largest type that it lists."""
+    """A machine's capacity. A node that is coming up may not report all of it yet. A NodeClaim counts as its largest type."""
     node, claim = machine.node, machine.node_claim
     capacity = (node.capacity if node else Resources()).at_least(claim.capacity if claim else Resources())
     named = machine.label(INSTANCE_TYPE_LABEL)

@@ -1,7 +1,7 @@
 """minValues of NodePools (Karpenter's InstanceTypes.SatisfiesMinValues, pkg/cloudprovider/types.go).
 
-Karpenter counts values before it narrows a NodeClaim to a capacity reservation. So for reserved capacity all counts that the
-NodePool could have had.
+Karpenter counts values before it narrows a NodeClaim to a capacity reservation. So for reserved capacity every value counts that
+the NodePool could have had.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Labels = set[tuple[str, str]]
 
 
 def min_values_violations(problem: IndexedProblem, planned: PlannedNode) -> Iterable[str]:
-    """Values that the types themselves have count, not those that the NodePool gives its nodes."""
+    """Minimums (minValues) that a planned node does not meet. Only labels of the types count, not those that the NodePool adds."""
     pool = problem.pools[planned.node_pool]
     minimums = {item.key: item.min_values for item in pool.template.requirements if item.min_values is not None}
     if not minimums:
@@ -59,7 +59,7 @@ def _listed(problem: IndexedProblem, planned: PlannedNode) -> _Labels:
 
 
 def _open_to(problem: IndexedProblem, pool: NodePool, instance_type: InstanceType) -> _Labels:
-    """Labels that the type comes with, in whatever way the NodePool may buy it."""
+    """The type's labels, for every way in which the NodePool may buy it."""
     found: _Labels = set()
     for offering, labels in ways_to_buy(instance_type):
         asked = [item for item in pool.template.requirements if item.key in labels]

@@ -1,6 +1,6 @@
 """Node selector and required node affinity (kube-scheduler's plugin NodeAffinity, Filter).
 
-A label that is not decided yet must suit the pod whatever it comes to be.
+A label that is undecided must suit the pod with every possible value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def accepts(node: CheckedNode, shape: PodShape) -> bool:
 
 
 def term_holds(node: CheckedNode, term: NodeSelectorTerm) -> bool:
-    """A term that says nothing is met by no node (component-helpers, nodeaffinity.nodeSelectorTerm.match)."""
+    """Whether a node meets a term. An empty term matches no node (component-helpers, nodeaffinity.nodeSelectorTerm.match)."""
     if not term.expressions and not term.fields:
         return False
     name = node.name if node.exists else None
@@ -37,7 +37,7 @@ def surely_holds(node: CheckedNode, requirement: Requirement) -> bool:
 
 
 def may_accept(node: CheckedNode, shape: PodShape) -> bool:
-    """Whether selector and affinity accept the node if its labels come to be what suits them."""
+    """Whether selector and affinity accept the node with some of the values that its labels may get."""
     selector = [Requirement(key, Operator.IN, (value,)) for key, value in shape.node_selector]
     terms = [term.expressions for term in shape.required_node_terms if term.expressions or term.fields]
     return all(_may_hold(node, item) for item in selector) and (

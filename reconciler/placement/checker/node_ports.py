@@ -16,7 +16,7 @@ def port_violations(node: CheckedNode) -> Iterable[str]:
 
 
 def clashing_ports(occupants: Sequence[Occupant]) -> list[int]:
-    """Host ports that a chunk wants and another pod of the node too."""
+    """Host ports that both a chunk and another pod of the node want."""
     asking = [item for item in occupants if item.shape.host_ports]
     clashes = [port.port for item in asking if item.count > 1 for port in item.shape.host_ports]
     for one, other in combinations(asking, 2):

@@ -1,4 +1,4 @@
-"""Chunks that count only on nodes that take pods now."""
+"""Chunks that must be on nodes that are ready now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that take no more pods (kube-scheduler's plugin NodeUnschedulable, and Karpenter's taint on nodes that it is about to remove)."""
+"""Nodes that take no more pods (kube-scheduler's plugin NodeUnschedulable, and Karpenter's taint on nodes it is about to remove)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.placement.checker.checked_node import is_initialized
 
 
 def unschedulable_violations(machine: Machine, keeping: Collection[str] = ()) -> Iterable[str]:
-    """A node that is not ready may still come up, until it is initialized. keeping: names of those that chunks wait for."""
+    """Until it is initialized, a node that is not ready may still come up. keeping: names of nodes whose chunks wait for them."""
     node, claim = machine.node, machine.node_claim
     if claim is not None and claim.deleting:
         yield f"{claim.name}: is being deleted"

@@ -1,6 +1,6 @@
-"""Who is on which node, looked up by what topology rules ask for: the same rules, labels, a topology domain.
+"""Which pods and chunks are on which node, indexed by equivalence class, by labels and by topology domain.
 
-Shapes of one equivalence class differ only in what they request: no topology rule tells them apart.
+Shapes of one equivalence class differ only in their requests, so no topology rule distinguishes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.placement.checker.checked_node import CheckedNode, Occupant
 
 UNDECIDED = "\0undecided"
-"""In place of a domain, where a node may still come to be in one or another."""
+"""Stands for the domain of a node that may still be in one of several."""
 
 Namespaces = Mapping[str, Mapping[str, str]]
 """Labels of namespaces."""
@@ -23,8 +23,8 @@ Namespaces = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An occupant, with numbers in place of what is compared often. These are its node, its shape, that shape's equivalence class,
-    and its namespace and labels together."""
+    """An occupant, with numbers for what is compared often: its node, its shape, the shape's equivalence class, and its namespace
+    with its labels."""
 
     occupant: Occupant
     node: int
@@ -34,9 +34,8 @@ class Placed:
 
 
 class Occupancy:
-    """classes: number of each equivalence class, by a shape of it that requests nothing. labelled: of each namespace with labels.
-
-    of_class, of_labelled: who is there, by these numbers.
+    """classes: the number of each equivalence class, by its shape without requests. labelled: the number of each namespace with
+    labels. of_class, of_labelled: the occupants by these numbers.
     """
 
     def __init__(self, nodes: Sequence[CheckedNode]) -> None:
@@ -48,7 +47,7 @@ class Occupancy:
         self._domains: dict[str, list[str | None]] = {}
         self.of_class: dict[int, list[Placed]] = {}
         self.of_labelled: dict[int, list[Placed]] = {}
-        known: dict[int, tuple[int, int, int]] = {}  # by identity: to compare shapes takes long
+        known: dict[int, tuple[int, int, int]] = {}  # by identity, since comparing shapes is slow
         for number, node in enumerate(nodes):
             for occupant in node.occupants:
                 if id(occupant.shape) not in known:
@@ -72,20 +71,20 @@ class Occupancy:
         )
 
     def domains(self, key: str) -> Sequence[str | None]:
-        """Of each node, by number."""
+        """The domain of each node, by its number."""
         if key not in self._domains:
             self._domains[key] = [_domain(node, key) for node in self.nodes]
         return self._domains[key]
 
     def matched(self, selector: LabelSelector) -> list[tuple[int, str]]:
-        """Numbers of label sets that a selector means, in whatever namespace, each with its namespace."""
+        """The numbers of label sets that a selector matches in any namespace, each with its namespace."""
         candidates = (self._with_label.get(label, []) for label in selector.match_labels)
         first = min(candidates, key=len, default=range(len(self._sets)))
         sets = ((number, *self._sets[number]) for number in first)
         return [(number, namespace) for number, namespace, labels in sets if selector.matches(dict(labels))]
 
     def selected(self, term: PodAffinityTerm, owner: PodShape, namespaces: Namespaces) -> frozenset[int]:
-        """Numbers of label sets that an affinity term of this owner means."""
+        """The numbers of label sets that an affinity term of this owner selects."""
         if term.selector is None:
             return frozenset()
         selector = with_keys(term.selector, owner, term.match_label_keys, Operator.IN)
@@ -95,7 +94,7 @@ class Occupancy:
 
 
 def _domain(node: CheckedNode, key: str) -> str | None:
-    """A node that is still to come will have a hostname that no other has."""
+    """The node's domain. A node that does not exist yet will have a hostname of its own."""
     if key == HOSTNAME_LABEL and not node.exists:
         return f"\0{node.name}"
     values = node.values(key)
@@ -110,7 +109,7 @@ def _is_meant(term: PodAffinityTerm, own: str, other: str, namespaces: Namespace
 
 
 def with_keys(selector: LabelSelector, shape: PodShape, keys: Iterable[str], operator: Operator) -> LabelSelector:
-    """With matchLabelKeys or mismatchLabelKeys (KEP-3243, KEP-3633): the owner's own values are asked for too, or ruled out."""
+    """The selector with matchLabelKeys or mismatchLabelKeys (KEP-3243, KEP-3633): it requires or excludes the owner's values."""
     labels = dict(shape.labels)
     extra = tuple(Requirement(key, operator, (labels[key],)) for key in keys if key in labels)
     return LabelSelector(selector.match_labels, (*selector.expressions, *extra))

@@ -1,4 +1,4 @@
-"""Ways to buy an instance type, and the labels that a node has which was bought so."""
+"""Ways to buy an instance type, and the labels that a node then has."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def labels_as_offered(offering: Offering) -> dict[str, str]:
 
 
 def can_be_bought(offering: Offering) -> bool:
-    """Not of a capacity reservation that is used up."""
+    """Whether it is available, and not of a capacity reservation that is used up."""
     return offering.available and (offering.capacity_type != RESERVED or bool(offering.reservation_capacity))
 
 
 def ways_to_buy(instance_type: InstanceType) -> Iterable[tuple[Offering, Mapping[str, str]]]:
-    """Each with all labels that the type and the offering give a node."""
+    """The offerings of the type that can be bought, each with all labels that a node then has."""
     for system, offering in product(instance_type.operating_systems, instance_type.offerings):
         if can_be_bought(offering):
             labels = labels_of(instance_type) | {OPERATING_SYSTEM_LABEL: system}
@@ -48,7 +48,7 @@ def ways_to_buy(instance_type: InstanceType) -> Iterable[tuple[Offering, Mapping
 def offerings_for(
     planned: PlannedNode, instance_type: InstanceType, zone: str, capacity_type: str
 ) -> Iterable[Offering]:
-    """Those of the type that the planned node's requirements admit there."""
+    """The type's offerings in this zone and capacity type that meet the planned node's requirements."""
     asked = {item.key: item for item in planned.requirements}
     for offering in instance_type.offerings:
         there = can_be_bought(offering) and (offering.zone, offering.capacity_type) == (zone, capacity_type)
@@ -57,6 +57,6 @@ def offerings_for(
 
 
 def systems_for(planned: PlannedNode, instance_type: InstanceType) -> list[str]:
-    """Operating systems of the type that the planned node's requirements admit."""
+    """The type's operating systems that meet the planned node's requirements."""
     asked = [item for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL]
     return [system for system in instance_type.operating_systems if all(holds(item, system) for item in asked)]

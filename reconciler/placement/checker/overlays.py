@@ -1,6 +1,6 @@
-"""NodeOverlays: which are in force, and what they make of prices and capacities.
+"""NodeOverlays: which are in force, and how they change prices and capacities.
 
-As Karpenter has it (controller.go and store.go in pkg/controllers/nodeoverlay).
+The rules are Karpenter's (controller.go and store.go in pkg/controllers/nodeoverlay).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.placement.checker.offerings import labels_as_offered, labels_of
 
 
 def labels_for_overlays(pool: NodePool, instance_type: InstanceType) -> dict[str, str]:
-    """Labels of a type in a NodePool that an overlay may ask for, whatever the offering."""
+    """Labels of a type in a NodePool that an overlay can select by, whatever the offering."""
     of_pool = {stable_label(key): value for key, value in pool.template.labels}
     return labels_of(instance_type) | of_pool | {NODEPOOL_LABEL: pool.name}
 
@@ -31,7 +31,8 @@ def labels_for_overlays(pool: NodePool, instance_type: InstanceType) -> dict[str
 def valid_overlays(
     overlays: Sequence[NodeOverlay], pools: Collection[NodePool], instance_types: Collection[InstanceType]
 ) -> Sequence[NodeOverlay]:
-    """Without those in conflict with one found valid before: heaviest first, of equal ones the last by name."""
+    """The overlays without conflict: heaviest first, of equal weight the last by name first. One in conflict with an earlier valid
+    one is left out."""
     valid: list[NodeOverlay] = []
     for item in sorted(sorted(overlays, key=lambda one: one.ref.name, reverse=True), key=lambda one: -one.weight):
         rivals = any(other.weight == item.weight for other in valid)
@@ -47,7 +48,7 @@ def _conflicts(item: NodeOverlay, valid: Sequence[NodeOverlay], pool: NodePool, 
     pricing = [other for other in valid if other.weight == item.weight and _changes_price(other)]
     if _changes_price(item) and any(_touches(other, pool, instance_type, one) for other in pricing for one in touched):
         return True
-    # Karpenter remembers no more than the last that set any resource of the type.
+    # Karpenter remembers only the last overlay that set any resource of the type.
     setting = [
         other
         for other in valid
@@ -80,7 +81,7 @@ def _matching(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterab
 
 
 def overlaid_price(valid: Sequence[NodeOverlay], labels: Mapping[str, str], price: float | None) -> float | None:
-    """USD an hour, None where it is not known. What cannot be read, or adjusts an unknown price, changes nothing."""
+    """The price in USD an hour, None where it is unknown. An unreadable overlay, or one that adjusts an unknown price, is ignored."""
     for item in _matching(valid, labels):
         try:
             if item.price is not None:
@@ -101,7 +102,7 @@ def _adjusted(price: float, text: str) -> float:
 
 
 def overlaid_capacity(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Resources:
-    """What comes on top of an instance type's own. The heaviest overlay that names a resource sets it."""
+    """Resources in addition to the instance type's own. The heaviest overlay that names a resource sets it."""
     added: dict[str, int] = {}
     for item in _matching(valid, labels):
         for name, amount in item.capacity.amounts:

@@ -1,7 +1,7 @@
-"""Nodes to be made: whatever one lists it may come to be, and each of these variants must take all its chunks.
+"""Planned nodes: each may become any of the variants it lists, and each of these must take all of its chunks.
 
-A variant is one instance type in one zone, of one capacity type and operating system. Much of what is asked of it does not depend on
-who is on the node, and is answered once.
+A variant is one instance type in one zone, of one capacity type and operating system. Many checks of a variant do not depend on the
+node's chunks, and are made once.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from reconciler.placement.checker.taint_toleration import own_taint_violations, 
 from reconciler.placement.checker.volumes import CheckedVolumes
 
 _SAME_PRICE = 1e-6
-"""USD an hour."""
+"""Prices that differ by less are the same. In USD an hour."""
 
 
 @dataclass(slots=True)
 class _Variant:
     """What a planned node may become.
 
-    room: less its daemons. prices: of its offerings, USD an hour, None where not known. broken: what it is not allowed to be.
-    refused: by identity of a shape, why its chunks may not be there.
+    room: allocatable less daemons. prices: of its offerings, USD an hour, None where unknown. broken: the rules that the variant
+    itself breaks. refused: by identity of a shape, why its chunks may not be there.
     """
 
     labels: Mapping[str, str]
@@ -57,7 +57,7 @@ class _Variant:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What planned nodes that list the same have in common. prices: of all their offerings."""
+    """What planned nodes with the same list have in common. prices: of all their offerings."""
 
     variants: Sequence[_Variant]
     labels: Mapping[str, Values]
@@ -73,7 +73,7 @@ class PlannedNodeChecker:
         self._variants: dict[tuple[object, ...], Sequence[_Variant]] = {}
 
     def node(self, planned: PlannedNode, number: int) -> CheckedNode:
-        """A label that differs between variants is not decided."""
+        """The planned node. A label that differs between variants is undecided."""
         taints = (*self._problem.pools[planned.node_pool].template.taints, *planned.taints)
         return CheckedNode(f"planned-{number}", self._listing(planned).labels, taints)
 
@@ -119,8 +119,8 @@ class PlannedNodeChecker:
         return self._listings[key]
 
     def _variants_of(self, planned: PlannedNode, name: str, zone: str, capacity_type: str) -> Sequence[_Variant]:
-        """One for each operating system."""
-        # All that a planned node asks for but its list of types, in which most nodes differ.
+        """The variants, one for each operating system."""
+        # Without the list of types, which differs for most nodes.
         asked = [item for item in planned.requirements if item.key != INSTANCE_TYPE_LABEL]
         key = (planned.node_pool, planned.labels, *asked, name, zone, capacity_type)
         if key not in self._variants:
@@ -153,7 +153,7 @@ class PlannedNodeChecker:
 
 
 def shape_violations(volumes: CheckedVolumes, node: CheckedNode, shape: PodShape) -> Iterable[str]:
-    """Why a chunk may not be on a node, whoever else is there."""
+    """Why a chunk may not be on a node, whatever else is there."""
     yield from volumes.misplaced(node, shape)
     yield from affinity_violations(node, shape)
     yield from taint_violations(node, shape)
@@ -176,7 +176,7 @@ def _pool_labels(pool: NodePool, planned: PlannedNode) -> dict[str, str]:
 
 
 def _pool_violations(pool: NodePool, node: CheckedNode) -> Iterable[str]:
-    """A hostname is the one well-known label that no variant has yet."""
+    """Requirements of the pool that the node does not meet. No variant has a hostname yet, so that label is skipped."""
     for requirement in pool.template.requirements:
         known = requirement.key in node.labels or requirement.key == HOSTNAME_LABEL
         if known and not surely_holds(node, requirement):

@@ -1,4 +1,4 @@
-"""Capacity reservations: no more planned nodes than are left (Karpenter's ReservationManager, provisioning/scheduling)."""
+"""Capacity reservations: at most as many planned nodes as are left (Karpenter's ReservationManager, provisioning/scheduling)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from reconciler.placement.checker.offerings import RESERVED, can_be_bought, labe
 
 
 def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) -> Iterable[str]:
-    """A node counts in each reservation that it may come to use. Where offerings differ on what is left, the least counts."""
+    """Reservations with too many planned nodes. A node counts in each that it may use. Where offerings disagree about how many are
+    left, the least counts."""
     left: dict[str, int] = {}
     for name, _, offering in _reserved(problem):
         if offering.reservation_capacity is not None:
@@ -34,7 +35,7 @@ def reservation_violations(problem: IndexedProblem, planned: Sequence[PlannedNod
 
 
 def _reserved(problem: IndexedProblem) -> Iterator[tuple[str, InstanceType, Offering]]:
-    """With the reservation's name, by whichever label the provider tells it."""
+    """Reserved offerings with the reservation's name, from whichever label the provider uses."""
     for instance_type in problem.instance_types.values():
         for offering in instance_type.offerings:
             if offering.capacity_type == RESERVED:
@@ -47,7 +48,7 @@ def _reserved(problem: IndexedProblem) -> Iterator[tuple[str, InstanceType, Offe
 
 
 def _usable(problem: IndexedProblem, requirements: Sequence[Requirement], names: Iterable[str]) -> set[str]:
-    """Reservations of these types that meet the requirements and are not used up."""
+    """The reservations of these types that meet the requirements and are not used up."""
     listed, found = set(names), set()
     for reservation, instance_type, offering in _reserved(problem):
         if instance_type.name in listed and can_be_bought(offering):
@@ -62,7 +63,7 @@ def _asked(claim: NodeClaim) -> list[Requirement]:
 
 
 def _is_coming(claim: NodeClaim) -> bool:
-    """Whether it will take a node of a reservation whose provider does not count it yet."""
+    """Whether it will use a node of a reservation that the provider does not count yet."""
     capacity_types = [
         item.values for item in _asked(claim) if item.key == CAPACITY_TYPE_LABEL and item.operator is Operator.IN
     ]

@@ -1,4 +1,4 @@
-"""Room for what pods request (kube-scheduler's plugin NodeResourcesFit, fitsRequest)."""
+"""Room for the requests of pods (kube-scheduler's plugin NodeResourcesFit, fitsRequest)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAEMONS_TOLERATE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is on a node of one resource. before: without chunks; used: with them."""
+    """How much of one resource is used on a node. before: without chunks. used: with them."""
 
     resource: str
     before: int
@@ -35,7 +35,7 @@ class Load:
 
 
 def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: CheckedNode) -> Iterable[str]:
-    """Of a node that exists or is on its way. Daemons that are still to come are counted as if they were there."""
+    """Resources that are overcommitted on an existing or arriving node. Daemon pods that are still to come count too."""
     if node.machine is None:
         return
     pods = [item.pod for item in node.occupants if item.pod is not None]
@@ -50,7 +50,7 @@ def fit_violations(problem: IndexedProblem, arriving: ArrivingNodes, node: Check
 
 
 def _allocatable(arriving: ArrivingNodes, checked: CheckedNode, machine: Machine) -> Resources:
-    """A node that is coming up may lack resources that its NodeClaim has, such as those of device plugins."""
+    """A machine's allocatable. A node that is coming up may lack resources that its NodeClaim has, as of device plugins."""
     node, claim = machine.node, machine.node_claim
     if claim is None or is_initialized(machine):
         return node.allocatable if node else Resources()
@@ -60,7 +60,7 @@ def _allocatable(arriving: ArrivingNodes, checked: CheckedNode, machine: Machine
 
 
 def daemon_runs(node: CheckedNode, shape: PodShape) -> bool:
-    """On a node that has come up. A label that is not decided may come to fit, but is not counted on."""
+    """Whether the daemon's pod runs on the node once that is up. An undecided label counts as not fitting."""
     known = {key: values for key, values in node.labels.items() if len(values) == 1}
     up = known | decided({REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"})
     tolerant = replace(shape, tolerations=(*shape.tolerations, *_DAEMONS_TOLERATE))
@@ -68,7 +68,7 @@ def daemon_runs(node: CheckedNode, shape: PodShape) -> bool:
 
 
 def loads(node: CheckedNode) -> list[Load]:
-    """Of each resource that a chunk asks for. KeepMinimum chunks and the pods that run share room: the larger sum counts."""
+    """The load of each resource that a chunk requests. KeepMinimum chunks and running pods share room: the larger sum counts."""
     daemons, running, minimum, empty = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     before = Counter[str]()
     asked: set[str] = set()
@@ -87,7 +87,7 @@ def loads(node: CheckedNode) -> list[Load]:
 
 
 def overcommitted(found: Iterable[Load], room: Resources) -> Iterable[str]:
-    """A node may be too full already by what was there before."""
+    """Resources of which more is used than there is room. What was too much before the chunks came is not reported."""
     for load in found:
         there = room.get(load.resource)
         if load.used > max(there, load.before):

@@ -1,4 +1,4 @@
-"""Nodes that are up, from which the checker expects what nodes to come will attach and which devices they will have."""
+"""Nodes that are up. From them the checker derives how many volumes and devices new nodes will have."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SampleNodes:
         return node in self._up
 
     def names(self, *, pool: str | None = None, instance_type: str | None = None) -> Sequence[str]:
-        """Of that NodePool and that type (None: any)."""
+        """The nodes of that NodePool and type (None: any)."""
         return self._names.get((pool, instance_type), ())
 
 
 def pools_and_types(node: CheckedNode) -> Iterable[tuple[str, str]]:
-    """What the node may be, "" for none: it will have what nodes of the same NodePool and instance type have."""
+    """The pairs of NodePool and instance type that the node may have, "" for none."""
     pools, types = node.values(NODEPOOL_LABEL), node.values(INSTANCE_TYPE_LABEL)
     return ((pool or "", instance_type or "") for pool in pools for instance_type in types)

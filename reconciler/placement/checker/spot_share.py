@@ -1,6 +1,6 @@
-"""How much of each demand may come to stand on spot nodes of one offering (the setting `placement.spotShare`).
+"""How much of each demand may end up on spot nodes of one offering (the setting `placement.spotShare`).
 
-Each node counts at all that it is or may become. What is over the share must be said, with its numbers.
+Each node counts at every offering that it has or may get. A placement must report demands over the share, with the right numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.placement.checker.indexed_problem import IndexedProblem
 
 
 def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], placement: Placement) -> Iterable[str]:
-    """Pending pods are left out: one pod cannot be shared out."""
+    """Wrong or missing reports of demands over the share. Pending pods are left out, since one pod cannot be divided."""
     held = _held(nodes)
     said = {item.demand: item for item in placement.crowded}
     for demand in problem.demands.values():
@@ -43,7 +43,7 @@ def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], place
 
 
 def _held(nodes: Sequence[CheckedNode]) -> Mapping[ObjectRef, Mapping[tuple[str, str], int]]:
-    """How many chunks of each demand may come to be at each instance type and zone, at most."""
+    """By demand, then by instance type and zone, the most chunks that may end up there."""
     held: dict[ObjectRef, Counter[tuple[str, str]]] = {}
     for node in nodes:
         if SPOT in node.values(CAPACITY_TYPE_LABEL):

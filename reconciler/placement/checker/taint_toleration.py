@@ -12,7 +12,7 @@ from reconciler.placement.checker.checked_node import CheckedNode, is_initialize
 from reconciler.placement.checker.indexed_problem import IndexedProblem
 
 _TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
-"""Beginnings of taints that a node loses when it has come up (Karpenter's pkg/scheduling/taints.go)."""
+"""Prefixes of taints that a node loses once it is up (Karpenter's pkg/scheduling/taints.go)."""
 
 
 def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
@@ -21,7 +21,7 @@ def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
 
 
 def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterable[str]:
-    """Of a planned node: what has a taint of its own is alone on nodes that have it. taints: beside those of its pool."""
+    """Judges a planned node: chunks with a taint of their own are alone, on nodes with that taint. taints: beside its pool's."""
     for shape in node.shapes():
         if taints != (() if shape.own_taint is None else (shape.own_taint,)):
             yield "chunks are with others than those that the node is for"
@@ -30,7 +30,7 @@ def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterab
 
 
 def reserved_violations(node: CheckedNode) -> Iterable[str]:
-    """Of a node that is there: chunks that are not booked yet are on one of their own."""
+    """Judges an existing node: chunks that need nodes of their own and are not booked yet must be on one made for them."""
     for item in node.occupants:
         taint = item.shape.own_taint
         if taint is not None and item.demand is not None and not item.demand.booked and taint not in node.taints:
@@ -47,7 +47,7 @@ def untolerated(taints: Iterable[Taint], shape: PodShape) -> list[Taint]:
 
 
 def lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
-    """Taints that the machine will have when it has come up. Karpenter copies those of its NodeClaim when it registers the node."""
+    """The taints that the machine will have once it is up. At registration Karpenter copies those of its NodeClaim."""
     node, claim = machine.node, machine.node_claim
     if node is None:
         return claim.taints if claim else ()

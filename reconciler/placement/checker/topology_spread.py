@@ -18,7 +18,7 @@ from reconciler.placement.checker.taint_toleration import untolerated
 class _Chunks:
     """Chunks of one equivalence class for which the same pods count.
 
-    first: they are pods for which no node is made, which are bound before any planned node comes.
+    first: they are pods that no node is made for, which are bound before any planned node comes up.
     """
 
     shape: PodShape
@@ -31,7 +31,7 @@ class _Chunks:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """counts: whether a constraint counts a node, by number; tolerated: whether its taints let it."""
+    """The nodes that a constraint looks at. counts: by node number, whether it counts. tolerated: whether its taints allow that."""
 
     counts: Sequence[bool]
     tolerated: Sequence[bool]
@@ -48,7 +48,7 @@ def spread_violations(occupancy: Occupancy) -> Iterable[str]:
 
 
 def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chunks]:
-    """Chunks of one shape are judged together, and with them those of other shapes that are bound first, or KeepMinimum, as they are."""
+    """Chunks of one shape that are judged together: those equal in whether they are bound first and whether they are KeepMinimum."""
     of_shape: dict[int, list[Placed]] = {}
     for item in occupancy.of_class[number] if shape.topology_spread else ():
         if item.occupant.is_chunk:
@@ -68,7 +68,7 @@ def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chun
 
 
 class _Spread:
-    """Which nodes count depends on little of a constraint, so that most constraints share one scope."""
+    """Judges all constraints. Which nodes count depends on little of a constraint, so most constraints share one scope."""
 
     def __init__(self, occupancy: Occupancy) -> None:
         self._occupancy = occupancy
@@ -89,7 +89,7 @@ class _Spread:
             yield f"spread over {key} exceeds maxSkew {constraint.max_skew}"
 
     def _scope(self, chunks: _Chunks, constraint: TopologySpread, keys: Sequence[str]) -> _Scope:
-        """Nodes with the labels of all constraints, as nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094) say."""
+        """The nodes that count: with the labels of all constraints, by nodeAffinityPolicy and nodeTaintsPolicy (KEP-3094)."""
         shape = chunks.shape
         by_affinity = constraint.node_affinity_policy == "Honor"
         by_taints = constraint.node_taints_policy == "Honor"
@@ -112,7 +112,7 @@ class _Spread:
         return self._scopes[case]
 
     def _counted(self, scope: _Scope, shape: PodShape, constraint: TopologySpread) -> list[Placed]:
-        """Pods and chunks that count in whatever domain."""
+        """The pods and chunks that count, in any domain."""
         if constraint.selector is None:
             return []
         selector = with_keys(constraint.selector, shape, constraint.match_label_keys, Operator.IN)
@@ -125,15 +125,15 @@ class _Spread:
         ]
 
     def _is_undecided(self, node: int, key: str, own: str) -> bool:
-        """Of the labels of other constraints all that matters is that the node will have them."""
+        """Whether the node's domain is undecided. Labels of other constraints only have to exist."""
         undecided = self._occupancy.domains(key)[node] == UNDECIDED
         return undecided and (key == own or None in self._occupancy.nodes[node].values(key))
 
     def _is_too_skewed(
         self, scope: _Scope, chunks: _Chunks, constraint: TopologySpread, counted: Sequence[Placed]
     ) -> bool:
-        """Chunks that count but are not under the constraint may be bound at any time: in the emptiest domain first, elsewhere last.
-        So a domain is too full only if it is too full without them."""
+        """Whether a domain is too full. Chunks that count but are not under the constraint may be bound at any time: first in the
+        emptiest domain, last elsewhere. So a domain is too full only if it is so without them."""
         domains = self._occupancy.domains(constraint.topology_key)
         there = [item for item in chunks.placed if scope.counts[item.node]]
         minimum_only = any(item.occupant.keeps_minimum for item in there)
@@ -154,7 +154,7 @@ class _Spread:
         return any(totals[domain] - free[domain] - least > constraint.max_skew for domain in used)
 
     def _possible(self, scope: _Scope, shape: PodShape, constraint: TopologySpread) -> frozenset[str]:
-        """Domains that there are or may come to be: of undecided nodes that count, and of NodeClaims where they come to count."""
+        """The domains that exist or may come about: those of undecided nodes that count, and of NodeClaims that may count there."""
         key = constraint.topology_key
         if key not in scope.possible:
             domains = self._occupancy.domains(key)
@@ -170,6 +170,6 @@ class _Spread:
 
 
 def _may_count(node: CheckedNode, shape: PodShape, constraint: TopologySpread, domain: str) -> bool:
-    """Whether the node counts if it comes to be in the domain."""
+    """Whether the node counts if it ends up in the domain."""
     decided = replace(node, labels={**node.labels, constraint.topology_key: frozenset({domain})})
     return constraint.node_affinity_policy != "Honor" or may_accept(decided, shape)

@@ -1,8 +1,8 @@
 """Checks a placement against the rules from scratch. Called by the optimizer for what it found, by the pass where the setting
 `placement.check` asks for it, and by tests.
 
-It judges node by node, as plainly as the rules read. What is bound and what is placed must together be what kube-scheduler would
-accept. So it must be on every instance type, zone and capacity type that a planned node lists.
+It judges node by node, as plainly as the rules read. kube-scheduler must accept what is bound together with what is placed. This
+must hold for every instance type, zone and capacity type that a planned node lists.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reconciler.placement.problem import Problem
 
 
 def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
-    """One sentence for each broken rule, sorted; empty when the placement holds."""
+    """One sentence for each broken rule, sorted; empty if the placement is valid."""
     indexed = IndexedProblem.of(problem)
     unknown = set(unknown_names(indexed, placement))
     return tuple(sorted(unknown or set(_violations(indexed, placement))))
@@ -81,7 +81,7 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
 def existing_violations(
     problem: IndexedProblem, arriving: ArrivingNodes, volumes: CheckedVolumes, node: CheckedNode
 ) -> Iterable[str]:
-    """Of a node that exists or is on its way, and takes chunks."""
+    """Broken rules on an existing or arriving node with chunks."""
     if node.machine is not None:
         yield from unschedulable_violations(node.machine, problem.options.keeping)
     yield from readiness_violations(node)
@@ -93,7 +93,7 @@ def existing_violations(
 
 
 def _nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
-    """Nodes that exist and NodeClaims on their way, with the pods that are bound to them."""
+    """Existing nodes and arriving NodeClaims, with the pods bound to them."""
     found: dict[str | None, CheckedNode] = {}
     coming = []
     for machine in problem.cluster.machines:
@@ -109,7 +109,7 @@ def _nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[Check
 
 
 def _labels(arriving: ArrivingNodes, machine: Machine, node: Node) -> dict[str, Values]:
-    """Karpenter copies the labels of a NodeClaim to its node when it registers that."""
+    """A node's labels. Until it is registered, they include those of its NodeClaim, which Karpenter copies then."""
     labels, claim = decided(dict(node.labels)), machine.node_claim
     if claim is None or not machine.awaits_registration:
         return labels

@@ -1,6 +1,7 @@
-"""Volumes: where pods reach theirs, who may share one, and how many a node attaches.
+"""Volumes: where pods can reach theirs, which pods may share one, and how many a node attaches.
 
-As kube-scheduler's plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits (package nodevolumelimits) have it.
+The rules are those of kube-scheduler's plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits (package
+nodevolumelimits).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _Key = tuple[str, str]
 
 
 class CheckedVolumes:
-    """The cluster's storage, by what it is asked for."""
+    """The cluster's storage, indexed."""
 
     def __init__(self, storage: Storage, samples: SampleNodes) -> None:
         self._claims = {(item.namespace, item.name): item for item in storage.claims}
@@ -29,14 +30,14 @@ class CheckedVolumes:
         for volume in storage.volumes:
             self._of_class.setdefault(volume.storage_class, []).append(volume)
         self._classes = {item.name: item for item in storage.classes}
-        # Of several default classes the last by name counts: the view does not tell which is the newest.
+        # Of several default classes the last by name counts, since the view does not tell which is the newest.
         self._default = next((item for item in reversed(storage.classes) if item.default), None)
         self._limits: dict[str, Mapping[str, int]] = {item.node: dict(item.limits) for item in storage.limits}
         self._samples = samples
         self._least: dict[tuple[str | None, str | None], dict[str, int]] = {}
 
     def misplaced(self, node: CheckedNode, shape: PodShape) -> Iterable[str]:
-        """VolumeBinding and VolumeZone, of one node and one pod."""
+        """VolumeBinding and VolumeZone, for one node and one pod."""
         made_for = dict(shape.ephemeral_claims)
         for name in shape.volume_claims:
             claim, words = self._claims.get((shape.namespace, name)), f"claim {shape.namespace}/{name}"
@@ -55,13 +56,13 @@ class CheckedVolumes:
                 yield f"no volume for {words} can be had there"
 
     def _can_be_bound(self, node: CheckedNode, claim: VolumeClaim) -> bool:
-        """A claim with WaitForFirstConsumer: a volume that lies ready is reached, or one can be made for the node."""
+        """For a claim with WaitForFirstConsumer: whether an available volume can be reached, or one provisioned for the node."""
         found = self._class_of(claim)
         if found is None or not found.waits:
             return False
         can_be_made = found.provisioner != NO_PROVISIONER and _meets_any(node, found.topologies)
         if claim.selected_node:
-            # Until the volume is there, VolumeBinding takes no pod of the claim to any other node.
+            # Until the volume exists, VolumeBinding allows pods of the claim on no other node.
             return can_be_made and node.exists and node.name == claim.selected_node
         return can_be_made or any(_is_reached(node, volume) for volume in self._ready(claim, found))
 
@@ -75,7 +76,7 @@ class CheckedVolumes:
         return self._default if claim.storage_class is None else self._classes.get(claim.storage_class)
 
     def shared_violations(self, nodes: Sequence[CheckedNode]) -> Iterable[str]:
-        """VolumeRestrictions: a claim with ReadWriteOncePod (KEP-2485) is used by one pod."""
+        """VolumeRestrictions: only one pod may use a claim with ReadWriteOncePod (KEP-2485)."""
         users: Counter[_Key] = Counter()
         asked: set[_Key] = set()
         for item in (item for node in nodes for item in node.occupants if item.shape.volume_claims):
@@ -101,7 +102,7 @@ class CheckedVolumes:
                 yield f"{node.name}: {attached[driver]} volumes of {driver} are attached, {limit} can be"
 
     def _expected(self, node: CheckedNode) -> dict[str, int]:
-        """What a node to come will attach: the least on nodes of its NodePool and type, else of its type or its NodePool."""
+        """The limits of a new node: the lowest on nodes of its NodePool and type, else on those of its type or its NodePool."""
         least: dict[str, int] = {}
         for pool, instance_type in pools_and_types(node):
             seen = self._least_on(pool, None) | self._least_on(None, instance_type)
@@ -118,7 +119,7 @@ class CheckedVolumes:
         return self._least[pool, instance_type]
 
     def _attached(self, key: _Key) -> tuple[str, tuple[str, ...]]:
-        """Driver and identity of a claim's volume. Several volumes may be one and the same to their driver."""
+        """Driver and identity of a claim's volume. Several volumes may be the same one to their driver."""
         claim = self._claims.get(key)
         volume = self._volumes.get(claim.volume) if claim is not None else None
         if volume is not None:
@@ -132,7 +133,7 @@ def _claims_of(shape: PodShape) -> list[_Key]:
 
 
 def _is_reached(node: CheckedNode, volume: PersistentVolume) -> bool:
-    """The volume's node affinity, and its zone labels, which a node without any of them need not meet (VolumeZone)."""
+    """Whether the node meets the volume's node affinity and zone labels. A node without any of these labels does (VolumeZone)."""
     if not _meets_any(node, volume.terms):
         return False
     if all(node.values(key) == {None} for key, _ in volume.labels):

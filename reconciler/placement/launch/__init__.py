@@ -1,1 +1,1 @@
-"""What planned nodes are asked for in the end."""
+"""What the NodeClaims of planned nodes list in the end."""

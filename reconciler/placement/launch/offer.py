@@ -1,6 +1,6 @@
-"""What a planned node is asked for in the end: types, zones, capacity types, labels, requests.
+"""What the NodeClaim of a planned node lists in the end: types, zones, capacity types, labels, requests.
 
-The launcher may take any listed type in any listed zone and capacity type. So each combination must hold what the node is for, be
+Karpenter may launch any listed type in any listed zone and capacity type. So each combination must hold the node's chunks, be
 available now, and stay within the pool's limits.
 """
 
@@ -31,11 +31,11 @@ from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values,
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is asked for, whatever the node holds.
+    """What a NodeClaim lists, whatever the node holds.
 
-    daemons: what they take on the largest of the types, by resource.
-    largest: of the types, resource by resource: what a pool with limits is charged for.
-    meets_minimums: whether enough is left open for the pool's minValues.
+    daemons: what daemon pods take on the largest of the types, by resource.
+    largest: the largest amount of each resource among the types; a pool with limits is charged for that.
+    meets_minimums: whether it lists enough values for the pool's minValues.
     """
 
     instance_types: tuple[str, ...]
@@ -51,7 +51,7 @@ class Offer:
 
 
 class OfferedNode(NamedTuple):
-    """A planned node, and whether enough is left open for its pool's minValues."""
+    """A planned node, and whether it lists enough values for its pool's minValues."""
 
     node: PlannedNode
     meets_minimums: bool
@@ -59,7 +59,7 @@ class OfferedNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """rows: what of its pool's catalog a node may list, beside what holds it; primary: the cheapest of them."""
+    """A shortened list. rows: the rows of its pool's catalog that a node may list. primary: the cheapest of them."""
 
     rows: Mask
     primary: int
@@ -67,8 +67,8 @@ class Narrowed:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What the NodeClaims of a node template say alike. asked: requirements of their pool and their chunks. labels: see `_labels`.
-    said: labels that the NodeClaim has, so that they need not be asked for."""
+    """What all NodeClaims of a node template have in common. asked: the requirements of pool and chunks. labels: see `_labels`.
+    said: labels of the NodeClaim, which need no requirement."""
 
     asked: Requirements
     labels: dict[str, str]
@@ -76,8 +76,8 @@ class _Words:
 
 
 class Offerer:
-    """Makes the planned nodes of one placement; nodes that may be bought as the same are worked out once. most_types: to list for
-    a node."""
+    """Makes the planned nodes of one placement. What nodes have in common is computed once. most_types: how many types a node may
+    list."""
 
     def __init__(self, state: State, most_types: int) -> None:
         self.most_types = most_types
@@ -90,11 +90,11 @@ class Offerer:
         self._words: dict[int, _Words] = {}
         self._known: dict[tuple[object, ...], Offer] = {}
         self._holding: dict[int, list[bytes]] = {}
-        """By pool, which of its types hold what is on each planned node."""
+        """By pool, which of its types hold the chunks of each planned node."""
         self._requests: dict[tuple[int, ...], Resources] = {}
 
     def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> OfferedNode:
-        """Charges the pool for larger alternatives."""
+        """The planned node with this number. Charges the pool for larger alternatives."""
         template = self._state.templates.list[self._template[index]]
         offer = self._offer(index, template, narrowed)
         asked = tuple(map(add, self._used[index], offer.daemons))
@@ -168,7 +168,7 @@ class Offerer:
 def _offer_of(
     offers: PoolOffers, planned: PlannedBin, words: _Words, most_types: int, *, held: int, allowed: Mask | None
 ) -> Offer:
-    """held: the type that the node would be bought as; allowed: types that its limits leave, None for all."""
+    """held: the type that the node would be bought as. allowed: the types within the pool's limits, None for all."""
     best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
     for listed_rows, (zones, capacity_types) in listable(offers, planned.rows, planned.primary):
         rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
@@ -198,8 +198,8 @@ def _offer_of(
 def _types_to_list(
     offers: PoolOffers, rows: Mask, sold: Sequence[int], primary: int, allowed: Mask | None, *, most: int
 ) -> list[int]:
-    """Of types that are sold in all of the places, cheapest first, those that limits allow; more than `most` only where minValues
-    ask for more."""
+    """The types within the limits, of those sold in all of the places, cheapest first. There are more than `most` only if minValues
+    needs more."""
     catalog = offers.offerings
     chosen = list(sold)
     if allowed is not None:
@@ -212,8 +212,7 @@ def _types_to_list(
 
 
 def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
-    """One concrete value for every label that the pool asks for and the catalog does not decide. own: values of the labels that
-    the catalog does not judge."""
+    """One value for every label that the pool requires and the catalog does not decide. own: the allowed values of these."""
     fixed = dict(offers.pool.template.labels)
     wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
     labels = {}
@@ -235,14 +234,14 @@ def _decided(
 
 
 def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:
-    """Pool and chunks together, with what was decided in place of what was left open; sorted by label. What a label of
-    the NodeClaim says already is not said again."""
+    """The requirements of pool and chunks, narrowed to what was decided, sorted by label. A requirement that a label of the NodeClaim
+    already expresses is left out."""
     settled = {**decided, **{key: one_of(value) for key, value in words.labels.items()}}
     capacity_types = words.asked.get(CAPACITY_TYPE_LABEL)
     listed = decided[CAPACITY_TYPE_LABEL]
     asked = words.asked
     if capacity_types is not None and (capacity_types.min_values or 0) > len(listed.names):
-        # Reserved capacity counted too, but is asked for apart; the API server refuses fewer values than minValues.
+        # Reserved capacity counted for minValues, but has NodeClaims of its own. The API server refuses fewer values than minValues.
         asked = asked.without(frozenset({CAPACITY_TYPE_LABEL}))
     merged = asked.both(Requirements(tuple(sorted(settled.items())))).without(frozenset(words.said - decided.keys()))
     return tuple(requirement for key, values in merged.entries for requirement in values.requirements(key))

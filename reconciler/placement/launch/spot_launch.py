@@ -1,4 +1,4 @@
-"""Planned nodes with lists that keep placement.spotShare, and what cannot be kept of it."""
+"""Planned nodes with lists that keep `placement.spotShare`, and the demands for which it cannot be kept."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ def offered_within_share(
     totals: Mapping[ObjectRef, int],
     share: float,
 ) -> tuple[Sequence[OfferedNode], tuple[Crowding, ...]]:
-    """Planned nodes in their order. holdings: by bin, planned ones after those that are there; totals: chunks of each demand.
+    """Planned nodes in their order. holdings: by bin, existing bins first. totals: how many chunks each demand has.
 
-    Demands that keep within the share with the lists that all nodes would have anyway are not touched, unless they share new nodes
-    with others. minValues come first: a
-    node whose shorter list has too few of what they ask for keeps its long one."""
+    A demand that keeps the share with full lists is left alone, unless it shares new nodes with one that does not. minValues come
+    first: a node whose shorter list would have too few values keeps its long one."""
     held = [holdings[state.base + index] for index in range(state.planned.count)]
     untouched = state.limits.accounts()
     wide = [offerer.planned_node(index, holding) for index, holding in enumerate(held)]
@@ -57,7 +56,7 @@ def offered_within_share(
 def _touched(
     crowded: set[ObjectRef], held: Sequence[Sequence[Holding]], limits: Mapping[ObjectRef, int]
 ) -> set[ObjectRef]:
-    """Demands that share a new node with those, or with others that do, and so on."""
+    """These demands, and all that share a new node with one of them, directly or through others."""
     together = [{holding.demand for holding in holdings} & limits.keys() for holdings in held]
     touched, size = set(crowded), 0
     while len(touched) > size:

@@ -1,12 +1,12 @@
-"""What each spot node to be made may list under placement.spotShare.
+"""What each new spot node may list under `placement.spotShare`.
 
-Whichever way its launcher chooses, no offering can come to hold more of a demand than the share allows.
+Whichever offerings Karpenter chooses, none can then hold more of a demand than the share allows.
 
-First each node gets the cheapest offering that still has room for what it holds. Nodes that are alike and got the same one are a
-team. Then the teams in turn add to their lists what fits beside all others. These are zones while there is one type, then types,
-cheapest first, in all zones. So lists are as long as the share permits, and a node's price is that of the cheapest offering that
-others leave. Where no offering has room the one that is least over takes it, and the share counts as that much larger. A node
-lists on-demand only where that costs less than the offering that is left for it, or where no offering has room.
+First each node gets the cheapest offering that still has room for its chunks. Equal nodes with the same offering are a team. Then
+the teams take turns to add to their lists: zones while there is one type, then types, cheapest first, in all zones. So lists are as
+long as the share allows, and a node's price is that of the cheapest offering that others leave. If no offering has room, the one
+least over the share is taken, and the share counts as that much larger. A node lists on-demand only if that costs less than the
+offering left for it, or if no offering has room.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 @dataclass(frozen=True, slots=True)
 class _Alternatives:
-    """Nodes that can be bought as the same. spot: rows of spot offerings that hold them, each offering once, cheapest first;
-    offerings, prices: theirs; on_demand: rows that hold them on demand, cheapest first."""
+    """What nodes of a team can be bought as. spot: rows of spot offerings that hold them, each offering once, cheapest first.
+    offerings, prices: those of the rows. on_demand: rows that hold them on demand, cheapest first."""
 
     offers: PoolOffers
     spot: tuple[int, ...]
@@ -39,7 +39,7 @@ class _Alternatives:
     on_demand: tuple[int, ...]
 
     def types(self, zones: Sequence[str]) -> list[str]:
-        """Those sold in all of the zones, cheapest first."""
+        """The types sold as spot in all of the zones, cheapest first."""
         by_type: dict[str, list[int]] = {}
         for (name, zone), price in self.prices.items():
             if zone in zones:
@@ -50,7 +50,7 @@ class _Alternatives:
 
 @dataclass(slots=True)
 class _Team:
-    """Nodes that can be bought as the same, with one list. members: their numbers; load: of all of them."""
+    """Equal nodes with one list. members: their numbers. load: of all of them together."""
 
     alternatives: _Alternatives
     primary: int
@@ -68,8 +68,8 @@ class _Team:
 def narrowed_lists(
     state: State, planned: Sequence[PlannedNode], accounts: SpotAccounts, *, most_types: int
 ) -> dict[int, Narrowed]:
-    """By number of planned node, for those whose list has to be shorter. planned: with the lists that they would have;
-    accounts: of nodes that are there. Charges pools for nodes that become larger."""
+    """Lists by number of planned node, for nodes whose list must be shorter. planned: the nodes with full lists. accounts: of
+    existing nodes. Charges pools for nodes that become larger."""
     known: dict[tuple[int, bytes], _Alternatives] = {}
     waiting: list[tuple[int, int, int, Load, _Alternatives]] = []
     for index, node in enumerate(planned):
@@ -84,7 +84,7 @@ def narrowed_lists(
         waiting.append((len(known[key].spot), -fullest, index, load, known[key]))
     teams: dict[tuple[int, int], _Team] = {}
     lists: dict[int, Narrowed] = {}
-    # Those with the least choice first, and of equals what fills most of an offering.
+    # Nodes with the least choice come first, and of equals those that fill most of an offering.
     for _, _, index, load, alternatives in sorted(waiting, key=lambda item: item[:3]):
         bought = _on_demand(state, index, load, alternatives, accounts)
         if bought is not None:
@@ -121,7 +121,7 @@ def _alternatives_of(offers: PoolOffers, rows: Mask) -> _Alternatives:
 def _on_demand(
     state: State, index: int, load: Load, alternatives: _Alternatives, accounts: SpotAccounts
 ) -> Narrowed | None:
-    """All that it can be on demand, where that costs less than the cheapest spot offering with room, if any has."""
+    """Everything the node can be on demand, if that costs less than the cheapest spot offering with room, or none has room."""
     offers, charged = alternatives.offers, state.charged(index)
     cheapest = next(
         (price for offering, price in alternatives.prices.items() if accounts.takes([offering], load)), None
@@ -137,7 +137,7 @@ def _on_demand(
 
 
 def _first_offering(state: State, index: int, load: Load, alternatives: _Alternatives, accounts: SpotAccounts) -> int:
-    """The row of the cheapest with room, or of the one that is least over; within the pool's limits, which are charged."""
+    """The row of the cheapest offering with room, or of the one least over the share. Within the pool's limits, which are charged."""
     offers, charged = alternatives.offers, state.charged(index)
     best: tuple[int, int] | None = None
     for row, offering in zip(alternatives.spot, alternatives.offerings, strict=True):
@@ -156,13 +156,13 @@ def _first_offering(state: State, index: int, load: Load, alternatives: _Alterna
 
 
 def _charge(offers: PoolOffers, row: int, charged: Resources) -> Resources:
-    """What a node is charged for that is to be bought as that row; with minValues it may still have to list what they need."""
+    """The charge of a node that will be bought as this row. With minValues, the charge of the list that they need."""
     capacity = offers.capacities[int(offers.offerings.types_of[row])]
     return charged.at_least(capacity) if offers.minimums else capacity
 
 
 def _grow(teams: Sequence[_Team], accounts: SpotAccounts, most_types: int) -> None:
-    """In turns, so that no team takes all that is left."""
+    """Adds zones and types to the lists, in turns, so that no team takes everything that is left."""
     for ways in (_more_zones, _more_types, _more_zones):
         turns = [(team, ways(team, accounts, most_types)) for team in teams]
         while turns:
@@ -183,7 +183,7 @@ def _more_zones(team: _Team, accounts: SpotAccounts, _most_types: int) -> Turns:
 
 
 def _more_types(team: _Team, accounts: SpotAccounts, most_types: int) -> Turns:
-    """As many as the setting says; with minValues all there are, of which as many are listed as those ask for."""
+    """Types to add: as many as the setting says. With minValues all of them, of which as many are listed as minValues needs."""
     most = len(team.alternatives.spot) if team.alternatives.offers.minimums else most_types
     for name in team.alternatives.types(team.zones):
         if len(team.types) >= most:

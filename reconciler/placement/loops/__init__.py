@@ -1,1 +1,1 @@
-"""The loops over arrays that most time goes to, which are compiled where that pays."""
+"""The loops over arrays that take most of the time. They are compiled where that pays off."""

@@ -1,4 +1,4 @@
-"""What the rows of the arrays are that loops work on, by name."""
+"""Names for the rows of the arrays that the loops work on."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ SPREAD_ITSELF, SPREAD_OTHERS, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS, AFFINI
 HOST_ROW, RULE_CODE, BOUND = range(3)
 """Rows of `rules`."""
 EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
-"""Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it together; without what runs."""
+"""Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it; all of it without pods."""
 TEMPLATE, POSITION, TYPE, ROW, PRICE, LEAST = range(6)
 """Rows of `marks`. TEMPLATE: number of the node template. POSITION: which of its types the node would be bought as. TYPE, ROW: that type
 and its cheapest row of the catalog, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour. LEAST:
-while chunks of one batch are placed, at most what a chunk costs when the node is made larger for it."""
+a lower bound on the price per chunk if the node is made larger, while chunks of one batch are placed."""
 START, END, POOL = range(3)
 """Rows of `spans`: where the types of a node template begin and end in the line, and its NodePool."""
 TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
 """Rows of `line`: the types of all node templates, the cheapest row of each, and its price."""
 ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
-"""Rows of `found`. ABLE, FITS: nodes that take some chunks, and how many each. The others are about the nodes that were found. NODES,
-COUNTS: which one, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is now and was (-1: it did not exist)."""
+"""Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
+NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
 NEXT_NEW, NEXT_NOTE, NEXT_LIMITED = range(3)
-"""What to do for chunks that are left over, if any. NEXT_NEW: make new nodes. NEXT_NOTE: note what was done, and look again.
+"""What to do for remaining chunks, if any. NEXT_NEW: make new nodes. NEXT_NOTE: record what was done, and call again.
 NEXT_LIMITED: find the type that a limit leaves for the node that would have grown."""
 ROUNDING = 1e-9
-"""Prices a chunk are fractions; those that differ by less count as equal."""
+"""Prices per chunk are fractions. Two that differ by less than this count as equal."""
 
 PLENTY = 2**62
 Numbers: TypeAlias = NDArray[np.int64]
@@ -42,12 +42,12 @@ ChunkArrays: TypeAlias = tuple[Numbers, int, int]
 """request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
 HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]
 """hosts, base, rules, more. hosts: counters × bins, how many pods count on each host. base: the bin of the first planned node. rules:
-rows × rules on the hostname. more: by planned node, the most chunks for other reasons; empty for no such reason."""
+rows × rules on the hostname. more: by planned node, further caps on its chunks; empty where there are none."""
 LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """capacities, spare, charged. capacities: types × limited resources. spare: NodePools × limited resources, what is left. charged: planned
 nodes × limited resources, what each counts for; empty where that is its type's capacity."""
 OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
-"""joined, growing, bought_as, prices, new. joined: by node template, the template of a node once the chunks came, -1 where they may
-not come. Empty where no node is to be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
-whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost, and the template of one that takes them
-all (-1: not known)."""
+"""joined, growing, bought_as, prices, new. joined: by node template, the template of a node once it has the chunks, -1 where they are
+not allowed. Empty if no node shall be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
+whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost, and the template of one node that
+takes them all (-1: not known)."""

@@ -8,16 +8,16 @@ from typing import Any
 
 
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
-    """What makes a loop one that is compiled when it is first called; None where numba is absent."""
+    """A decorator that compiles a loop at its first call; None where numba is absent."""
     try:
-        from numba import njit  # noqa: PLC0415 - takes half a second, which only large placements are worth
+        from numba import njit  # noqa: PLC0415 - takes half a second, which pays off only for large placements
     except ImportError:
         return None
 
     def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
         try:
             found: Any = njit(cache=True, nogil=True)(loop)
-        except RuntimeError:  # there is no folder that the cache can be written to
+        except RuntimeError:  # no folder for the cache is writable
             found = njit(cache=False, nogil=True)(loop)
         else:
             found._cache.load_overload = _whole(found._cache.load_overload)  # noqa: SLF001 - numba has no setting for it
@@ -28,7 +28,7 @@ def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
 
 
 def _whole(load: Callable[..., Any]) -> Callable[..., Any]:
-    """What was cut off while it was written counts as not there: it is compiled again, and written whole."""
+    """Makes a truncated cache file count as missing, so that the loop is compiled and written again."""
 
     def load_whole(*arguments: Any) -> Any:
         try:

@@ -1,5 +1,6 @@
-"""The loops that make planned nodes larger, and that fill, enlarge and add nodes in one call. As `planned_nodes.py` has it, they
-take tuples of arrays."""
+"""The loops that make planned nodes larger, and that fill, enlarge and add nodes in one call.
+
+Like those of `planned_nodes.py`, they take tuples of arrays."""
 
 from __future__ import annotations
 
@@ -44,9 +45,9 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
     count: int,
     limit: float,
 ) -> tuple[int, int]:
-    """(node, chunks) of the growth that costs least a chunk, the node -1 for none below the limit; see grow.
+    """(node, chunks) of the growth with the least price per chunk. The node is -1 if none is below the limit. See `grow.py`.
 
-    Nodes whose LEAST is too dear are passed over. For fewer chunks no growth costs less a chunk, so that it holds for the next call."""
+    Nodes whose LEAST is too dear are skipped. With fewer chunks no growth costs less per chunk, so LEAST holds for later calls."""
     _, marks, loads, spans, line, room = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
@@ -96,7 +97,7 @@ def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
 
 
 def other_than(types: Numbers, prices: Numbers, start: int, at: int, instance_type: int) -> int:
-    """The first place from `start` on that costs as much as `at`, or the one after it where that is what the node is already."""
+    """The first position from `start` on with the price of `at`; the one after it if the first is the node's present type."""
     low = at
     while low > start and prices[low - 1] == prices[at]:
         low -= 1
@@ -104,7 +105,7 @@ def other_than(types: Numbers, prices: Numbers, start: int, at: int, instance_ty
 
 
 def no_cheaper(prices: Numbers, low: int, high: int, price: int) -> int:
-    """The first place from `low` on that costs as much or more; `high` where there is none. Prices rise."""
+    """The first position from `low` on that costs at least `price`; `high` where there is none. Prices are ascending."""
     while low < high:
         middle = (low + high) // 2
         if prices[middle] < price:
@@ -125,10 +126,10 @@ def serve(  # noqa: PLR0917 - as above
 ) -> tuple[int, int, int]:
     """Places up to `count` chunks in three ways, one after the other.
 
-    On planned nodes as they are. Then on one after another that is made larger, as long as that is no dearer than new nodes for all
-    that is left. Then on one new node, where it is known what to make.
+    First on planned nodes as they are. Then planned nodes are made larger one by one, as long as that costs no more than new nodes
+    for all remaining chunks. Last on one new node, if its template is known.
 
-    Returns how many nodes were filled, how many took chunks in all, no node twice, and what is next (NEXT_NEW and its like).
+    Returns how many nodes were filled, how many took chunks in all (none counted twice), and what comes next (NEXT_NEW, …).
     """
     found, marks, _, spans, _, _ = nodes
     capacities, spare, _ = limits

@@ -1,4 +1,4 @@
-"""The loops that most time goes to, compiled where that pays, and as they are written elsewhere."""
+"""The loops that take most of the time: compiled where that pays off, plain Python elsewhere."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reconciler.placement.loops import arrays, growth, planned_nodes, sizes
 from reconciler.placement.loops.compiling import jit
 
 WORTH_COMPILING = 400
-"""Batches from which on loading the compiled loops takes less time than they save."""
+"""From this many batches on, the compiled loops save more time than it takes to load them."""
 CHUNKS_WORTH_COMPILING = 4000
-"""Chunks of one batch times nodes that they may join, from which on the same holds."""
+"""The same for the number of chunks of one batch times the nodes they may join."""
 
 _PARTS = (
     (
@@ -56,9 +56,9 @@ class Kernel:
 
 @lru_cache(maxsize=1)
 def compiled() -> Kernel:
-    """The loops compiled, or as they are where numba is absent.
+    """The loops compiled; plain where numba is absent.
 
-    What was compiled is kept beside the code, or, where nothing can be written there, compiled anew by each process.
+    The compiled code is cached beside the source. Where that folder is not writable, each process compiles again.
     """
     jitted = jit()
     if jitted is None:
@@ -73,7 +73,7 @@ def compiled() -> Kernel:
 
 
 def _stamp() -> int:
-    """Of all loops together: numba keeps what it compiled by a loop's own name and file, and knows nothing of those it calls."""
+    """A checksum of all loops. numba caches a loop by its own name and file, and does not notice changes of loops it calls."""
     numbers = sorted((name, value) for name, value in vars(arrays).items() if isinstance(value, int | float))
     codes = [vars(file)[name].__code__ for file, parts in _PARTS for name in parts]
     return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
@@ -81,6 +81,6 @@ def _stamp() -> int:
 
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
-    """The loops as they are written: a small placement is done before compiled ones are loaded."""
+    """The loops as plain Python, for small placements, which are done before compiled ones would be loaded."""
     names = vars(planned_nodes) | vars(growth) | vars(sizes)
     return Kernel(*(names[name] for name in Kernel.__slots__))

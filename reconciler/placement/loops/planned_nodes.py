@@ -1,6 +1,6 @@
-"""The loops over planned nodes that most time goes to, written so that they can be compiled. Nothing in them allocates.
+"""The loops over planned nodes that take most of the time, written so that they can be compiled. They allocate nothing.
 
-They take arrays, several in one tuple: `arrays.py` says what each is. A plain tuple costs next to nothing on the way into a compiled loop.
+They take arrays, several in one tuple; `arrays.py` describes them. Passing a plain tuple to a compiled loop costs next to nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from reconciler.placement.loops.arrays import (
 
 
 def allowed(code: int, bound: int, counted: int) -> int:
-    """How many more chunks a rule between pods lets come to a domain in which so many pods count."""
+    """How many more chunks a rule between pods allows in a domain where so many pods count."""
     if code == SPREAD_ITSELF:
         return max(0, bound - counted)
     if code == SPREAD_OTHERS:
@@ -58,7 +58,7 @@ def allowed(code: int, bound: int, counted: int) -> int:
 
 
 def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
-    """The most chunks that all of the rules on the hostname let come to one bin."""
+    """The most chunks that all rules on the hostname allow on one bin."""
     cap = PLENTY
     for rule in range(rules.shape[1]):
         counted = hosts[rules[HOST_ROW, rule], column]
@@ -69,7 +69,7 @@ def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
 def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
     room: Numbers, instance_type: int, taken: Numbers, node: int, request: Numbers, most: int
 ) -> int:
-    """As `times`, up to `most`; division only where it is called for."""
+    """How often the request fits, up to `most`. Division is slow, so it is avoided where possible."""
     for column in range(len(request)):
         if request[column] > 0:
             free = room[instance_type, column] - taken[node, column]
@@ -90,7 +90,7 @@ def holds(room: Numbers, instance_type: int, used: Numbers, node: int) -> bool:
 def is_within(  # noqa: PLR0917 - as above
     capacities: Numbers, spare: Numbers, pool: int, then: int, charges: Numbers, charge: int
 ) -> bool:
-    """Whether the limits of its pool let a node become one of type `then`. charges, charge: the row of what it counts for now."""
+    """Whether its pool's limits allow a node to become type `then`. charges, charge: an array and the row with its present charge."""
     for column in range(capacities.shape[1]):
         more = capacities[then, column] - charges[charge, column]
         if more > 0 and more > spare[pool, column]:
@@ -99,14 +99,14 @@ def is_within(  # noqa: PLR0917 - as above
 
 
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
-    """From now on a node is of template `number`, of the type at this place in the line."""
+    """Gives a node the template `number` and the type at this position in the line."""
     _, marks, _, spans, line, _ = nodes
     marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
     marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
 
 
 def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int) -> None:
-    """Chunks come to one node, which is of template `number` from now on."""
+    """Adds chunks to one node, which has the template `number` from now on."""
     _, marks, loads, spans, line, room = nodes
     request, part, _ = chunk
     for column in range(len(request)):
@@ -127,7 +127,7 @@ def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: in
 def add_all(  # noqa: PLR0917 - as above
     nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int
 ) -> None:
-    """Chunks come to the chosen nodes, which are of template `number` from now on. was: template and position that they had before."""
+    """Adds chunks to the chosen nodes, which have the template `number` from now on. was: receives their template and position."""
     marks = nodes[1]
     for index in range(len(chosen)):
         node = chosen[index]
@@ -138,7 +138,7 @@ def add_all(  # noqa: PLR0917 - as above
 def add_found(  # noqa: PLR0917 - as above
     nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int
 ) -> None:
-    """As `add`, and writes down what was done."""
+    """The same as `add`, and records what was done in `found`."""
     found, marks = nodes[0], nodes[1]
     found[NODES, index], found[COUNTS, index], found[NOW_TEMPLATE, index] = node, count, number
     found[WAS_TEMPLATE, index], found[WAS_POSITION, index] = marks[TEMPLATE, node], marks[POSITION, node]
@@ -148,7 +148,7 @@ def add_found(  # noqa: PLR0917 - as above
 def remove(  # noqa: PLR0917 - as above
     nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int
 ) -> None:
-    """Takes chunks away from a node, which is of the node template and the type again that it was of before."""
+    """Removes chunks from a node, and restores the template and the type that it had before."""
     add(nodes, chunk, node, -count, number)
     set_type(nodes, node, number, nodes[3][START, number] + position)
 
@@ -163,10 +163,10 @@ def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
     count: int,
     most_nodes: int,
 ) -> int:
-    """Chooses, of the `planned` nodes, those that take chunks as they are; returns how many, and no more than `most_nodes`.
+    """Chooses among the `planned` nodes those that take chunks as they are; returns how many, at most `most_nodes`.
 
-    First the one that takes all that is left and fewest beyond; else the one that takes most, and so on. Of equals it is the
-    first.
+    If some node takes all remaining chunks, it is the one with the least room to spare. Else it is the one that takes most, and so
+    on. Of equals it is the first.
     """
     found, marks, loads, _, _, room = nodes
     request, _, counted = chunk

@@ -1,7 +1,7 @@
 """The loops over sizes of new nodes, written so that they can be compiled.
 
-sizing and options have the same in numpy and plain Python, and a test holds both to the same answers. None of them calls a loop of
-another file, of which numba's cache would know nothing.
+`cheapest_sizes.py` has the same in plain Python, and a test compares the answers of both. None of them calls a loop of another file,
+since numba's cache would not notice when that changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from reconciler.placement.loops.arrays import PLENTY, Numbers
 def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
     types: Numbers, room: Numbers, prices: Numbers, request: Numbers, cap: int, chunks: Numbers
 ) -> None:
-    """Writes how many chunks, up to `cap`, an empty node of each of these types holds; 0 for those that are not to be had."""
+    """Writes how many chunks, up to `cap`, an empty node of each of these types holds; 0 for types that are not available."""
     for place in range(len(types)):
         chunks[place] = 0
         if prices[place] < PLENTY:
@@ -24,9 +24,9 @@ def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
 
 
 def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
-    """Writes the places of sizes that hold something, and for which no other holds as much for less, to the end of `found`.
+    """Writes to the end of `found` the positions of useful sizes: they hold something, and no other holds as much for less.
 
-    Smallest size first. Returns where they begin.
+    The smallest size comes first. Returns where they begin.
     """
     first, most = len(found), PLENTY
     while True:
@@ -43,7 +43,7 @@ def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
 
 
 def mix_costs(chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers, nodes: Numbers) -> None:
-    """Writes the price and the number of nodes of what `mix_of` finds for 0, 1, … chunks. useful: places, smallest size first."""
+    """Writes price and number of nodes of the mix that `mix_of` finds for 0, 1, … chunks. useful: positions, smallest size first."""
     best, largest = -1, 0
     for place in useful:
         if best < 0 or prices[place] / chunks[place] <= prices[best] / chunks[best]:

@@ -129,9 +129,9 @@ def _least_room(pool: PoolOffers, types: Mask, known: Requirements) -> Amounts:
 
 
 def _types(pool: PoolOffers, asked: Requirements) -> Mask:
-    """By instance type: whether the NodeClaim may become one.
+    """By instance type, whether the NodeClaim may become it.
 
-    Types that it names count even if they cannot be bought now, since it may have been launched already.
+    Types that it names count even if they cannot be bought now, since it may already have been launched.
     """
     named = asked.get(INSTANCE_TYPE_LABEL)
     if named is not None:

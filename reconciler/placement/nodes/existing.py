@@ -69,7 +69,7 @@ class BinOrigin:
 
     @property
     def is_arriving(self) -> bool:
-        """It is there for chunks to come to, and takes no pod yet."""
+        """Whether it takes chunks, but no pods so far."""
         return self.node is None or not is_initialized(self.node, self.claim)
 
     @property
@@ -98,9 +98,9 @@ class Frame:
     """Bins without the pods on them: what stays the same while nodes and NodeClaims do. Arrays have one row for each bin.
 
     base: allocatable, shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER. usable: whether chunks may be placed there.
-    closed: whether those that are not there yet stay away. index: the number of a node's bin, by the node's name. holding: by number of bin, its `headroom.dev/holds` annotation.
-    hostnames: which host each bin is by its label.
-    placed: by identity of a bound group, its version and where its pods were found last.
+    closed: whether a bin takes no chunks beyond those it holds. index: the number of a node's bin, by the node's name.
+    holding: by number of bin, its `headroom.dev/holds` annotation. hostnames: which host each bin is by its label.
+    placed: by identity of a bound group, its version and where its pods were last found.
     """
 
     origins: list[BinOrigin]
@@ -229,7 +229,7 @@ def bins_of(
 
 
 def _as_if_ready(origin: BinOrigin) -> BinOrigin:
-    """Without what Kubernetes says of a node that is not ready: the chunks that are there wait for it to come back."""
+    """The bin of a node that is not ready, as if it were: its chunks wait for it to come back."""
     taints = tuple(taint for taint in origin.taints if taint.key not in NOT_READY_TAINTS)
     return replace(origin, taints=taints, unavailable="" if origin.unavailable == NOT_READY else origin.unavailable)
 

@@ -1,4 +1,4 @@
-"""What existing nodes tell about planned ones: how many volumes those will attach, and which devices they will have.
+"""What existing nodes tell about planned ones: how many volumes these can attach, and which devices they will have.
 
 No catalog says so. Karpenter judges volumes on existing nodes only, and by default ignores pods with resource claims (option
 IgnoreDRARequests). kube-scheduler judges both once a node is up, so a node planned for more than it then has would be of no use.

@@ -134,7 +134,7 @@ def usable(pool: NodePool) -> bool:
 
 
 def node_class_label(pool: NodePool) -> str:
-    """The label by which Karpenter marks nodes with their node class; "" for a pool without one."""
+    """The label with which Karpenter marks nodes of a node class; "" for a pool without one."""
     node_class = pool.template.node_class
     return "" if node_class is None else f"{node_class.group}/{node_class.kind.lower()}"
 

@@ -10,12 +10,12 @@ _MAKES_NODES = next(name for name, kind in CLASSES.items() if kind is RequestKin
 
 
 def is_check(demand: Demand) -> bool:
-    """It only asks whether there is room."""
+    """Whether the demand only asks if there is room."""
     return demand.request is not None and demand.request.kind is RequestKind.CHECK
 
 
 def why_no_new_nodes(demand: Demand) -> str:
-    """As a clause."""
+    """The reason as a clause."""
     if demand.is_pending_pod:
         return "Karpenter makes nodes for pods, headroom does not"
     if is_check(demand):

@@ -41,10 +41,9 @@ _MOST_LOOKED_AT = 32
 _ALLOWED = 5
 """How far an alternative comes if some offering would do, so that only topology rules are in the way."""
 _REFUSED_AT_ONCE = 1
-"""How near a pool comes that takes no such chunk at all. However it is looked at, it is not the reason where another came
-farther."""
+"""The nearness of a pool that takes no such chunk at all. It is not the reason if another pool came nearer."""
 NEAREST = _REFUSED_AT_ONCE + 1 + _ALLOWED + 1
-"""How near a reason comes that holds whatever the pools are."""
+"""The nearness of a reason that holds for every pool."""
 _Judged = tuple[int, list[UnplacedReason]]
 """How far an alternative came, and the reasons why it came no further."""
 
@@ -200,7 +199,7 @@ def _sold_out(batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[Ma
 
 
 def _too_small(state: State, batch: Batch, offers: PoolOffers, instance_types: Sequence[int]) -> str:
-    """What types lack: of those that come nearest how many there are, the first by name and its room; then what others lack."""
+    """What types lack: how many come nearest, the first of these by name with its room, and then what others lack."""
     names, request = state.columns.names, batch.needs.request
     rooms = np.maximum(offers.room[list(instance_types)], 0)
     absent = [column for column in np.flatnonzero(request).tolist() if not rooms[:, column].any()]

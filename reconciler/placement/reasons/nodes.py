@@ -70,7 +70,7 @@ def _contradiction(batch: Batch) -> str:
 
 
 def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
-    """The cause is the first constraint that lets no chunk come. If each of them would, the rules between pods are."""
+    """Reasons of existing bins. The cause is the first constraint that allows no chunk, or else the rules between pods."""
     left = np.flatnonzero(~state.bins.closed)
     closed = state.bins.names(np.flatnonzero(state.bins.closed))
     if closed:

@@ -41,7 +41,7 @@ def unplaced_chunks(
             count = min(left, member.size)
             if not count:
                 break
-            # The chunks of a batch are alike but for the names of their claims.
+            # The chunks of a batch are equal except for the names of their claims.
             shape = demands[member.demand].groups[member.group].shape
             own, enough = ((obstacle_reason(shape),), True) if shape.obstacle else claim_reasons(shape)
             if shared is None and not enough:
@@ -54,9 +54,9 @@ def unplaced_chunks(
 def _reasons_of_wholes(
     state: State, batches: Sequence[Batch], missing: Mapping[int, int], circumstances: Circumstances
 ) -> dict[int, tuple[UnplacedReason, ...]]:
-    """What stopped the first chunk without a place, by number of its batch: of demands that are placed as a whole and were not.
+    """For demands that are placed as a whole and were not: what stopped the first chunk, by number of its batch.
 
-    That can be seen only while those before it stand, so they are placed once more, and taken away again.
+    That shows only while the chunks before it are placed, so they are placed once more and then taken back.
     """
     found: dict[int, tuple[UnplacedReason, ...]] = {}
     for whole, group in groupby(batches, key=lambda batch: batch.whole):
@@ -67,7 +67,7 @@ def _reasons_of_wholes(
         placed, stopped = Packer(state, batches).place_until_one_is_left(members)
         size = sum(batch.count for batch in members)
         words = f"{members[0].demand} is placed as a whole or not at all"
-        # As many as came one after another. In another order, or without what came for a part of them, it may be more.
+        # This many were placed in order. In another order, or with other new nodes, there may be more.
         if placed:
             words += f": at least {placed:,} of its {size:,} pods would have a place"
         together = UnplacedReason(ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS)
@@ -82,7 +82,7 @@ def _reasons_of_wholes(
 
 
 def _with_the_placed(reason: UnplacedReason, placed: int, size: int) -> UnplacedReason:
-    """What pods of the demand itself have used up is not used up in the cluster."""
+    """The reason with a note, where the demand's own pods have used up the room."""
     if reason.cause not in _USED_UP:
         return reason
     verb = "has" if placed == 1 else "have"
