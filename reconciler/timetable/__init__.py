@@ -1,1 +1,1 @@
-"""Pure time arithmetic: what is due or open when. The instant always comes from the caller."""
+"""Pure time arithmetic: what is due, and what is open when. The instant always comes from the caller."""

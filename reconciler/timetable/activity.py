@@ -1,8 +1,8 @@
 """When each behavior of a schedule is active, as arrays of instants.
 
-A behavior is active from a match of its start until the next match of its end after that, half-open. A start at the very time
-of an end wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides. So a window
-inside the skipped hour is no window.
+A behavior is active from a match of its start until the next match of its end, half-open. Where a start and an end fall on the same
+instant, the start wins. Times that a clock change moves to one instant keep their order on the wall clock, and the last decides. So a
+window inside the skipped hour does not occur.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOOK_BACKS = (8, 72, 800, LONGEST_GAP)
 
 
 def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activity]:
-    """The instants in [start, end) at which any behavior begins or ends, the first being `start`, and who is active.
+    """The instants in [start, end) at which any behavior begins or ends, beginning with `start`, and which are active from there.
 
     start, end: seconds since 1970 UTC. Returns the instants (N) and the activity (behaviors × N) from each on. Raises
     `Invalid` for an unknown time zone.
@@ -51,7 +51,7 @@ def _edges(behavior: Behavior, zone: str, start: int, end: int) -> tuple[bool, S
     order = np.argsort(times, kind="stable")
     begins = order >= len(ends.instants)
     times = times[order]
-    together = (times[1:] == times[:-1]).nonzero()[0]  # an end, and the start behind it
+    together = (times[1:] == times[:-1]).nonzero()[0]  # an end and the start after it at the same instant
     if len(together):
         local = np.concatenate((ends.local, starts.local))[order]
         begins[together + 1] = local[together + 1] >= local[together]

@@ -1,9 +1,9 @@
 """When the next pass is due: quiet times after changes, back-off after failures. The daemon reports what happens and when.
 
-The rules, and nothing about them is anywhere else:
+All of the rules are here:
 
-- A change of the cluster or a new commit starts a pass once nothing has changed for `quiet`. It starts `quiet_at_most` after the
-first at the latest.
+- A change of the cluster or a new commit starts a pass once nothing has changed for `quiet`. It starts at the latest `quiet_at_most`
+after the first change.
 - A change that takes held room starts one once no further such change has come for a moment (`BURST`), since pods come in
   bursts. Within `quiet` of such a pass it is gathered like any other change.
 - A tick, a request, an edge (a schedule's value changes) and a clock that was set back start one at once.
@@ -12,7 +12,7 @@ first at the latest.
 - After an invalid or stalled pass nothing starts one until the next poll of the repository has succeeded.
 - After one that waits, the next change starts one.
 - A newer commit, a request or an edge ends every back-off. A commit that fails must not delay the one that repairs it. And what a
-schedule asks for from now on has not been tried yet.
+schedule asks for from an edge on has not been tried yet.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Trigger(StrEnum):
 
 BURST = timedelta(milliseconds=150)
 BURST_AT_MOST = timedelta(milliseconds=500)
-"""After the first change of a burst."""
+"""The longest wait after the first change of a burst."""
 _QUIETLY = {Trigger.COMMIT, Trigger.CHANGE}
 _LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How long to wait: quiet after the last change and at most after the first, back-off at first and at most."""
+    """How long to wait: after the last change, at most after the first, and the first and longest back-off."""
 
     quiet: timedelta = timedelta(seconds=2)
     quiet_at_most: timedelta = timedelta(seconds=15)
@@ -72,7 +72,7 @@ class Agenda:
         self._failures = 0
 
     def want(self, trigger: Trigger, now: datetime) -> None:
-        """Something happened that a pass should look at."""
+        """Reports something that a pass should look at."""
         self._wanted.add(trigger)
         if trigger in _LIFTING:
             self._lift()
@@ -87,13 +87,13 @@ class Agenda:
             self._at_once = min(self._at_once or now, now)
 
     def polled(self, now: datetime) -> None:
-        """A poll of the repository succeeded, with or without news."""
+        """Reports a successful poll of the repository, with or without news."""
         if self._held_until_poll:
             self._lift()
             self.want(Trigger.RETRY, now)
 
     def due(self) -> tuple[datetime, Trigger] | None:
-        """When the next pass is to begin and why; None while there is nothing to do or a poll must come first."""
+        """When the next pass begins, and why; None while there is nothing to do or a poll must come first."""
         if self._held_until_poll or not self._wanted:
             return None
         times = [] if self._at_once is None else [self._at_once]
@@ -107,7 +107,7 @@ class Agenda:
         return at, next(trigger for trigger in Trigger if trigger in self._wanted)
 
     def begin(self, now: datetime) -> None:
-        """A pass begins: it sees everything that was wanted so far."""
+        """Reports that a pass begins, which sees everything wanted so far."""
         self._wanted.clear()
         self._first_change = self._last_change = self._at_once = None
         if self._first_taken is not None:
@@ -116,7 +116,7 @@ class Agenda:
         self._lift()
 
     def ended(self, now: datetime, failure: Failure | None) -> None:
-        """The pass is over; failure: why it, or a write of it, did not succeed."""
+        """Reports that the pass has ended. failure: why it, or one of its writes, did not succeed."""
         if failure is None or isinstance(failure, Waiting):
             self._failures = 0
             return
@@ -132,7 +132,7 @@ class Agenda:
         self.want(Trigger.RETRY, self._held_until)
 
     def set_back(self, by: timedelta, now: datetime) -> None:
-        """The clock was set back: all due times move with it, and a pass begins at once."""
+        """Reports that the clock was set back: all due times move with it, and a pass begins at once."""
         self._first_change = _earlier(self._first_change, by)
         self._last_change = _earlier(self._last_change, by)
         self._at_once = _earlier(self._at_once, by)

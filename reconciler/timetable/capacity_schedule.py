@@ -22,13 +22,13 @@ from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
 _REACHES = (8, 72, 800, LONGEST_GAP)
-"""Days that are searched for where a span begins or ends, each only if it does not within the one before."""
+"""Days to search for the beginning or end of a span, each only if the one before was not enough."""
 
 
 def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
-    """The value now, the next other one and when it begins. Raises `Invalid` for an unknown time zone.
+    """The value now, the next value that differs, and when that begins. Raises `Invalid` for an unknown time zone.
 
-    The answer is kept until the next value's time, since passes ask far more often than values change.
+    The answer is cached until then, since passes ask far more often than values change.
     """
     known = _last_answer(schedule)
     for since, outcome in known:
@@ -51,7 +51,7 @@ def _outcome(schedule: Schedule, current: int, following: tuple[datetime, int] |
 
 
 def next_change(schedule: Schedule, after: datetime) -> datetime | None:
-    """The first instant after `after` from which the value is another; None: nothing changes any more."""
+    """The first instant after `after` at which the value changes; None if it never changes again."""
     _, following = _now_and_next(schedule, after)
     return following[0] if following is not None else None
 
@@ -106,7 +106,7 @@ def counts_since(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def counts_until(schedule: Schedule, at: datetime) -> datetime | None:
-    """When the behavior that counts at `at` (or the default) first ceases to; None: never."""
+    """When the behavior that counts at `at` (or the default) stops to count; None: never."""
     first = seconds_of(at)
     for days in _REACHES:
         instants, active = activities(schedule, first, first + days * DAY)
@@ -117,9 +117,9 @@ def counts_until(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def changes(schedule: Schedule, start: datetime, end: datetime) -> tuple[Seconds, Seconds]:
-    """Instants (seconds since 1970 UTC) at which the value changes, the first being `start`, and the values from there.
+    """Instants (seconds since 1970 UTC) at which the value changes, beginning with `start`, and the values from there on.
 
-    Two arrays of one length instead of an object for each span, for timelines of many schedules.
+    For timelines of many schedules these are two arrays of one length, not an object for each span.
     """
     instants, active = activities(schedule, seconds_of(start), seconds_up(end))
     values = _values(schedule)[winners_of(schedule, active)]
@@ -145,7 +145,9 @@ def _now_and_next(schedule: Schedule, now: datetime) -> tuple[int, tuple[datetim
 
 
 def _is_forever(schedule: Schedule, current: int) -> bool:
-    """Whether nothing has another value: no behavior that ever begins, nor the default, unless a behavior begins anew at each of its ends."""
+    """Whether the value can never change: every behavior that may begin has this value, and so has the default.
+
+    The default does not matter if a behavior begins again at each of its ends."""
     begun = [item for item in schedule.behaviors if can_match(item.start)]
     return all(item.replicas == current for item in begun) and (
         schedule.default_replicas == current or any(is_within(item.end, item.start) for item in begun)

@@ -1,8 +1,8 @@
 """Budgets in local time, and windows outside of which nothing may be disrupted, compiled into budgets in UTC.
 
-They are compiled for whole months in UTC, from the first of the present month for eleven months. These are fewer where more than 50
-budgets would be needed. Both sides of every clock change in that time are in them, so nothing has to happen at the change
-itself. From the first of the next month on the budgets are compiled again, and agree with these while both are valid.
+They are compiled for whole months in UTC: eleven from the first of the present month, or fewer if these need more than 50 budgets.
+They cover both sides of every clock change in that time, so nothing has to happen at the change itself. On the first of the
+next month the budgets are compiled again, and agree with these while both are valid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_BUDGETS = 50
 HORIZONS = (11, 5, 2)
 """Months to compile for; the first that fits is taken. Two is the least: the present month and the next."""
 REASONS = ("Underutilized", "Empty", "Drifted")
-"""Every reason that Karpenter 1.14 knows; named one by one where allow-windows treat them differently."""
+"""Every reason that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
 _UTC = "UTC"
 _BLOCKED = "0"
 _Sourced = tuple[int | None, DisruptionBudget]
@@ -33,7 +33,7 @@ _Windows = tuple[tuple[str, timedelta], ...]
 def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
     """The budgets in UTC that mean the same. Raises `Invalid` when more than 50 are needed for two months.
 
-    A schedule that Karpenter cannot evaluate, or that never fires, stays as it is, and Karpenter treats it as ever.
+    A schedule that Karpenter cannot evaluate, or that never fires, stays as it is, so that Karpenter treats it as before.
     """
     start = _month(now, 0)
     fewest = 0
@@ -59,7 +59,7 @@ def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
 
 
 def last_month_of(form: CompiledBudgets) -> datetime:
-    """Where the last month begins for which the budgets are valid: the budgets compiled there agree with these."""
+    """The beginning of the last month for which the budgets are valid. The budgets compiled then agree with these."""
     return _month(form.valid_until, -1)
 
 

@@ -1,9 +1,9 @@
 """Cron expressions exactly as Karpenter's parser takes them.
 
-The rules are those of the standard parser of robfig/cron v3, to which Karpenter hands a budget's schedule in UTC. It takes five
-fields or a descriptor, names for months and weekdays, and weekdays 0-6. Where day of month and day of week are both restricted,
-either is enough. Only a bare `*` or `?` is no restriction (`*/2` is one). What that parser refuses is `Invalid` here. Its
-oddities are kept: `,` is an empty field that never matches, and whatever follows `*-` is ignored.
+The rules are those of robfig/cron v3's standard parser, which Karpenter uses for a budget's schedule in UTC. It takes five fields or a
+descriptor, names for months and weekdays, and weekdays 0-6. Where day of month and day of week are both restricted, either is
+enough. Only a bare `*` or `?` is unrestricted (`*/2` is a restriction). What that parser refuses is `Invalid` here. Its oddities
+are kept: `,` is an empty field that never matches, and everything after `*-` is ignored.
 """
 
 from __future__ import annotations

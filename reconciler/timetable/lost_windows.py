@@ -1,6 +1,6 @@
-"""Windows that a clock change takes away: start and end both lie in the hour that clocks skip.
+"""Windows lost to a clock change: start and end are both in the hour that clocks skip.
 
-A local time that does not exist becomes the next that does, so both become one instant, and the window has no length.
+A local time that does not exist becomes the next that does. So both become the same instant, and the window has no length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SkippedWindow:
     """A window that does not occur. All times are local and naive."""
 
     gap: tuple[datetime, datetime]
-    """From and to when clocks skip."""
+    """The local times between which clocks skip."""
     start: datetime
     end: datetime
 
@@ -47,7 +47,7 @@ def skipped_window(behavior: Behavior, zone: str, start: datetime, end: datetime
 
 
 def _is_near(pattern: TimePattern, opens: int, closes: int) -> bool:
-    """Whether any hour of the pattern is one of the gap's, which is cheap to know and mostly false."""
+    """Whether any hour of the pattern is in the gap: a cheap check that is mostly False."""
     return any((hour - opens // _HOUR) % 24 <= closes // _HOUR - opens // _HOUR for hour in pattern.hours or (0,))
 
 

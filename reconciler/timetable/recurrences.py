@@ -1,7 +1,7 @@
 """Cron schedules in UTC that open exactly the given windows over some months.
 
-Windows of one time of day and one length form a group. A group's days in a month are either a set of weekdays or a list of days.
-Months with the same days share a schedule. No schedule restricts both day fields, since cron would take either.
+Windows with the same time of day and length form a group. A group's days in a month are either a set of weekdays or a list of dates.
+Months with the same days share a schedule. No schedule restricts both day fields, since to cron either is enough.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class _Days:
 
 @lru_cache(maxsize=1024)
 def _of_month(weekdays: frozenset[int], days: frozenset[int], first: int, length: int) -> frozenset[int]:
-    """Those of a month of so many days after a first one on this weekday, Monday is 0."""
+    """The days of a month with these weekdays or dates. first: the weekday of its first day, 0 is Monday. length: its days."""
     return frozenset(day for day in range(1, length + 1) if (not days or day in days) and (first + day) % 7 in weekdays)
 
 
 def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Recurrence, ...] | None:
     """Schedules that are open within [start, end) exactly where the intervals are; None if cron cannot express them.
 
-    intervals: merged, and not clipped where they reach over an end. start, end: minutes since 1970 UTC, the beginnings of
-    months less than a year apart.
+    intervals: merged, but not clipped where they reach over start or end. start, end: minutes since 1970 UTC, both the beginning
+    of a month, less than a year apart.
     """
     inside = [interval for interval in intervals if start <= interval[0] < end]
     carried = [interval for interval in intervals if interval[0] < start < interval[1]]
