@@ -1,1 +1,1 @@
-"""Where manifests come from: a folder, a revision of a local repository, or a remote repository that is polled."""
+"""Sources of manifests: a folder, a revision of a local repository, or a remote repository that is polled."""

@@ -1,7 +1,7 @@
 """When something that failed may be tried again. Pure: the caller passes the time.
 
-A back-off belongs to one target, the remote or one commit. A bad commit waits longer and longer, while a newer one is
-tried at once.
+A back-off belongs to one target: the remote, or one commit. A bad commit waits longer and longer, while a newer one is tried at
+once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files of one branch of a repository's remote, without a working tree: of a URL, or of what a clone here came from."""
+"""The files of one branch of a remote, without a working tree. The remote is a URL, or the origin of a local clone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodu
 
 @dataclass(frozen=True, slots=True)
 class BranchFiles:
-    """files: those at the top of the branch, by name; folders are not read. message: of its commit."""
+    """files: those at the root of the branch, by name; folders are not read. message: its commit's."""
 
     commit: str
     message: str
@@ -30,10 +30,10 @@ class BranchFiles:
 
 
 def read_branch(repository: str, branch: str, options: GitOptions, *, most_bytes: int) -> BranchFiles | None:
-    """None where there is no such branch, or no repository. most_bytes: of all files; a branch with more is refused.
+    """The branch; None if there is no such branch, or no repository. most_bytes: of all files; a larger branch is refused.
 
-    Of a clone, its remote `origin` is asked, with the credentials that the clone has. Where that cannot be, what was fetched
-    last counts. Nothing in the clone is changed. Raises `Stalled` where the remote cannot be read.
+    For a clone its remote `origin` is read, with the clone's own credentials. If that is impossible, the last fetched state counts.
+    Nothing in the clone is changed. Raises `Stalled` if the remote cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="headroom-git-") as scratch:
         try:
@@ -89,17 +89,17 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
 
 
 def _authorization(url: str, options: GitOptions) -> Authorization:
-    """A token that headroom was given; else the clone's own credentials, such as those that a CI job has put into it."""
+    """A token from the settings; otherwise the clone's own credentials, such as those that a CI job puts into it."""
     address = Address(parse_address(url).url) if url and is_remote(url) else None
     return authorize(address, options.credentials) if address is not None and address.is_http else Authorization({})
 
 
 def _fetched(git: Commands, branch: str) -> str:
-    """The commit that origin has there by now, "" for none; where origin cannot be asked, the one that was there last."""
+    """The branch's commit at origin, "" for none. If origin cannot be reached, the last known one."""
     try:
         commit = git.line("ls-remote", "--refs", "origin", f"refs/heads/{branch}").partition("\t")[0]
         if commit and not _line(git, "cat-file", "-t", f"{commit}^{{tree}}"):
-            # By its name, and into no reference: those of a clone are its owner's.
+            # Fetched by name, without updating any reference: a clone's references belong to its owner.
             git.run("fetch", *_FETCH, "--refmap=", "origin", commit)
     except CommandFailedError:
         commit = _line(git, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{branch}^{{commit}}")
@@ -109,7 +109,7 @@ def _fetched(git: Commands, branch: str) -> str:
 
 
 def _line(git: Commands, *arguments: str) -> str:
-    """Its one line of output; none where it fails."""
+    """The command's one line of output; "" where it fails."""
     try:
         return git.line(*arguments)
     except CommandFailedError:

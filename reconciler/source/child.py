@@ -1,4 +1,4 @@
-"""One git process and its pipes: read as they fill, within limits of time, output and memory, and ended with its helpers."""
+"""One git process and its pipes, within limits of time, output and memory. It is ended together with its helpers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from time import monotonic
 
 _PIECE = 2**16
 _LAST_WORDS = 2**14
-"""Bytes kept of git's messages. About a damaged pack it has one for each object."""
+"""How many bytes of git's messages to keep. For a damaged pack it writes one for each object."""
 _GONE_WITHIN = 5.0
-"""Seconds to wait for killed processes. One that hangs in the kernel, on a lost file system, takes longer."""
+"""Seconds to wait for killed processes. One that hangs in the kernel, as on a lost file system, takes longer."""
 SILENCE = 90.0
-"""Seconds without a byte read or written after which git is ended, whatever its time limit: a transfer tells of its progress."""
+"""After this many seconds without a byte read or written git is ended, whatever its time limit. A transfer reports progress."""
 MEMORY = 512 * 2**20
-"""Bytes of its own that git may take; files that it maps do not count."""
+"""Bytes of memory that git may allocate. Mapped files do not count."""
 
 
 _heard: ContextVar[Callable[[], None] | None] = ContextVar("heard", default=None)
@@ -28,9 +28,9 @@ _heard: ContextVar[Callable[[], None] | None] = ContextVar("heard", default=None
 
 @contextmanager
 def heard_by(listener: Callable[[], None]) -> Iterator[None]:
-    """In this block, and this thread, the listener is called whenever git has been started, has read or has written something.
+    """In this block and thread, the listener is called whenever a git process starts, reads or writes.
 
-    What takes long is many commands, from many places: whoever watches them all need not be known to each.
+    A slow operation runs many commands from many places, and this spares each of them a parameter for the listener.
     """
     token = _heard.set(listener)
     try:
@@ -50,7 +50,7 @@ class OutputTooLongError(Exception):
 class Child:
     """process: just started, the leader of its own group, with pipes for output, errors and, unless None, input.
 
-    Its error pipe is always drained: a git that waits for that would never answer.
+    Its error pipe is always drained, since git would block on a full one.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -70,18 +70,18 @@ class Child:
 
     @property
     def errors(self) -> bytes:
-        """The end of what it said on standard error so far."""
+        """The last part of its output on standard error so far."""
         return bytes(self._errors)
 
     def write(self, data: bytes) -> None:
-        """Hands over input; it is sent while output is read."""
+        """Queues input, which is sent while output is read."""
         assert self._process.stdin is not None
         if not self._input:
             self._selector.register(self._process.stdin, selectors.EVENT_WRITE)
         self._input = memoryview(bytes(self._input) + data)
 
     def line(self, deadline: float, most: int) -> bytes | None:
-        """The next line of its output without its end, None when there is none any more. deadline: of `time.monotonic`."""
+        """The next line of its output without the newline; None at the end of output. deadline: of `time.monotonic`."""
         searched = 0
         while (end := self._output.find(b"\n", searched)) < 0:
             searched = len(self._output)
@@ -90,28 +90,28 @@ class Child:
         return self._taken(end, 1)
 
     def exactly(self, length: int, deadline: float) -> bytes | None:
-        """The next bytes of its output, None when it ends before."""
+        """The next bytes of its output; None if it ends before."""
         while len(self._output) < length:
             if not self._pump(deadline, length + _PIECE):
                 return None
         return self._taken(length)
 
     def rest(self, deadline: float, most: int) -> bytes:
-        """All of its output, after its input was sent and closed."""
+        """The rest of its output, after all input was sent and closed."""
         self._finish_input_when_sent()
         while self._pump(deadline, most):
             self._finish_input_when_sent()
         return self._taken(len(self._output))
 
     def status(self, deadline: float) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Waits until it ends by itself; returns its exit status."""
         try:
             return self._process.wait(_wait(deadline))
         except subprocess.TimeoutExpired as error:
             raise OutOfTimeError from error
 
     def end(self) -> None:
-        """Ends it and every helper of it. After its leader has ended by itself there is nothing left to end."""
+        """Ends it and all of its helpers. If it has ended by itself, so have they."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ class Child:
                     pipe.close()
 
     def _wait_for_helpers(self) -> None:
-        """The pipes are at their end once the last process that holds them has gone."""
+        """Waits for the end of the pipes, which comes once the last process that holds them has ended."""
         deadline = monotonic() + _GONE_WITHIN
         self._output.clear()
         with suppress(OutOfTimeError):
@@ -137,7 +137,7 @@ class Child:
         return taken
 
     def _pump(self, deadline: float, most: int) -> bool:
-        """Moves what can be moved; False once its output has ended."""
+        """Reads and writes what the pipes allow; False once its output has ended."""
         if not self._is_writing():
             return False
         ready = self._selector.select(_wait(deadline))
@@ -167,7 +167,7 @@ class Child:
         try:
             sent = os.write(self._process.stdin.fileno(), self._input)
         except BrokenPipeError:
-            sent = len(self._input)  # it has ended; why, it says on standard error
+            sent = len(self._input)  # it has ended; standard error says why
         self._input = self._input[sent:]
         if not self._input:
             self._selector.unregister(self._process.stdin)
@@ -189,7 +189,7 @@ def _wait(deadline: float) -> float:
 
 
 def _bind_memory(pid: int) -> None:
-    """Where the kernel can limit another process, as Linux can: code before exec would not be safe beside threads."""
+    """Limits its memory from outside, where the kernel can (Linux). Code between fork and exec is not safe with threads."""
     if hasattr(resource, "prlimit"):
-        with suppress(ProcessLookupError, PermissionError, ValueError):  # it has gone, or has a lower limit already
+        with suppress(ProcessLookupError, PermissionError, ValueError):  # it has ended, or has a lower limit already
             resource.prlimit(pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))

@@ -1,7 +1,7 @@
 """Running git itself, within limits, and with nothing that could prompt, run a hook or load a submodule.
 
-GitPython starts the processes. Its own time limit kills only the children that it finds by then. Here a process group of
-its own is ended as a whole, since `git fetch` waits for helpers that hang on the network.
+GitPython starts the processes. Its own time limit kills only the children it finds at that moment. Here git has a process group,
+which is ended as a whole, since `git fetch` waits for helpers that may hang on the network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONFIG = (
     ("submodule.recurse", "false"),
     ("protocol.version", "2"),
     ("advice.detachedHead", "false"),
-    ("pack.threads", "1"),  # each would take memory of its own
+    ("pack.threads", "1"),  # each thread would take memory of its own
 )
 NETWORK = "https:http:ssh:git:file"
 """Allowed transports. `ext` is not among them, since it runs programs."""
@@ -37,12 +37,12 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
 MOST_OUTPUT = 128 * 2**20
-"""Bytes of one command's output, which is at most the list of a large tree's objects."""
+"""The most bytes of one command's output. The longest is the list of a large tree's objects."""
 
 
 class CommandFailedError(Exception):
-    """A git command failed. stderr: its messages without secrets; timeout: the limit in seconds, if it exceeded one; output:
-    what it wrote before it ended by itself."""
+    """A git command failed. stderr: its messages without secrets. timeout: the limit in seconds, if it exceeded one. output: what
+    it wrote before it ended by itself."""
 
     def __init__(
         self, verb: str, status: int, stderr: str, *, timeout: float | None = None, output: bytes = b""
@@ -67,17 +67,18 @@ class CommandFailedError(Exception):
 
 
 def plain(line: str) -> str:
-    """A line of git's output as part of a sentence, without its prefix and without control characters."""
+    """A line of git's output as part of a sentence, without prefix and control characters."""
     line = re.sub(r"^(fatal|error|ERROR|remote): *", "", line.strip())
-    # The sentence names the address, and what follows says what is wrong.
+    # The sentence already names the address, and the rest of the line says what is wrong.
     line = re.sub(r"^unable to access '[^']*': |: Could(n't| not) connect to server$", "", line)
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_MESSAGE]
 
 
 class Commands:
-    """Git on one repository. environment, config: added to what is set here for every command. secrets: removed from
-    messages. timeout: seconds for one command, which is ended before if it is silent (`SILENCE`). network: whether anything may be fetched; without it not even a blob that
-    a partial clone lacks."""
+    """Git on one repository. environment, config: added for every command to what is set here. secrets: removed from messages.
+
+    timeout: seconds for one command, which is ended earlier if it is silent (`SILENCE`). network: whether anything may be fetched,
+    even a blob that a partial clone lacks."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class Commands:
             self.environment |= {"GIT_DIR": str(git_dir), "GIT_NAMESPACE": ""}
 
     def run(self, *arguments: str, feed: bytes | None = None) -> bytes:
-        """What the command wrote. Raises CommandFailedError, and `Stalled` where there is no git."""
+        """The command's output. Raises CommandFailedError, and `Stalled` if git is not installed."""
         deadline = monotonic() + self.timeout
         with self.started(*arguments, feed=feed is not None) as child:
             if feed is not None:
@@ -127,12 +128,12 @@ class Commands:
         return output
 
     def exceeded(self, deadline: float) -> float:
-        """The limit in seconds that a command which had until the deadline was just ended for."""
+        """The limit in seconds that a command with this deadline has just exceeded: its time, or `SILENCE`."""
         return self.timeout if monotonic() >= deadline else SILENCE
 
     @contextmanager
     def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
-        """A running command, ended when the block is left for whatever reason. feed: whether it has an input."""
+        """A running command, which is ended when the block is left. feed: whether it gets input."""
         git = load_git()
         program = git.Git()
         try:
@@ -167,7 +168,7 @@ class Commands:
 
 
 def load_git() -> ModuleType:
-    """GitPython, imported on first use, since the import runs git. Raises `Stalled` where there is no git."""
+    """GitPython, imported on first use, since the import runs git. Raises `Stalled` if git is not installed."""
     try:
         import git  # noqa: PLC0415 - see above
     except ImportError as error:
@@ -180,7 +181,7 @@ def _no_git() -> Stalled:
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Configuration as GIT_CONFIG_* variables, which no process list shows, after those that are set already."""
+    """Configuration as GIT_CONFIG_* variables, numbered after those already set. Unlike arguments, no process list shows them."""
     first = os.environ.get("GIT_CONFIG_COUNT", "0")
     start = int(first) if first.isdigit() else 0
     variables = {"GIT_CONFIG_COUNT": str(start + len(config))}

@@ -1,4 +1,4 @@
-"""How a remote is authorized: read anew for each poll, handed to git in its environment, never in arguments."""
+"""Credentials for a remote: read again for each poll, and passed to git in its environment, never in arguments."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _SCHEMES = ("https", "http", "ssh", "git", "file")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """token_file: a file whose text is the token or password, read for every poll; without one the variable
-    HEADROOM_GIT_TOKEN. ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: a token may be sent
-    without encryption, to any host."""
+    """token_file: a file with the token or password, read for every poll; without one the variable HEADROOM_GIT_TOKEN counts.
+    ssh_key, known_hosts: paths; without them ssh uses its own. plain_http: whether a token may be sent unencrypted, to any host."""
 
     username: str = ""
     token_file: str = ""
@@ -38,7 +37,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What git is given for one poll. secrets: removed from messages."""
+    """Environment and configuration of git for one poll. secrets: removed from messages."""
 
     environment: Mapping[str, str]
     config: tuple[tuple[str, str], ...] = ()
@@ -85,7 +84,7 @@ def is_remote(repository: str) -> bool:
 
 
 def parse_address(repository: str) -> Address:
-    """Raises `Invalid` for a URL that git must not be given, such as one that would run a program."""
+    """The address. Raises `Invalid` for a URL that git must not get, such as one that would run a program."""
     if "://" not in repository:
         if repository.startswith("-") or "::" in repository:
             raise Invalid(f"{repository.partition('::')[0]} is no host", hint="write git@host:path or a URL")
@@ -111,7 +110,7 @@ def parse_address(repository: str) -> Address:
 
 
 def authorize(address: Address, credentials: Credentials) -> Authorization:
-    """What git needs to be let in, read anew. Raises `Stalled` when a file cannot be read or the token would not be safe."""
+    """The authorization, from files read again. Raises `Stalled` if a file cannot be read or the token would be sent unencrypted."""
     if address.is_ssh:
         return Authorization({"GIT_SSH_COMMAND": ssh_command(credentials), "GIT_SSH_VARIANT": "ssh"})
     if not address.is_http:
@@ -153,8 +152,7 @@ def _token(credentials: Credentials) -> str:
 
 
 def ssh_command(credentials: Credentials) -> str:
-    """The ssh command for git, which never prompts and never trusts an unknown host. It extends a GIT_SSH_COMMAND that is
-    set already."""
+    """The ssh command for git, which never prompts and never trusts an unknown host. It extends GIT_SSH_COMMAND if that is set."""
     words = [
         *("-o", "BatchMode=yes"),
         *("-o", "StrictHostKeyChecking=yes"),

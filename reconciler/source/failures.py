@@ -1,4 +1,4 @@
-"""What a git command that failed means: a condition reason, a sentence and what to do."""
+"""The meaning of a failed git command: a condition reason, a sentence and a hint."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
 
 
 def stalled(failure: CommandFailedError, address: str, doing: str) -> Stalled:
-    """To be raised from the failure. `doing` completes "cannot … ADDRESS" for a person: "read", "fetch from"."""
+    """The exception to raise from the failure. doing: completes the message "cannot … ADDRESS", such as "read" or "fetch from"."""
     for pattern, reason, hint in _SIGNS:
         line = next((line for line in failure.stderr.splitlines() if re.search(pattern, line)), None)
         if line is not None:

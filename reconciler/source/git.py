@@ -1,7 +1,7 @@
 """A remote repository that is polled: the newest tree, or the last good one with the reason why.
 
-A poll that finds nothing new costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached, the
-branch is gone or the newest commit cannot be used. A restart keeps it too. A tree is never read in part.
+A poll without news costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached, the branch is gone or
+the newest commit cannot be used. A restart keeps it too. A tree is never read in part.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _REMOTE = "remote"
 _LOCK_AGAIN = 0.05
 """Seconds between two attempts to take a lock."""
 _PATIENCE = 5
-"""Failures in a row after which the local copy is replaced, even if it still looks intact."""
+"""After this many failures in a row the local copy is replaced, even if it still looks intact."""
 
 
 class GitSource:
-    """url: https, http, ssh, git or file; revision: branch, tag or whole commit name, None for the default branch.
-    scope: what is read of it, None for all. Thread-safe.
+    """url: https, http, ssh, git or file. revision: branch, tag or full commit name, None for the default branch.
+    scope: the part to read, None for all of it. Thread-safe.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class GitSource:
             ) from error
 
     def _wait_for(self, lock: TextIO) -> None:
-        """Takes the lock, but gives up after a while: another process that hangs must not make this one hang too."""
+        """Takes the lock, but gives up after a while, so that a hanging process does not make this one hang too."""
         deadline = monotonic() + min(self._options.timeout.total_seconds(), SILENCE)
         while True:
             try:
@@ -155,7 +155,7 @@ class GitSource:
         try:
             self._tree = self._load(good, absent=set())
         except Stalled:
-            # The copy is damaged, or was made for another subdirectory. The commit's name still tells a force-push.
+            # The copy is damaged, or was made for another subdirectory. The commit's name still reveals a force-push.
             self._tree = None
             self._remote.discard()
         self._good = good
@@ -185,7 +185,7 @@ class GitSource:
             raise stalled(error, self._url, "read the copy of") from error
 
     def _is_sound(self) -> bool:
-        """Whether a restart could still load the last good tree from the copy. Otherwise the copy is made anew."""
+        """Whether a restart could load the last good tree from the copy. If not, the copy is made again."""
         backoff, _ = self._backoffs.get("commit", (None, None))
         if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
             return False
@@ -199,7 +199,7 @@ class GitSource:
     def _backing_off(self, slot: str, target: str, now: datetime) -> Iterator[None]:
         backoff, failure = self._backoffs.get(slot, (None, None))
         if failure is not None and not may_try(backoff, target, now):
-            # A new exception each time, since one that is raised repeatedly collects an ever longer traceback.
+            # A new exception each time, since one that is raised again and again collects an ever longer traceback.
             raise Stalled(failure.message, reason=failure.reason, hint=failure.hint)
         try:
             yield
@@ -209,7 +209,7 @@ class GitSource:
         self._backoffs.pop(slot, None)
 
     def _take(self, head: Head, now: datetime) -> None:
-        """Fetches the head and puts it into force. Raises `Stalled`, with nothing changed, when that is not possible."""
+        """Fetches the head and puts it into force. Raises `Stalled`, with nothing changed, if that is impossible."""
         commit = self._remote.fetch(head)
         local = self._remote.local()
         if self._options.allowed_signers:

@@ -1,4 +1,4 @@
-"""How repositories are read, whichever they are."""
+"""Options for reading repositories of any kind."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from reconciler.source.credentials import Credentials
 
 @dataclass(frozen=True, slots=True)
 class GitOptions:
-    """state: folder for shallow copies and the last good commits (it may serve several repositories); "" for one that goes with
-    the process. allowed_signers: a file. Every commit that is new since the last good one must then be signed by one of them, or
-    nothing is taken. "" for none.
+    """state: folder for shallow copies and the last good commits, which several repositories may share. "" for a temporary one.
+    allowed_signers: a file, "" for none. With one, every commit since the last good one must be signed by one of them, or nothing is
+    taken.
 
-    timeout: for each git command. rewind_hold: how long a tree is `rewound` after a force-push. templates: the folder in the
+    timeout: for each git command. rewind_hold: how long a tree counts as rewound after a force-push. templates: the folder in the
     repository whose templates are read too, wherever the manifests are.
     """
 

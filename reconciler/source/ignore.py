@@ -1,7 +1,7 @@
-"""Which paths a `.sourceignore` file leaves out, in the syntax of gitignore and in time linear in the length of a name.
+"""Which paths a `.sourceignore` file leaves out, in gitignore's syntax and in time linear in the length of a name.
 
-The usual translation to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends
-at the first place where what follows it matches, and is never tried again. For such patterns that loses no match.
+The usual translation to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends at the
+first position where the rest matches, and is never tried again. Such patterns lose no match by that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NEVER = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line. segments: an expression for each part between slashes, None for `**`. leaves_out: False for a line that
-    begins with `!`. folders_only: it ends with a slash."""
+    """One line. segments: an expression for each part between slashes, None for `**`. leaves_out: False if the line begins with
+    `!`. folders_only: whether it ends with a slash."""
 
     segments: tuple[re.Pattern[str] | None, ...]
     leaves_out: bool
@@ -33,13 +33,13 @@ class Rule:
 
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
-    """The rules of one file in their order; empty lines and comments are none."""
+    """The rules of one file in order, without empty lines and comments."""
     rules = (_rule(line.removesuffix("\r")) for line in text.removeprefix("\ufeff").split("\n"))
     return tuple(rule for rule in rules if rule is not None)
 
 
 def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:
-    """Whether a path, relative to the rules' folder, is left out by the last rule that names it; None when none does."""
+    """Whether the last rule that matches a path leaves it out; None if none matches. path: relative to the rules' folder."""
     parts = path.split("/")
     return next((rule.leaves_out for rule in reversed(rules) if rule.matches(parts, folder=folder)), None)
 
@@ -59,7 +59,7 @@ def _rule(line: str) -> Rule | None:
     if not anchored:
         parts = [_ANY_FOLDERS, *parts]
     if parts[-1] == _ANY_FOLDERS:
-        parts.append("*")  # what is inside a folder, not the folder itself
+        parts.append("*")  # the content of a folder, not the folder itself
     segments = tuple(None if part == _ANY_FOLDERS else _expression(part) for part in parts)
     return Rule(segments, leaves_out, folders_only)
 
@@ -71,7 +71,7 @@ def _without_trailing_spaces(line: str) -> str:
 
 
 def _parts(pattern: str) -> list[str]:
-    """What stands between slashes. A slash in brackets is one of their letters, and one after a backslash separates too."""
+    """The parts between slashes. A slash in brackets is one of their letters; one after a backslash still separates."""
     parts: list[str] = []
     begin = index = 0
     while index < len(pattern):
@@ -90,7 +90,7 @@ def _parts(pattern: str) -> list[str]:
 
 
 def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
-    """Whether segments match parts. A `**` first matches no part, and one more after each mismatch behind it."""
+    """Whether segments match parts. A `**` matches no part at first, and one more after each mismatch of what follows."""
     at = part = 0
     retry: tuple[int, int] | None = None
     while part < len(parts):
@@ -109,7 +109,7 @@ def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> b
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """For one segment. Its stars separate chunks of fixed length, each of which but the last matches at its first place."""
+    """The expression of one segment. Stars separate pieces of fixed length; each but the last matches at its first position."""
     chunks: list[str] = [""]
     index = 0
     while index < len(pattern):
@@ -140,7 +140,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def _bracket(pattern: str, index: int) -> tuple[str, int] | None:
-    """The expression of `[…]` whose inside begins at an index, and the index after it; None when it is never closed."""
+    """The expression of `[…]`, and the index after it; None if it is never closed. index: where its inside begins."""
     negated = pattern[index : index + 1] in {"!", "^"}
     index += negated
     begin = index
@@ -160,7 +160,7 @@ def _bracket(pattern: str, index: int) -> tuple[str, int] | None:
 
 
 def _named_class(pattern: str, index: int) -> tuple[str, int] | None:
-    """`[:alpha:]` at an index, and the index after it; one of an unknown name has no members."""
+    """The expression of `[:alpha:]` at an index, and the index after it. An unknown name has no members."""
     if not pattern.startswith("[:", index):
         return None
     end = pattern.find(":]", index + 2)
@@ -168,7 +168,7 @@ def _named_class(pattern: str, index: int) -> tuple[str, int] | None:
 
 
 def _range(pattern: str, index: int) -> tuple[str, int] | None:
-    """One letter or `a-z` at an index, and the index after it; None when the pattern ends within it."""
+    """The expression of a letter or `a-z` at an index, and the index after it; None if the pattern ends within it."""
     low, index = _member(pattern, index)
     if low is None:
         return None

@@ -1,6 +1,6 @@
 """The newest tree of another source, polled independently of the passes that use it.
 
-A poll may take a minute on a slow network; a pass that the cluster asked for must not wait for it.
+A poll may take a minute on a slow network, and a pass for a change of the cluster must not wait for it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from reconciler.source.child import heard_by
 
 
 class LatestTree:
-    """A `Source` whose `read` answers at once with what the last `poll` brought. progress: told of all that Git does meanwhile.
-    Thread-safe."""
+    """A `Source` whose `read` returns at once, with the result of the last `poll`. progress: called for everything that Git does
+    meanwhile. Thread-safe."""
 
     def __init__(self, source: Source, *, progress: Callable[[], None] = lambda: None) -> None:
         self._source = source
@@ -25,7 +25,7 @@ class LatestTree:
         self._hastened = threading.Event()
 
     def poll(self) -> bool:
-        """Polls the source. Whether a pass would find something new; a stall or a hold that begins or ends counts too."""
+        """Polls the source; returns whether a pass would find something new. A stall or hold that begins or ends counts too."""
         with self._lock:
             if self._hastened.is_set():
                 self._hastened.clear()
@@ -47,7 +47,7 @@ class LatestTree:
             return self._source.read()
 
     def hasten(self) -> None:
-        """Answers at once, also while a poll is under way: the next one waits for no back-off."""
+        """Makes the next poll ignore back-offs. Returns at once, even during a poll."""
         self._hastened.set()
 
     def close(self) -> None:

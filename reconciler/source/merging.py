@@ -1,7 +1,7 @@
-"""What merging one revision into another makes of the files: Git's own merge, made without touching the repository.
+"""The files after merging one revision into another, by Git's own merge, without changing the repository.
 
-Comparing the two branches as they stand would show what only the base has gained since as taken back by the merge. New
-objects of a merge go to a folder of their own, which is deleted afterwards.
+Comparing the two branches directly would show changes made only on the base as undone by the merge. New objects of a merge go to a
+folder of their own, which is deleted afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.source.signatures import verify_signatures
 from reconciler.source.worktree import WorkingTree
 
 _CONFLICT = 1
-"""Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` where there is none."""
+"""Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` if there is no merge base."""
 _PERSON = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -39,18 +39,18 @@ _PERSON = {
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The two trees that are compared. conflicts: files that Git cannot merge, so that `head` is the branch as it stands."""
+    """The two trees to compare. conflicts: files that Git cannot merge; `head` is then the branch itself."""
 
     base: SourceTree
     head: SourceTree
     conflicts: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
-    """Of two folders, which have no revisions."""
+    """The names of two folders, which have no revisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """`BASE..HEAD`, or `BASE...HEAD` with since_merge_base. head "": the working tree as it stands."""
+    """`BASE..HEAD`, or `BASE...HEAD` with since_merge_base. head "": the working tree."""
 
     base: str
     head: str
@@ -58,7 +58,7 @@ class Revisions:
 
     @classmethod
     def parse(cls, words: str) -> Revisions:
-        """Raises `Invalid` for what is neither form."""
+        """The revisions. Raises `Invalid` for text of neither form."""
         base, separator, head = words.partition("..")
         since_merge_base = head.startswith(".")
         head = head.removeprefix(".")
@@ -68,9 +68,9 @@ class Revisions:
 
 
 def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", options: GitOptions | None = None) -> Sides:
-    """BASE beside the result of merging HEAD into it; beside HEAD itself where the two conflict.
+    """BASE, and the result of merging HEAD into it, or HEAD itself if the two conflict.
 
-    With `...`, the merge base of both beside HEAD. Raises `Stalled` or `Invalid` when a revision cannot be read.
+    With `...`, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
     """
     options = options or GitOptions()
     scope = Scope.of(subdirectory, options.templates)
@@ -106,7 +106,7 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
 
 
 def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
-    """Two folders as they stand."""
+    """The present files of two folders."""
     for folder in (base, head):
         if not Path(folder).is_dir():
             raise Invalid(
@@ -131,7 +131,7 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
 
 
 def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
-    """As `sides_of`, of a URL. folder: of the clone, which may be kept, so that the next call fetches only what is new."""
+    """The same as `sides_of`, for a URL. folder: the clone's; if it is kept, the next call fetches only what is new."""
     copy = _RemoteCopy(repository, folder, revisions, options)
     base, head = copy.commits
     copy.verify(base, head)
@@ -143,7 +143,7 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
 
 
 class _Copy(ABC):
-    """A repository in which merges can be made. place: how messages call it."""
+    """A repository in which merges can be made. place: its name in messages."""
 
     def __init__(self, place: str, git_dir: Path, options: GitOptions) -> None:
         self.place = place
@@ -159,13 +159,13 @@ class _Copy(ABC):
         """The files of a commit or tree."""
 
     def tree(self, name: str, revision: str, commit: str, scope: Scope, root: str) -> SourceTree:
-        """revision, commit: what it is shown as; name: the object that is read."""
+        """A tree. name: the object to read. revision, commit: what it is shown as."""
         files, skipped = self.load(name, scope)
         shown = "HEAD" if commit.startswith(revision) else revision
         return SourceTree(f"{shown}@sha1:{commit}", files, root, skipped=skipped)
 
     def base_tree(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> SourceTree:
-        """base, head: commits. A merge base that is no branch's tip is not shown under a branch's name."""
+        """The base side. base, head: commits. A merge base that is not a branch's tip is not shown under the branch's name."""
         if not revisions.since_merge_base:
             return self.tree(base, revisions.base, base, scope, root)
         shared = self.merge_base(base, head)
@@ -173,7 +173,7 @@ class _Copy(ABC):
         return self.tree(shared, shown, shared, scope, root)
 
     def verify(self, *commits: str) -> None:
-        """Raises `Stalled` unless each is signed by somebody who may, where that is asked for."""
+        """Raises `Stalled` unless each commit is signed by an allowed signer, if the options require that."""
         if self.options.allowed_signers:
             for commit in commits:
                 verify_signatures(
@@ -200,7 +200,7 @@ class _Copy(ABC):
             raise self._unrelated() from error
 
     def merge(self, base: str, head: str) -> tuple[str, tuple[str, ...]]:
-        """The merged tree; or the head, with the files in conflict."""
+        """The merged tree; on conflict the head, and the files in conflict."""
         self.merge_base(base, head)
         try:
             return self.commands.line("merge-tree", "--write-tree", "--no-messages", base, head), ()
@@ -223,7 +223,7 @@ class _Copy(ABC):
 
 
 class _LocalCopy(_Copy):
-    """A repository of the user's. scratch: a folder for the new objects."""
+    """The user's own repository. scratch: a folder for new objects."""
 
     def __init__(self, path: Path, scratch: Path, options: GitOptions) -> None:
         git_dir, self._prefix = find_repository(path, hint="name a Git repository with --repo, or compare two folders")
@@ -231,7 +231,7 @@ class _LocalCopy(_Copy):
         folder = path.resolve()
         self._top = folder.parents[len(Path(self._prefix).parts) - 1] if self._prefix else folder
         seconds = options.timeout.total_seconds()
-        # A partial clone may lack contents. Git may fetch them, as it would for the user.
+        # A partial clone may lack contents, which Git may fetch, as it would for the user.
         plain = Commands(self.git_dir, timeout=seconds, network=True)
         try:
             objects = Path(plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects"))
@@ -260,7 +260,7 @@ class _LocalCopy(_Copy):
             ) from error
 
     def commit_of_working_tree(self, parent: str) -> str:
-        """The files as they stand, as a commit on top of what is checked out. Index and branch stay as they are."""
+        """The present files as a commit on top of the one checked out. Index and branch stay unchanged."""
         index = self._scratch / "index"
         try:
             if (self.git_dir / "index").is_file():

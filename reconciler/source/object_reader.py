@@ -1,4 +1,4 @@
-"""Reading single objects from a repository's database, each within a time limit, whatever state the database is in."""
+"""Reads single objects from a repository's database, each within a time limit, even if the database is damaged."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from reconciler.source.child import Child, OutOfTimeError, OutputTooLongError
 from reconciler.source.commands import CommandFailedError, Commands
 
 _LONGEST_LINE = 2**18
-"""Bytes, with what was read beyond the line."""
+"""In bytes, including what was read beyond the line."""
 _Read = Callable[[Child, float], bytes | None]
 
 
 class ObjectReader:
     """One `git cat-file` for sizes and one for contents, both started when first asked. Not thread-safe.
 
-    Every failure is a CommandFailedError; after one the reader answers no more.
+    Every failure is a CommandFailedError, after which the reader cannot be used.
     """
 
     def __init__(self, commands: Commands) -> None:
@@ -36,20 +36,20 @@ class ObjectReader:
         self._running.close()
 
     def head(self, name: str) -> tuple[str, int]:
-        """What an object is (blob, tree, commit, tag) and its length in bytes. name: any that git knows."""
+        """An object's type (blob, tree, commit, tag) and its length in bytes. name: any that git understands."""
         return self.heads([name])[0]
 
     def heads(self, names: Sequence[str]) -> list[tuple[str, int]]:
-        """Of many at once: waiting for each answer before the next question would take most of the time."""
+        """The same for many objects at once, since waiting for each answer before the next question would take most of the time."""
         self._ask("--batch-check", names)
         return [self._head("--batch-check") for _ in names]
 
     def content(self, name: str) -> bytes:
-        """The whole object; the caller has asked for its length before."""
+        """The whole object. The caller has checked its length before."""
         return next(self.contents([name]))
 
     def contents(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Of many at once, in their order. All of them must be taken before anything else is asked."""
+        """The contents of many objects, in order. All of them must be consumed before another call."""
         self._ask("--batch", names)
         for _ in names:
             _, length = self._head("--batch")

@@ -17,11 +17,11 @@ _KINDS = {0o100000: EntryKind.FILE, 0o040000: EntryKind.FOLDER, 0o120000: EntryK
 _KIND_BITS = 0o170000
 _ENTRY = re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{20})", re.DOTALL)
 _LARGEST_FOLDER = 32 * 2**20
-"""Bytes of one tree object, which then has about a million entries."""
+"""The largest tree object in bytes, with about a million entries."""
 
 Loaded = tuple[dict[str, bytes], tuple[tuple[str, str], ...]]
 _Entries = dict[str, tuple[EntryKind, str]]
-"""Name → what it is, and the name of its object."""
+"""By name: its kind, and the name of its object."""
 
 
 def read_commit(
@@ -34,19 +34,19 @@ def read_commit(
     fetch: Callable[[Iterable[str]], None] | None = None,
     prefix: str = "",
 ) -> Loaded:
-    """The files of a scope of a commit, and what was left out for cause.
+    """The files of a commit in a scope, and those left out with the reason.
 
-    absent: objects that the repository lacks; `fetch` brings over those that turn out to be wanted, in as few requests as
-    possible. prefix: a folder that is taken for the root. Raises `Stalled` for a tree that cannot be read.
+    absent: objects that the repository lacks. `fetch` gets those that are needed, in as few requests as possible. prefix: a folder to
+    treat as the root. Raises `Stalled` for a tree that cannot be read.
     """
     lacking = set(absent or ())
     while True:
         try:
-            # anew after every fetch: a reader that is open need not see what came since
+            # a new reader after every fetch, since an open one may not see new objects
             with ObjectReader(commands) as reader:
                 tree = CommitTree(reader, commit, lacking, prefix)
                 selection = select(tree, scope, limits)
-                if not tree.wanted:  # rules and links come first: they decide what else is read
+                if not tree.wanted:  # ignore rules and links come first, since they decide what else is read
                     for path in selection.files.values():
                         tree.want(path)
                 if not tree.wanted or fetch is None:
@@ -59,7 +59,7 @@ def read_commit(
 
 
 class CommitTree:
-    """A commit as a tree of files. wanted: absent objects that were asked for; they read as empty."""
+    """A commit as a tree of files. wanted: absent objects that were needed, which are read as empty."""
 
     def __init__(self, reader: ObjectReader, commit: str, absent: set[str], prefix: str = "") -> None:
         self._reader = reader
@@ -92,7 +92,7 @@ class CommitTree:
         return self._sizes[name]
 
     def prepare(self, paths: Iterable[str], limits: TreeLimits) -> None:
-        """Reads files ahead, all in one go, as far as they are within the limits."""
+        """Reads files ahead, all at once, as far as they are within the limits."""
         names = [name for name in dict.fromkeys(map(self._object, paths)) if name not in self.wanted]
         self._sizes |= {name: size for name, (_, size) in zip(names, self._reader.heads(names), strict=True)}
         wanted: list[str] = []
@@ -104,7 +104,7 @@ class CommitTree:
         self._contents = dict(zip(wanted, self._reader.contents(wanted), strict=True))
 
     def want(self, path: str) -> None:
-        """Notes an object that must be brought over."""
+        """Records an object that must be fetched."""
         name = self._object(path)
         if name in self._absent:
             self.wanted.add(name)
@@ -124,7 +124,7 @@ class CommitTree:
         return self._entries_of(found) if kind is EntryKind.FOLDER else None
 
     def _entries_of(self, name: str) -> _Entries:
-        """Of a tree object. The same one at many paths is read and held once."""
+        """The entries of a tree object. One that occurs at many paths is read and kept once."""
         if name not in self._by_object:
             _, size = self._reader.head(name)
             if size > _LARGEST_FOLDER:
@@ -135,7 +135,7 @@ class CommitTree:
                     found.hex(),
                 )
                 for mode, entry, found in _ENTRY.findall(self._reader.content(name))
-                if b"/" not in entry and entry not in {b".", b".."}  # names of nothing that could be checked out
+                if b"/" not in entry and entry not in {b".", b".."}  # such names can never be checked out
             }
         return self._by_object[name]
 

@@ -1,4 +1,4 @@
-"""Which kind of source a repository is."""
+"""Chooses the kind of source for a repository."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def open_source(
     subdirectory: str = "",
     options: GitOptions | None = None,
 ) -> Source:
-    """A URL is polled at its revision or default branch; a folder is read as it stands, unless a revision is named.
+    """A URL is polled at its revision or default branch. A folder's present files are read, unless a revision is named.
 
-    A bare repository on this machine is read at its HEAD. Raises `Stalled` for what is neither a folder nor a URL.
+    A local bare repository is read at its HEAD. Raises `Stalled` for anything that is neither a folder nor a URL.
     """
     options = options or GitOptions()
     scope = Scope.of(subdirectory, options.templates)
@@ -69,9 +69,9 @@ def tree_at(
     clock: Clock,
     options: GitOptions | None = None,
 ) -> SourceTree:
-    """One tree of a repository, for comparing two. revision None: as it stands, or the default branch of a URL.
+    """One tree of a repository, for comparisons. revision None: a folder's present files, or the default branch of a URL.
 
-    Raises `Stalled` or `Invalid` when it cannot be read just now: there is no last good one to fall back on.
+    Raises `Stalled` or `Invalid` if it cannot be read, since there is no last good one to fall back on.
     """
     source = open_source(repository, clock=clock, revision=revision, subdirectory=subdirectory, options=options)
     try:

@@ -1,4 +1,4 @@
-"""Where a repository on this machine is pushed to."""
+"""The remote that a local repository is pushed to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SECONDS = 10.0
 
 
 def origin_of(folder: Path) -> str | None:
-    """The URL of the remote `origin` of the repository whose top is this folder; None where there is none.
+    """The URL of the remote `origin` of the repository with this root folder; None if there is none.
 
-    A folder inside another repository is none of that repository's: what is written there is no CI file of it.
+    A folder inside a repository does not count: a file written there would not be that repository's CI file.
     """
     git_dir = folder / ".git"
     if not git_dir.exists():

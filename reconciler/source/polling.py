@@ -11,7 +11,7 @@ JITTER = 0.05
 def poll_delay(interval: timedelta, seed: object) -> timedelta:
     """The interval, up to 5% longer or shorter, so that many daemons do not ask a Git host in step.
 
-    The same seed gives the same delay; pass what differs between daemons and polls, such as (identity, poll number).
+    The same seed gives the same delay, so it should differ between daemons and polls, such as (identity, poll number).
     """
     return interval * (1 + JITTER * (2 * fraction(seed) - 1))
 

@@ -1,4 +1,4 @@
-"""What merging each pull request of a repository would make of its files: one clone for all of them."""
+"""The files of a repository after merging each of its pull requests. One clone serves all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.source.selection import Scope
 
 
 class PullRequestTrees:
-    """url: of the repository that the pull requests go into, from which their heads can be fetched. Used by one thread."""
+    """url: the target repository of the pull requests, from which their heads can be fetched. For use by one thread."""
 
     def __init__(self, url: str, subdirectory: str, options: GitOptions) -> None:
         self._url = url
@@ -28,7 +28,7 @@ class PullRequestTrees:
         self._folder = (self._temporary or Path(options.state)) / f"pull-requests-{key}"
 
     def sides(self, pull: PullRequest) -> Sides:
-        """The base beside the merge. Raises `Stalled`; a clone that cannot be used is made anew the next time."""
+        """The base and the merge. Raises `Stalled`; a clone that cannot be used is made again next time."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             sides = sides_in(
@@ -39,7 +39,7 @@ class PullRequestTrees:
                 shutil.rmtree(self._folder, ignore_errors=True)
             raise
         _, _, commit = (sides.head.revision or "").partition("@")
-        # The forge's reference is a number to readers; the branch has a name.
+        # Readers know the branch's name, not the forge's reference, which is a number.
         return replace(sides, head=replace(sides.head, revision=f"{pull.head_branch}@{commit}"))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A remote repository: its references, and fetching no more of it than is read.
+"""A remote repository: its references, and fetching no more of it than is needed.
 
-The copy is bare and shallow. Where the remote supports it (`--filter=blob:none`) it has no file contents, and those that
-are wanted come in one further request. Other remotes send the whole tree of one commit.
+The copy is bare and shallow. Where the remote supports it (`--filter=blob:none`), it has no file contents, and those that are needed
+come in one further request. Other remotes send the whole tree of one commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEEPEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the wanted revision points. name: as revisions show it; ref: what to fetch, a reference or the commit itself."""
+    """What a revision points to. name: shown to users. ref: what to fetch, a reference or the commit itself."""
 
     name: str
     ref: str
@@ -57,7 +57,7 @@ class Remote:
         return Commands(self._folder, timeout=self._timeout)
 
     def lazy(self) -> Commands:
-        """Git on the copy, which fetches contents that a filtered fetch left out when a command needs them."""
+        """Git on the copy. Contents that a filtered fetch left out are fetched when a command needs them."""
         return self._network(self._folder)
 
     def head(self, revision: str | None) -> Head:
@@ -84,7 +84,7 @@ class Remote:
         )
 
     def _references(self, revision: str) -> tuple[dict[str, str], str]:
-        """Object names by reference, of HEAD and of whatever the revision may mean; and the branch that HEAD is."""
+        """Object names by reference, for HEAD and everything the revision may mean; and the branch that HEAD points to."""
         patterns = [pattern for ref in _spellings(revision) for pattern in (ref, f"{ref}^{{}}")]
         try:
             output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
@@ -105,11 +105,11 @@ class Remote:
         return found, default
 
     def prepare(self) -> None:
-        """An empty copy, where nothing was fetched yet."""
+        """Creates an empty copy, unless there is one."""
         self._prepare(self._folder)
 
     def fetch(self, head: Head) -> str:
-        """Fetches what the head's reference points to by now, and returns the commit's name."""
+        """Fetches what the head's reference points to now; returns the commit's name."""
         self._prepare(self._folder)
         self._ref = head.ref
         self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
@@ -124,7 +124,7 @@ class Remote:
     def fetch_objects(self, names: Iterable[str]) -> None:
         """Fetches single objects that a filtered fetch left out, in one request.
 
-        A server may filter and still refuse this: when it speaks only the first version of git's protocol. So it is over an ssh
+        A server may filter and still refuse this: when it speaks only the first version of git's protocol. That is so over an ssh
         that does not pass GIT_PROTOCOL on. From then on commits are fetched whole.
         """
         feed = "".join(f"{name}\n" for name in sorted(names)).encode()
@@ -145,7 +145,7 @@ class Remote:
     def commits(self, commit: str) -> Path:
         """A repository with every ancestor of a commit but no trees, to verify the signature of each.
 
-        It is kept between polls. The last good commit stays in it even after a force-push, so that what is new can be told.
+        It is kept between polls. The last good commit stays in it even after a force-push, so that new commits can be recognized.
         """
         folder = self._commits_folder
         try:
@@ -160,7 +160,7 @@ class Remote:
         return folder
 
     def keep_commits(self, commit: str) -> None:
-        """Marks a commit as good in what `commits` keeps, if there is any."""
+        """Marks a commit as good in the repository of `commits`, if there is one."""
         if self._commits_folder.is_dir():
             Commands(self._commits_folder, timeout=self._timeout).run("update-ref", GOOD, commit)
 
@@ -178,8 +178,8 @@ class Remote:
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
         """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970).
 
-        Fetches commits without trees back to that time, into a repository of its own. Git assumes that whoever has a commit
-        has its trees too, and would leave them out of later fetches.
+        Fetches commits without trees back to that time, into a separate repository. In the copy, git would assume that a commit's trees
+        exist too, and leave them out of later fetches.
         """
         history = self._folder.with_name("history.git")
         shutil.rmtree(history, ignore_errors=True)
@@ -189,13 +189,13 @@ class Remote:
                 return False
             Commands(history, timeout=self._timeout).run("merge-base", "--is-ancestor", earlier, commit)
         except CommandFailedError:
-            return False  # status 1: no; anything else: the earlier commit is not known, so that nothing speaks for it
+            return False  # status 1 means no; with any other the earlier commit is unknown, which counts as no
         finally:
             shutil.rmtree(history, ignore_errors=True)
         return True
 
     def _fetch_history(self, folder: Path, since: int) -> bool:
-        """Fetches the head's commits since a time. False when all of its history is older."""
+        """Fetches the head's commits since a time; False if all of its history is older."""
         try:
             self._fetch(folder, "--filter=tree:0", f"--shallow-since=@{since - 1} +0000", "origin", self._ref)
         except Stalled as failure:
@@ -208,7 +208,7 @@ class Remote:
         return True
 
     def push(self, branch: str, commit: str | None, *, earlier: str) -> None:
-        """Puts a branch at a commit, or removes it (None), unless it is no longer where it was. earlier: a commit, "" for none."""
+        """Moves a branch to a commit, or removes it (None), if it is still at `earlier` (a commit, "" for none)."""
         lease = f"--force-with-lease=refs/heads/{branch}:{earlier}"
         try:
             self._network(self._folder).run(
@@ -218,7 +218,7 @@ class Remote:
             raise stalled(error, self._address.url, "push to") from error
 
     def tidy(self) -> None:
-        """Repacks the copy once fetches have left many packs, and drops what no reference needs."""
+        """Repacks the copy once fetches have left many packs, and drops objects that no reference needs."""
         if len(list(self._folder.glob("objects/pack/*.pack"))) > _MOST_PACKS:
             self.local().run("gc", "--quiet", "--prune=now")
 
@@ -229,7 +229,7 @@ class Remote:
     def _prepare(self, folder: Path) -> None:
         """Creates a bare repository in one step, or removes the locks that a killed git left in an existing one.
 
-        The caller holds the lock of the state folder, so no other process can own them.
+        The caller holds the lock of the state folder, so no other process can own those locks.
         """
         if folder.is_dir():
             for lock in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock")):
@@ -261,11 +261,11 @@ class Remote:
 
 
 def _told(failure: Stalled) -> str:
-    """What git said when it failed."""
+    """Git's messages about a failure."""
     return failure.__cause__.stderr if isinstance(failure.__cause__, CommandFailedError) else ""
 
 
-# Progress is for nobody to read: it tells a long transfer from one that hangs.
+# Nobody reads the progress. It distinguishes a long transfer from one that hangs.
 _OPTIONS = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
 
 

@@ -1,4 +1,4 @@
-"""A revision of a repository on this machine, read from its objects: the files as they stand do not matter."""
+"""A revision of a local repository, read from its objects, whatever the files in the working tree."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from reconciler.source.state import is_rewound
 
 
 class LocalRevision:
-    """path: a working tree, a folder inside one (then taken for the root), or a bare repository. revision: anything that
-    git understands, followed when it moves. scope, rewind_hold, allowed_signers: as for `GitSource`."""
+    """path: a working tree, a folder inside one (which is then the root), or a bare repository. revision: anything that git
+    understands; it is followed when it moves. scope, rewind_hold, allowed_signers: as for `GitSource`."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class LocalRevision:
         )
 
     def hasten(self) -> None:
-        """Every read looks where the revision is."""
+        """Does nothing, since every read looks up the revision."""
 
     def close(self) -> None:
-        """Nothing is held open between reads."""
+        """Does nothing, since nothing stays open between reads."""
 
     def _follow(self) -> None:
-        # A partial clone of the user's may lack contents. Git may fetch them, as it would for the user.
+        # A user's partial clone may lack contents, which Git may fetch, as it would for the user.
         commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
         try:
             commit = commands.line("rev-parse", "--verify", "--end-of-options", f"{self._revision}^{{commit}}")
@@ -113,7 +113,7 @@ def is_repository(path: Path) -> bool:
 def find_repository(
     path: Path, *, hint: str = "leave --revision out to read the folder as it stands"
 ) -> tuple[Path, str]:
-    """The repository around a folder, and the folder's path inside it. Raises `Invalid` with this hint when there is none."""
+    """The repository that contains a folder, and the folder's path in it. Raises `Invalid` with this hint if there is none."""
     git = load_git()
     try:
         with git.Repo(path, search_parent_directories=True) as repository:

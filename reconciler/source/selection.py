@@ -1,6 +1,6 @@
-"""What is read of a tree of files, how much of it at most, and reading what a walk has found.
+"""Which files of a tree are read, and how much at most.
 
-A tree that is too large is refused as a whole: half a tree would look like a deletion of the other half.
+A tree that is too large is refused as a whole, since half a tree would look like a deletion of the other half.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tree(Protocol):
     """Files by path from the root of the repository; "" is the root itself."""
 
     def entries(self, folder: str) -> dict[str, EntryKind] | None:
-        """What a folder holds by name, None when there is no such folder."""
+        """The entries of a folder by name; None if there is no such folder."""
 
     def content(self, path: str) -> bytes:
         """A file's bytes, or the text of a link. Raises OSError."""
@@ -40,8 +40,8 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TreeLimits:
-    """file_bytes: a larger file is left out. A tree that exceeds one of the others is refused. total_bytes, files: that are
-    read. entries: files, folders and links of every name that are looked at. seconds: that this takes."""
+    """file_bytes: a larger file is left out. A tree that exceeds any of the others is refused. total_bytes, files: of what is read.
+    entries: how many files, folders and links of any name may be visited. seconds: how long that may take."""
 
     file_bytes: int = 2**20
     total_bytes: int = 64 * 2**20
@@ -52,9 +52,9 @@ class TreeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is read of a repository: manifests and templates below `folder`, and templates alone below `templates`.
+    """The part of a repository that is read: manifests and templates below `folder`, and only templates below `templates`.
 
-    Both are clean paths from the root. `templates` may be missing, and "" there names no folder.
+    Both are clean paths from the root. The folder `templates` need not exist; "" stands for none.
     """
 
     folder: str = ""
@@ -62,18 +62,18 @@ class Scope:
 
     @classmethod
     def of(cls, folder: str, templates: str) -> Scope:
-        """From paths as people write them. Raises `Invalid` for one that leaves the repository."""
+        """The scope of paths as people write them. Raises `Invalid` for one that leaves the repository."""
         return cls(clean_subdirectory(folder), clean_subdirectory(templates))
 
     @property
     def templates_apart(self) -> bool:
-        """Whether the templates are outside of the folder."""
+        """Whether the templates are outside the folder."""
         return bool(self.templates) and not f"{self.templates}/".startswith(f"{self.folder}/" if self.folder else "")
 
 
 @dataclass(slots=True)
 class SelectedFiles:
-    """files: path as shown → path of the real file (they differ where a link was followed); skipped: (path, why)."""
+    """files: by path as shown, the path of the real file, which differs where a link was followed. skipped: (path, why)."""
 
     files: dict[str, str] = field(default_factory=dict)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -92,7 +92,7 @@ def clean_subdirectory(subdirectory: str) -> str:
 def load(
     tree: Tree, selection: SelectedFiles, limits: TreeLimits
 ) -> tuple[dict[str, bytes], tuple[tuple[str, str], ...]]:
-    """Contents by path as shown, and everything that was left out for cause. Raises `Stalled` for a tree too large."""
+    """Contents by path as shown, and the files left out with the reason. Raises `Stalled` for a tree that is too large."""
     files: dict[str, bytes] = {}
     skipped = list(selection.skipped)
     total = 0

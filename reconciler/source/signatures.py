@@ -1,4 +1,4 @@
-"""Whether commits were signed by somebody who may: every one that came since the last that was found good."""
+"""Whether every commit since the last good one was signed by an allowed signer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.source.commands import CommandFailedError, Commands
 SIGNATURE_FAILED = "SignatureVerificationFailed"
 _MOST = 5_000
 _AT_ONCE = 100
-"""Commits of one command, which must end within the time limit."""
+"""How many commits one command verifies, which must end within the time limit."""
 _ARMORED_KEYS = re.compile(
     rb"-----BEGIN PGP PUBLIC KEY BLOCK-----\s*?\n(?:[^\n:]*:[^\n]*\n)*\s*\n(.*?)(?:\n=[^\n]*)?\n-----END PGP PUBLIC KEY BLOCK-----",
     re.DOTALL,
@@ -23,14 +23,14 @@ _ARMORED_KEYS = re.compile(
 
 
 def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since: str | None, timeout: float) -> None:
-    """Returns when every signature counts and is good; raises `Stalled` when not, and when it cannot be told.
+    """Returns if every commit has a good signature of an allowed signer. Raises `Stalled` if not, or if that cannot be determined.
 
-    since: the commit that was last found good; every commit that leads to `commit` and not to that one is verified. A
-    signature on the last alone would vouch for whatever somebody else had pushed below it. None: nothing was found good
-    yet, and `commit` alone counts. folder: a repository with the commits; it needs no trees.
+    since: the last good commit. Every ancestor of `commit` that is not one of `since` is verified. A signature on the last alone
+    would vouch for whatever somebody else had pushed below it. None: there is no good commit yet, and only `commit` is verified.
+    folder: a repository with the commits; it needs no trees.
 
-    allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or
-    both, read anew each time. Only this file decides: the keys and settings of the user who runs headroom count for nothing.
+    allowed_signers: OpenSSH's format (see ALLOWED SIGNERS in ssh-keygen's manual), armored OpenPGP public keys, or both, read again
+    each time. Only this file decides. The keys and settings of the user who runs headroom are ignored.
     """
     commits = [commit]
     if since is not None:
@@ -55,7 +55,7 @@ def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since
                 ("gpg.ssh.allowedSignersFile", str(allowed_signers.absolute())),
                 ("gpg.program", "gpg"),
                 ("gpg.ssh.program", "ssh-keygen"),
-                ("gpg.x509.program", "false"),  # no list of ours could allow a certificate
+                ("gpg.x509.program", "false"),  # allowed_signers cannot list certificates
             ),
         )
         for begin in range(0, len(commits), _AT_ONCE):
@@ -63,11 +63,11 @@ def verify_signatures(folder: Path, commit: str, allowed_signers: Path, *, since
 
 
 def _between(commands: Commands, since: str, commit: str) -> list[str]:
-    """The commits to verify, oldest first; none where everything was verified before, as on a branch that was set back."""
+    """The commits to verify, oldest first; none if all were verified before, as on a branch that was set back."""
     try:
         commands.run("cat-file", "-e", f"{since}^{{commit}}")
     except CommandFailedError:
-        return []  # the history was rewritten and what was good before is lost: begin anew
+        return []  # the history was rewritten and the last good commit is lost, so start again
     try:
         found = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()
     except CommandFailedError as error:
@@ -84,7 +84,7 @@ def _between(commands: Commands, since: str, commit: str) -> list[str]:
 
 
 def _verify(commands: Commands, commits: list[str]) -> None:
-    """All in one command; when that fails, one after the other to name the first that is to blame."""
+    """Verifies all in one command. If that fails, verifies them one by one to name the first bad one."""
     try:
         commands.run("verify-commit", *commits)
     except CommandFailedError as error:
@@ -104,7 +104,7 @@ def _not_verified(message: str) -> Stalled:
 
 
 def _openpgp_keys(text: bytes) -> bytes:
-    """The keys of every armored block as one binary keyring; empty when there is none."""
+    """The keys of all armored blocks as one binary keyring; empty if there are none."""
     try:
         return b"".join(base64.b64decode(match[1]) for match in _ARMORED_KEYS.finditer(text.replace(b"\r\n", b"\n")))
     except binascii.Error as error:

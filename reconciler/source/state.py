@@ -12,8 +12,8 @@ _FILE = "good.json"
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """The commit that is in force. time: its committer's, in seconds since 1970. rewound_at: when a commit last came into
-    force that did not descend from the one before it."""
+    """The commit in force. time: its commit time, in seconds since 1970. rewound_at: when a commit last came into force that did
+    not descend from its predecessor."""
 
     name: str
     commit: str
@@ -31,7 +31,7 @@ def is_rewound(rewound_at: datetime | None, now: datetime, hold: timedelta) -> b
 
 
 def load_good(folder: Path) -> Good | None:
-    """None when nothing was saved, or nothing that can still be read. The next poll then starts from nothing."""
+    """The saved commit; None if none was saved, or it cannot be read. The next poll then starts from nothing."""
     try:
         document = json.loads((folder / _FILE).read_bytes())
         rewound_at = document["rewoundAt"]
@@ -46,7 +46,7 @@ def load_good(folder: Path) -> Good | None:
 
 
 def save_good(folder: Path, good: Good) -> None:
-    """Replaces the file in one step, so that a killed process never leaves half of one."""
+    """Replaces the file atomically, so that a killed process never leaves half of one."""
     document = {
         "name": good.name,
         "commit": good.commit,

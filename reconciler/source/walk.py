@@ -1,7 +1,6 @@
 """Walking over a tree to find its manifests and templates, for folders and commits alike.
 
-Links are followed only inside the repository, component by component, so that none is ever opened to find out where it
-leads.
+Links are followed only inside the repository. They are resolved component by component, so none is opened to find out where it leads.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from reconciler.source.selection import (
 )
 
 _MOST_LINKS = 40
-"""As many links in a row as Linux follows."""
+"""The most links in a row, as in Linux."""
 _DEEPEST = 64
 _LONGEST_NAME = 255
-"""Bytes, as on every file system that manifests are written on; Git itself knows no limit."""
+"""The longest name in bytes, as on all common file systems. Git itself has no limit."""
 _LONGEST_LINK = 4096
 _LARGEST_IGNORE_FILE = 64 * 2**10
 NO_FILE = "it is a pipe, a socket or a device"
@@ -37,8 +36,8 @@ NO_FILE = "it is a pipe, a socket or a device"
 def select(tree: Tree, scope: Scope, limits: TreeLimits) -> SelectedFiles:
     """The manifests and templates of a scope, in order of path.
 
-    Left out without a word: other files, hidden files and folders, and what `.sourceignore` files name, each for its own
-    folder, in gitignore's syntax. Raises `Stalled` when there is no such folder or the tree is too large.
+    Other files, hidden files and folders are left out silently. So is what `.sourceignore` files name, each for its own folder, in
+    gitignore's syntax. Raises `Stalled` if there is no such folder or the tree is too large.
     """
     return _Walk(tree, limits).run(scope)
 
@@ -79,7 +78,7 @@ class _Walk:
         return self._found
 
     def _below(self, folder: str) -> bool:
-        """Walks over a folder with the rules above it; False when there is none."""
+        """Walks over a folder with the rules of its parents; False if there is no such folder."""
         try:
             real = self._resolve("", folder)
         except _RefusedLinkError:
@@ -93,7 +92,7 @@ class _Walk:
         return True
 
     def _look_at(self, count: int) -> None:
-        """Counts what is looked at, since links can make a small tree endless."""
+        """Counts visited entries, since links can make a small tree endless."""
         self._entries += count
         if self._entries > self._limits.entries:
             raise too_large(f"more than {self._limits.entries:,} files and folders")
@@ -176,7 +175,7 @@ class _Walk:
             size = self._tree.size(path)
             text = self._tree.content(path).decode("utf-8", "surrogateescape") if size <= _LARGEST_IGNORE_FILE else ""
         except (OSError, ValueError) as error:
-            # without its rules the folder would be read too widely, which is no better than too narrowly
+            # without its rules too much of the folder would be read, which is as wrong as too little
             raise _unreadable_rules(path, str(error)) from error
         if size > _LARGEST_IGNORE_FILE:
             raise _unreadable_rules(path, f"it is larger than {_LARGEST_IGNORE_FILE // 2**10} KiB")
@@ -189,7 +188,7 @@ class _Walk:
         return (self._tree.entries(folder) or {}).get(name)
 
     def _resolve(self, folder: str, target: str) -> str:
-        """Where a path leads, every link on the way followed. Raises _RefusedLinkError."""
+        """The path with every link on the way resolved. Raises _RefusedLinkError."""
         where = folder.split("/") if folder else []
         ahead = target.split("/")[::-1]
         links = 0
@@ -231,13 +230,13 @@ class _Walk:
 
 
 def _unreadable_rules(path: str, why: str) -> Stalled:
-    """Folders may have names that no terminal should be sent, or that are not UTF-8."""
+    """The failure. The path is escaped, since folders may have control characters or invalid UTF-8 in their names."""
     shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in path)
     return Stalled(f"{shown} cannot be read: {why}", reason="SourceIgnoreInvalid")
 
 
 def _ignored(rules: Sequence[_Rules], path: str, *, folder: bool) -> bool:
-    """The last rule that names the path decides, the deepest file's last of all, as Git has it."""
+    """Whether the path is ignored. As in Git, the last matching rule of the deepest file decides."""
     for base, of_folder in reversed(rules):
         found = verdict(of_folder, path[len(base) :].lstrip("/"), folder=folder)
         if found is not None:

@@ -1,4 +1,4 @@
-"""A folder as it stands: a working tree, or files that no repository holds."""
+"""A folder's present files: a working tree, or a folder without a repository."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reconciler.source.walk import select
 
 
 class WorkingTree:
-    """path: the folder; subdirectory, templates: what to read of it, see Scope. Links may lead anywhere inside `path`,
-    nowhere else."""
+    """path: the folder. subdirectory, templates: the part to read, see `Scope`. Links may lead anywhere inside `path`, but not out of
+    it."""
 
     def __init__(
         self, path: str | Path, subdirectory: str = "", *, templates: str = "", limits: TreeLimits | None = None
@@ -35,10 +35,10 @@ class WorkingTree:
         return self._good
 
     def hasten(self) -> None:
-        """Every read looks at the files."""
+        """Does nothing, since every read looks at the files."""
 
     def close(self) -> None:
-        """Nothing is held open between reads."""
+        """Does nothing, since nothing stays open between reads."""
 
     def _scan(self) -> SourceTree:
         folder = _Folder(self._path)

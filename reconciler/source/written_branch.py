@@ -26,8 +26,7 @@ _GONE = f"0 {'0' * 40}"
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What the branch has in one folder. files: text by path in it; keep: whether a file that the base has there, and that is
-    not among these, stays."""
+    """The content of one folder of the branch. files: text by path inside it. keep: whether other files of the base stay there."""
 
     name: str
     files: Mapping[str, str]
@@ -35,7 +34,7 @@ class Folder:
 
 
 class WrittenBranch:
-    """url: of the repository; branch: headroom's alone, whatever else is pushed there is lost."""
+    """url: the repository's. branch: for headroom alone; anything else pushed there is lost."""
 
     def __init__(self, url: str, branch: str, options: GitOptions) -> None:
         self._address = parse_address(url)
@@ -43,9 +42,10 @@ class WrittenBranch:
         self._options = options
 
     def write(self, folder: Folder, *, base: str, message: str) -> bool | None:
-        """True: pushed; False: it was so already; None: there is no difference from the base, and the branch is removed.
+        """Writes the folder on top of the base. True: pushed. False: nothing had changed. None: it equals the base, so the branch
+        was removed.
 
-        Raises `Stalled` where the base is not there or the push is refused.
+        Raises `Stalled` if the base does not exist or the push is refused.
         """
         with self._copy() as (remote, git, scratch):
             parent = remote.fetch(remote.head(f"refs/heads/{base}"))
@@ -62,10 +62,10 @@ class WrittenBranch:
             return True
 
     def replace(self, files: Mapping[str, bytes], *, message: str, is_current: Callable[[str], bool]) -> bool:
-        """Makes these files all that the branch has, in a commit without parents. False: it has them already.
+        """Replaces the branch by one commit without parents that has only these files. False: the branch has them already.
 
-        is_current: whether a branch whose commit says this may stay where the files are the same. It raises where the branch is
-        somebody else's, and nothing is written. Raises `Stalled` too.
+        is_current: gets the commit's message; whether a branch with the same files may stay as it is. It raises if the branch is
+        somebody else's, so that nothing is written. Raises `Stalled` too.
         """
         with self._copy() as (remote, git, scratch):
             remote.prepare()
@@ -102,7 +102,7 @@ class WrittenBranch:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _earlier(self, remote: Remote) -> str:
-        """The commit that the branch is at; "" where there is none."""
+        """The commit that the branch points to; "" if there is none."""
         try:
             head = remote.head(f"refs/heads/{self._branch}")
         except Stalled as failure:
@@ -126,12 +126,12 @@ def _tree(git: Commands, parent: str, folder: Folder, scratch: Path) -> str:
     objects = _stored(git, [folder.files[name].encode() for name in names], scratch)
     lines += [f"100644 {found}\t{root / name}" for name, found in zip(names, objects, strict=True)]
     git.run("update-index", "-z", "--index-info", feed="".join(f"{line}\0" for line in lines).encode())
-    # The copy has no contents of the files that stay as they are.
+    # The copy lacks the contents of unchanged files.
     return git.line("write-tree", "--missing-ok")
 
 
 def _stored(git: Commands, contents: Sequence[bytes], scratch: Path) -> list[str]:
-    """The names of their objects. scratch: a folder that is not there yet."""
+    """Stores the contents; returns the names of their objects. scratch: a folder that does not exist yet."""
     scratch.mkdir()
     for number, content in enumerate(contents):
         (scratch / str(number)).write_bytes(content)
@@ -144,6 +144,6 @@ def _message(git: Commands, commit: str) -> str:
 
 
 def _is(git: Commands, commit: str, tree: str, parent: str, message: str) -> bool:
-    """Read from the commit itself: a shallow copy hides parents."""
+    """Whether the commit has this tree, parent and message. Read from the object itself, since a shallow copy hides parents."""
     head, _, said = git.run("cat-file", "commit", commit).decode("utf-8", "replace").partition("\n\n")
     return {f"tree {tree}", f"parent {parent}"} <= set(head.splitlines()) and said.strip() == message.strip()
