@@ -1,1 +1,1 @@
-"""Clusters behind one port: a real one, a snapshot of one, and one that lives in this process."""
+"""Clusters behind one port: a real one, a snapshot, and one embedded in this process."""

@@ -1,8 +1,8 @@
 """Applies a plan's writes and keeps the inventory around them.
 
-The order makes a kill between any two steps harmless. First the inventory says where members may be, then objects are
-applied. Then the inventory gets what must outlive its objects, and only then is anything deleted. It shrinks last, when
-the deletions succeeded. The next pass sees what is there and continues from it.
+The order makes a kill between any two steps harmless. First the inventory records where members may be, then objects are applied.
+Then the inventory records what must outlive its objects, and only then is anything deleted. It shrinks last, once the deletions
+have succeeded. The next pass continues from what it finds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Forget = Callable[[Mapping[str, Any], Iterable[str]], Mapping[str, Any]]
 _KIND_ORDER = ("NodePool", "PodTemplate")
 _LAST_KIND = "NodeClaim"
 _HOPELESS = 3
-"""So many failed calls in a row, and the connection is the reason: the rest is not tried."""
+"""After this many failed calls in a row the connection must be the reason, and the rest is not tried."""
 
 
 def carry_out(
@@ -48,10 +48,10 @@ def carry_out(
     forget: Forget = lambda memory, _: memory,
     progress: Progress = lambda: None,
 ) -> ChangeSet:
-    """Everything in a dry run first; what is refused there is left out and the rest goes on. Results in the order done.
+    """Tries everything in a dry run first; what is refused there is left out, and the rest is written. Results in order of writing.
 
-    Nothing is written that changes nothing. memory: what the inventory is to remember from now on; first: the part of it that must
-    be there before anything else is written. forget: leaves out of memory what was not made after all, by name.
+    A write without an effect is not sent. memory: what the inventory is to remember from now on. first: the part that must be
+    written before anything else. forget: removes from memory what was not created after all, by name.
     """
 
     def write(index: int) -> None:
@@ -84,7 +84,7 @@ def carry_out(
 
 
 def _rank(write: Write) -> int:
-    """Pools and templates before what names them, NodeClaims after their pools, deletions last."""
+    """The order of writes: pools and templates before objects that refer to them, NodeClaims after their pools, deletions last."""
     match write:
         case Apply(ref=ref):
             if ref.kind == _LAST_KIND:
@@ -106,7 +106,7 @@ def _is_member(write: Write, parent: InventoryParent) -> bool:
 
 
 def _rehearse(cluster: Cluster, pending: _Pending, progress: Progress) -> None:
-    """Settles what the server would refuse, and what is already as asked for."""
+    """Settles writes that the server would refuse, and those without an effect."""
     failed = 0
     for index, write in enumerate(pending.writes):
         if failed >= _HOPELESS:
@@ -120,7 +120,7 @@ def _rehearse(cluster: Cluster, pending: _Pending, progress: Progress) -> None:
 
 
 class _Pending:
-    """The writes in the order in which they are carried out, and what became of each so far."""
+    """The writes in order, with the result of each so far."""
 
     def __init__(self, writes: Sequence[Write]) -> None:
         self.writes = writes
@@ -147,7 +147,7 @@ Extent = tuple[frozenset[str], frozenset[str]]
 
 
 class _Record:
-    """The inventory's parent as it stands after the writes so far."""
+    """The inventory's parent after the writes so far."""
 
     def __init__(self, cluster: Cluster, parent: InventoryParent, view: ClusterView, progress: Progress) -> None:
         self._cluster = cluster
@@ -161,12 +161,12 @@ class _Record:
         self.failures: list[WriteResult] = []
 
     def grown(self, refs: Iterable[ObjectRef]) -> Extent:
-        """What is recorded, and where present members and those to come are."""
+        """The recorded extent, extended by these members."""
         kinds, namespaces = self._extent_of({*self._members, *refs})
         return (self._extent[0] | kinds, self._extent[1] | namespaces)
 
     def left(self, results: Iterable[WriteResult], parent: InventoryParent) -> Extent:
-        """Where members are after these results; one whose deletion failed, or that may have been made, counts."""
+        """The extent after these results. A member counts if its deletion failed, or if it may have been created."""
         members = set(self._members)
         for result in results:
             if isinstance(result.write, Delete) and result.ok:
@@ -176,7 +176,7 @@ class _Record:
         return self._extent_of(members)
 
     def write(self, extent: Extent, memory: Mapping[str, Any]) -> str:
-        """Makes the parent say this; nothing when it already does. What went wrong, "" when nothing."""
+        """Writes the parent, unless it is as it should be; returns what went wrong, "" for nothing."""
         same = extent == self._extent and memory_text(memory) == memory_text(self.memory)
         if same and (self._recorded or extent == (frozenset(), frozenset())):
             return ""
@@ -186,7 +186,7 @@ class _Record:
             self._needs_namespace = not made.ok
         manifest = parent_manifest(self._parent, group_kinds=extent[0], namespaces=extent[1], memory=memory)
         self._progress()
-        # Forced: the labels and annotations are the ApplySet's own, whoever touched them.
+        # Forced, since the labels and annotations belong to the ApplySet, whoever changed them.
         result = self._cluster.write(Apply(self._parent.ref, manifest, "keep the inventory", force=True))
         if not result.ok:
             self.failures.append(result)

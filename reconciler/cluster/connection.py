@@ -34,7 +34,7 @@ TOO_MANY = 429
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _CONNECT_SECONDS = 5
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
-"""A peer that vanished is noticed after half a minute, not after the hours that are the kernel's default."""
+"""With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
 _POOL_SIZE = 64  # each watch holds a connection
 
 Query = Sequence[tuple[str, str]]
@@ -53,7 +53,7 @@ class DetailsWire(msgspec.Struct):
 
 
 class StatusWire(msgspec.Struct):
-    """A metav1.Status: how an API server says no."""
+    """A metav1.Status: an API server's refusal."""
 
     message: str = ""
     reason: str = ""
@@ -69,10 +69,10 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        return self.status < 300  # noqa: PLR2004 - redirects are no answer from an API server
+        return self.status < 300  # noqa: PLR2004 - an API server does not redirect
 
     def failure(self) -> StatusWire:
-        """What the server says went wrong; the bare text when it does not say it in its own form."""
+        """The server's status; made from the bare text if the answer is not one."""
         try:
             status = msgspec.json.decode(self.data, type=StatusWire)
         except msgspec.MsgspecError:
@@ -84,7 +84,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one API server. pool: a urllib3 PoolManager with its TLS; authorization: headers, made for each call."""
+    """How to reach one API server. pool: a urllib3 PoolManager with its TLS. authorization: makes the headers of each call."""
 
     host: str
     pool: Any
@@ -124,7 +124,7 @@ def in_cluster_access() -> Access:
 
 
 def current_context(path: str | None = None) -> str | None:
-    """The name of the kubeconfig's current context, None when there is none to use."""
+    """The name of the kubeconfig's current context; None if there is none."""
     import os  # noqa: PLC0415 - with the import below
 
     from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - half a second
@@ -196,15 +196,15 @@ class Connection:
         self._writes = 0
 
     def write_only_unless(self, hindrance: Callable[[], str]) -> None:
-        """From now on `hindrance` is asked right before each write is sent: it says why not, or "" when there is nothing.
+        """From now on calls `hindrance` right before each write: it returns why the write must not be sent, or "".
 
-        Asked as late as that, since a pass takes long, and a replica may lose its leadership in the middle of one.
+        It is called that late because a pass takes long, and a replica may lose its leadership in the middle of one.
         """
         self._hindrance = hindrance
 
     @property
     def is_writing(self) -> bool:
-        """Whether a write is under way that the server may still carry out."""
+        """Whether a write is under way that the server may still perform."""
         with self._lock:
             return self._writes > 0
 
@@ -219,9 +219,9 @@ class Connection:
         resource: str = "",
         always: bool = False,
     ) -> Answer:
-        """One call and its whole answer, whatever its status. Raises `Transient` when none came.
+        """One call and its whole answer, whatever the status. Raises `Transient` if none came.
 
-        A write raises `Waiting` while something hinders it. always: not this one (the Lease, by which others are hindered).
+        A write raises `Waiting` while there is a hindrance. always: ignores hindrances (for the Lease, which decides about them).
         """
         self._limit.wait()
         call = _Call(method, path, self._timeout, query, body, headers or {}, resource)
@@ -232,7 +232,7 @@ class Connection:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Counted before it is judged: once everything is hindered, a count of zero stays zero."""
+        """Counts a write. It counts before the hindrance is checked: once there is a hindrance, a count of zero stays zero."""
         with self._lock:
             self._writes += 1
         try:
@@ -259,9 +259,9 @@ class Connection:
     def stream(
         self, path: str, *, query: Query, silence: float, resource: str = ""
     ) -> Iterator[Answer | Iterator[bytes]]:
-        """Lines as they come, until the server ends it; an `Answer` when it refuses.
+        """Lines as they come, until the server ends the stream; an `Answer` if it refuses.
 
-        silence: seconds after which a stream without a line is given up. Raises `Transient` when the connection is lost.
+        silence: seconds without a line after which the stream is given up. Raises `Transient` if the connection is lost.
         """
         self._limit.wait()
         response = self._open(_Call("GET", path, silence, query, resource=resource))
@@ -284,7 +284,7 @@ class Connection:
             response.close()
 
     def close(self) -> None:
-        """Ends every stream at once and lets no new one begin."""
+        """Ends every stream at once and allows no new one."""
         with self._lock:
             self._closed = True
             for response in self._streams:
@@ -336,7 +336,7 @@ class Connection:
 
 
 def _lines(response: Any) -> Iterator[bytes]:
-    """Whole lines; one that the end of the stream cut short is dropped."""
+    """The complete lines. One that the end of the stream cut off is dropped."""
     rest = b""
     for chunk in response.stream(amt=None, decode_content=False):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -344,7 +344,7 @@ def _lines(response: Any) -> Iterator[bytes]:
 
 
 def _lost(host: str, error: BaseException) -> str:
-    """In one line and without the client's object addresses."""
+    """The message of a lost connection, in one line and without the client's object addresses."""
     reason: BaseException = error
     while (inner := getattr(reason, "reason", None) or reason.__cause__) and isinstance(inner, BaseException):
         reason = inner

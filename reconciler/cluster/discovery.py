@@ -1,6 +1,6 @@
 """What an API server serves: kinds, their plural names and versions.
 
-Aggregated discovery (KEP-3352) tells all of it in two answers, and with an ETag says cheaply that nothing changed.
+Aggregated discovery (KEP-3352) gives all of it in two answers. With an ETag it is cheap to learn that nothing changed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Served:
 
 
 class Discovery:
-    """The kinds served, as last asked. Thread-safe."""
+    """The kinds served, as of the last refresh. Thread-safe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -77,7 +77,7 @@ class Discovery:
         self.generation = 0
 
     def refresh(self) -> bool:
-        """Asks again. True when something differs from before. Raises `Transient`."""
+        """Asks again; returns whether anything changed. Raises `Transient`."""
         changed = [self._refresh(path) for path in _PATHS]
         if any(changed):
             with self._lock:
@@ -110,18 +110,18 @@ class Discovery:
             return next((part[(group, kind)] for part in self._parts.values() if (group, kind) in part), None)
 
     def scalable(self) -> Mapping[tuple[str, str], Served]:
-        """(group, kind) → the namespaced kinds that have a scale subresource."""
+        """By (group, kind), the namespaced kinds with a scale subresource."""
         with self._lock:
             found = {key: served for part in self._parts.values() for key, served in part.items()}
         return {key: served for key, served in sorted(found.items()) if served.scalable and served.namespaced}
 
     def apis(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
-        """(group, kind) → versions, preferred first."""
+        """By (group, kind), the versions served, the preferred first."""
         with self._lock:
             return {key: served.versions for part in self._parts.values() for key, served in part.items()}
 
     def path_of(self, resource: Resource) -> str | None:
-        """The collection's path, in the first version that both sides know; None when there is none."""
+        """The collection's path, in the first version that both sides know; None if there is none."""
         served = self.find(*resource.key)
         if served is None:
             return None
@@ -131,7 +131,7 @@ class Discovery:
         return collection_path(resource.group, version, served.plural, resource.namespace)
 
     def object_path(self, ref: ObjectRef, api_version: str | None = None) -> str | None:
-        """One object's path, in the version given (`v1`) or else the preferred; None when its kind is not served."""
+        """One object's path, in the given version (`v1`) or else the preferred one; None if its kind is not served."""
         served = self.find(ref.group, ref.kind)
         if served is None or (api_version is not None and api_version not in served.versions):
             return None

@@ -1,4 +1,4 @@
-"""Kubernetes Events about what headroom did: best effort, and an event that repeats is counted instead of sent again."""
+"""Kubernetes Events about what headroom did. Writing is best effort, and a repeated event increases a count."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST_REMEMBERED = 2000
 
 
 class EventLog:
-    """Writes core v1 Events, in the object's namespace or, for one without, in `default` (as kubelet does for nodes).
+    """Writes core v1 Events, in the object's namespace; for cluster-scoped objects in `default` (as kubelet does for nodes).
 
-    uid_of: the object's uid, by which `kubectl describe` finds its events.
+    uid_of: gives an object's uid, by which `kubectl describe` finds its events.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EventLog:
         self._told: dict[Event, tuple[datetime, str, int]] = {}
 
     def record(self, event: Event) -> None:
-        """Never raises: an event that is lost is a pity and nothing more."""
+        """Writes an event. Never raises, since a lost event does no harm."""
         now = self._now()
         try:
             with self._lock:

@@ -1,7 +1,7 @@
 """The inventory: an ApplySet (KEP-3659) whose parent is a ConfigMap.
 
-Members carry the set's id as a label, so that what headroom made is found by looking at the cluster alone. The parent
-says in which kinds and namespaces members may be, and keeps, beyond the KEP, what must outlive its objects.
+Members have the set's id as a label, so that headroom finds its objects in the cluster alone. The parent says in which kinds and
+namespaces members may be. Beyond the KEP, it also stores what must outlive its objects.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEMORY_KEY = "memory.json"
 
 @dataclass(frozen=True, slots=True)
 class InventoryRecord:
-    """The parent as it stands in the cluster."""
+    """The parent as it is in the cluster."""
 
     annotations: Mapping[str, str]
     memory: Mapping[str, Any]
@@ -52,7 +52,7 @@ class InventoryParent:
 
 
 def applyset_id(parent: ObjectRef) -> str:
-    """The id of the set with this parent, as KEP-3659 reckons it."""
+    """The id of the set with this parent, computed as in KEP-3659."""
     digest = hashlib.sha256(f"{parent.name}.{parent.namespace}.{parent.kind}.{parent.group}".encode()).digest()
     return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
@@ -69,7 +69,7 @@ def parent_manifest(
     namespaces: Iterable[str],
     memory: Mapping[str, Any],
 ) -> Manifest:
-    """The parent as it is to be applied; equal content gives equal bytes."""
+    """The parent's manifest to apply. Equal content gives equal bytes."""
     others = sorted({name for name in namespaces if name and name != parent.namespace})
     return {
         "apiVersion": "v1",
@@ -93,7 +93,7 @@ def memory_text(memory: Mapping[str, Any]) -> str:
 
 
 def memory_of(data: Mapping[str, str]) -> dict[str, Any]:
-    """The memory in a parent's data. Raises `Invalid` when somebody spoiled it: forgetting would run finished requests again."""
+    """The memory in a parent's data. Raises `Invalid` if it cannot be read: without it finished requests would run again."""
     try:
         return msgspec.json.decode(data.get(MEMORY_KEY) or "{}", type=dict[str, Any])
     except msgspec.MsgspecError as error:

@@ -35,8 +35,8 @@ _JOIN_SECONDS = 5.0
 class KubernetesCluster:
     """ports.Cluster for a Kubernetes API server.
 
-    sync_timeout: how long `view` waits for a complete reading. discovery_interval: how often the server is asked
-    what it serves, in seconds (it mostly answers that nothing changed).
+    sync_timeout: how long `view` waits until everything is read. discovery_interval: seconds between discoveries, most of which
+    only show that nothing changed.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class KubernetesCluster:
         return self._name
 
     def election(self, identity: str) -> LeaderElection:
-        """A candidate for the Lease beside the inventory; identity: of this replica, unique."""
+        """A candidate for the Lease next to the inventory. identity: this replica's, which is unique."""
         leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
         return LeaderElection(leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
 
     def write_only_unless(self, hindrance: Callable[[], str]) -> None:
-        """Nothing is written while `hindrance` says why not; such writes are skipped."""
+        """Skips writes while `hindrance` returns a reason."""
         self._connection.write_only_unless(hindrance)
 
     @property
@@ -88,15 +88,15 @@ class KubernetesCluster:
         return self._connection.is_writing
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Threads begin to watch; nothing is waited for."""
+        """Starts the watching threads, without waiting for anything."""
         self._changed = changed
         self._threads = [Thread(target=self._discover, name="headroom-discovery", daemon=True)]
         self._threads[0].start()
 
     def view(self) -> ClusterView:
-        """Waits until everything was read once, and until what this process wrote has come back.
+        """Waits until everything was read once, and until the watches show this process's own writes.
 
-        However long that takes on a busy cluster: what was just made would be taken for lost, or be made again.
+        It waits however long a busy cluster takes. Otherwise new objects would seem lost, or be made again.
         """
         with self._moved:
             began = time.monotonic()
@@ -112,7 +112,7 @@ class KubernetesCluster:
         return self._in_time(self._store.view())
 
     def _in_time(self, view: ClusterView) -> ClusterView:
-        """With what is known of the clocks; the very same view as long as nothing changes."""
+        """The view with what is known about clocks; the same object as long as nothing changes."""
         dated = self._connection.server_clock.dated(view)
         if dated is view:
             return view
@@ -122,18 +122,18 @@ class KubernetesCluster:
 
     @property
     def room_taken(self) -> int:
-        """How often held room was taken so far. Cheap."""
+        """How often held room was taken so far. A cheap call."""
         return self._store.room_taken
 
     @property
     def requested_at(self) -> str:
-        """What the inventory says of who asks for a pass."""
+        """The inventory's annotation that asks for a pass."""
         return self._store.requested_at
 
     def read(self, resource: Resource) -> Iterator[Manifest]:
-        """Every object of a kind as the server has it, for a snapshot; none when it is not served.
+        """Every object of a kind from the server, for a snapshot; none if the kind is not served.
 
-        Raises `Transient`, also when the server refuses: a snapshot with a part missing would mislead.
+        Raises `Transient`, also if the server refuses, since an incomplete snapshot would mislead.
         """
         if not self._discovery.generation:
             self._discovery.refresh()
@@ -146,7 +146,7 @@ class KubernetesCluster:
         yield from (msgspec.json.decode(item) for item in listing.items)
 
     def read_scaled(self) -> Iterator[tuple[Resource, Manifest]]:
-        """Every object of the kinds that have a scale and that headroom does not know by name. Raises `Transient`."""
+        """Every object of kinds with a scale that headroom does not know by name. Raises `Transient`."""
         if not self._discovery.generation:
             self._discovery.refresh()
         return self._scales.every()
@@ -158,7 +158,7 @@ class KubernetesCluster:
         self._events.record(event)
 
     def close(self) -> None:
-        """Ends all threads; blocks no longer than a few seconds."""
+        """Ends all threads; blocks for a few seconds at most."""
         self._stopping.set()
         with self._moved:
             self._moved.notify_all()
@@ -212,7 +212,8 @@ class KubernetesCluster:
                 self._own[key] = max(int(version), self._own.get(key, 0))
 
     def _unseen(self) -> list[str]:
-        """Kinds of which own writes are not seen yet. Of one that cannot be followed a gap says so, and it is listed anew later."""
+        """Kinds whose watch does not show this process's own writes yet. A kind that cannot be watched is not waited for: it is a
+        gap, and is listed again later."""
         return sorted(
             f"own writes of {watch.resource}"
             for key, version in self._own.items()
@@ -221,7 +222,7 @@ class KubernetesCluster:
 
 
 def _some(waited: Sequence[str]) -> str:
-    """All that say why they cannot be read, and a few of those that are only late."""
+    """All kinds with a reason why they cannot be read, and some that are only late."""
     told = [what for what in waited if what.endswith(")")]
     late = [what for what in waited if not what.endswith(")")]
     more = len(late) - _MOST_NAMED

@@ -1,9 +1,9 @@
 """Leader election by a Lease: of several replicas only the holder writes.
 
-The times are the conventional ones. A lease lasts 35 s, its holder steps down when it could not renew it for 30 s, and every
-candidate tries every 5 s. Another's lease has expired when it was not renewed for its duration by our own clock. The times
-in it come from another machine, and clocks differ (as in client-go's leaderelection). Unlike there, a deleted lease is its
-last holder's until it would have expired: only a holder that has ended gives it up.
+The times are the usual ones. A lease lasts 35 s, its holder steps down if it could not renew it for 30 s, and every candidate tries
+every 5 s. As in client-go's leaderelection, a lease has expired if this replica saw no renewal for its duration by its own clock:
+clocks of machines differ. Unlike there, a deleted lease belongs to its last holder until it would have expired, since only a holder
+that ends gives it up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JOIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """holder "": free. version: of the object as read, "" when it is not there yet."""
+    """holder: "" if the lease is free. version: the resourceVersion as read, "" if it does not exist yet."""
 
     holder: str = ""
     seconds: int = LEASE_SECONDS
@@ -45,13 +45,13 @@ class Leases(Protocol):
         """Raises `Transient`."""
 
     def write(self, record: LeaseRecord) -> LeaseRecord | None:
-        """Over the version that it was read at; None when somebody was faster. Raises `Transient`."""
+        """Writes over the version that was read; None if another client was faster. Raises `Transient`."""
 
 
 class LeaderElection:
-    """One candidate. `step` is one try; `start` makes them every five seconds in a thread of its own.
+    """One candidate. `step` is one attempt; `start` makes one every five seconds in a thread.
 
-    monotonic: seconds that only go forward; now: the time written into the Lease, for people to read.
+    monotonic: seconds that only increase. now: the time to write into the Lease, for people to read.
     """
 
     def __init__(
@@ -79,24 +79,24 @@ class LeaderElection:
 
     @property
     def holder(self) -> str:
-        """Who led when last looked; "" when nobody did, or before the first look."""
+        """The leader at the last attempt; "" if there was none, or before the first attempt."""
         return self._observed.holder
 
     def step(self) -> None:
-        """Takes the lease if it is free or ran out, renews it if it is ours. Never raises: a try that fails is repeated."""
+        """Takes the lease if it is free or has expired, or renews this replica's own. Never raises, since it is repeated."""
         try:
-            # Who was faster may have taken the lease, and until the next step is too long not to know that.
+            # The faster client may have taken the lease. This must be known before the next step.
             if not self._attempt():
                 self._attempt()
         except Failure:
             return
 
     def _attempt(self) -> bool:
-        """Whether nobody else wrote the lease between our reading and our writing it."""
+        """Reads and writes the lease; False if another client wrote it in between."""
         began = self._monotonic()
         record = self._leases.read()
         if not record.version:
-            # Whoever deleted it did not give it up for its holder, who goes on until it looks again.
+            # Deleting the Lease does not end its holder's leadership: the holder goes on until it looks again.
             record = replace(self._observed, version="")
         elif record != self._observed:
             self._observed, self._observed_at = record, began
@@ -114,14 +114,14 @@ class LeaderElection:
         return True
 
     def start(self) -> None:
-        """Tries until `close`."""
+        """Makes attempts until `close`."""
         self._thread = Thread(target=self._run, name="headroom-lease", daemon=True)
         self._thread.start()
 
     def close(self, *, release: bool = True) -> None:
-        """Stops trying. release: gives the lease up too, so that another replica need not wait until it has run out.
+        """Stops. release: gives the lease up, so that another replica need not wait until it expires.
 
-        It may only be given up after the last write of this replica.
+        That is allowed only after this replica's last write.
         """
         self._stopping.set()
         if self._thread is not None:

@@ -13,12 +13,12 @@ from reconciler.cluster.resources import Resource
 
 PAGE = 500
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""To list objects by their metadata alone (Kubernetes API concepts, "Metadata-only fetches")."""
+"""Lists only the metadata of objects (Kubernetes API concepts, "Metadata-only fetches")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """items: unread; version: of the list as a whole, to watch from; refused: the server's answer when it said no."""
+    """items: undecoded. version: the list's resourceVersion, to watch from. refused: the server's answer if it refused."""
 
     items: tuple[msgspec.Raw, ...] = ()
     version: str = ""
@@ -26,7 +26,7 @@ class Listing:
 
 
 def list_all(connection: Connection, path: str, resource: Resource, *, accept: str = JSON) -> Listing:
-    """A consistent reading of all of them. Raises `Transient` without an answer, `Invalid` on one that is no list."""
+    """All objects of a kind, read consistently. Raises `Transient` without an answer, `Invalid` if it is not a list."""
     items: list[msgspec.Raw] = []
     token = ""
     while True:
@@ -43,5 +43,5 @@ def list_all(connection: Connection, path: str, resource: Resource, *, accept: s
 
 
 def selector(resource: Resource) -> Iterable[tuple[str, str]]:
-    """Narrows a list or watch to the one object that is wanted, if it is only one."""
+    """The query parameters that restrict a list or watch to one object, for a resource that is only one."""
     return [("fieldSelector", f"metadata.name={resource.name}")] if resource.name else []

@@ -1,4 +1,4 @@
-"""Taints put on a node or taken away, as the whole list that a patch of a node must name."""
+"""Adds taints to a node or removes them. A patch of a node must have the whole list."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from reconciler.model.requirements import Taint
 
 
 def with_taints(node: Mapping[str, Any], wanted: Iterable[tuple[Taint, bool]]) -> list[dict[str, Any]]:
-    """The node's taints with those that are to be there (True) and without those that are not; the others as they are, in order.
+    """The node's taints, with those wanted (True) added and those unwanted (False) removed. Others stay, in order.
 
-    Of one key and effect there is one taint, as the API server has it.
+    There is one taint for each key and effect, as the API server requires.
     """
     taints: list[dict[str, Any]] = [dict(item) for item in (node.get("spec") or {}).get("taints") or ()]
     for taint, is_wanted in wanted:

@@ -1,4 +1,4 @@
-"""A token bucket: how fast headroom may call an API server."""
+"""A token bucket that limits how fast headroom calls an API server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class RateLimit:
-    """per_second calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
+    """Allows `per_second` calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class RateLimit:
         self._next = clock() - self._slack
 
     def wait(self) -> None:
-        """Returns when the caller may go on."""
+        """Blocks until the caller may proceed."""
         with self._lock:
             now = self._clock()
             self._next = max(self._next, now - self._slack)

@@ -19,11 +19,11 @@ METRICS = "autoscaling.karpenter.sh"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind as the API serves it. versions: those that headroom understands, preferred first (() is any).
+    """One kind as the API serves it. versions: those that headroom understands, the preferred first (() is any).
 
-    builtin: part of Kubernetes itself, so always there; others come with a CRD, or with a newer Kubernetes, now or later.
-    declared: kept whole as a LiveObject, since manifests reads it as it reads a file.
-    name, namespace: only this one object is read (the inventory), "" is all.
+    builtin: part of Kubernetes itself, so always served. Others come with a CRD or a newer Kubernetes, perhaps later.
+    declared: kept whole as a LiveObject, since `manifests` reads it like a file.
+    name, namespace: of the only object to read (the inventory); "" for all.
     """
 
     group: str
@@ -37,7 +37,7 @@ class Resource:
     name: str = ""
 
     def __str__(self) -> str:
-        """`nodepools.karpenter.sh`, `pods`: as kubectl and RBAC call it."""
+        """`nodepools.karpenter.sh`, `pods`: its name in kubectl and RBAC."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -116,7 +116,7 @@ BY_KIND = {resource.key: resource for resource in (*RESOURCES, CONFIG_MAPS)}
 
 
 def only_object(resource: Resource, namespace: str, name: str) -> Resource:
-    """That one object of a kind, and no other."""
+    """The resource restricted to one object."""
     return replace(resource, namespace=namespace, name=name)
 
 
@@ -127,5 +127,5 @@ def group_of(api_version: str) -> str:
 
 
 def scaled_kind(group: str, kind: str, plural: str, versions: tuple[str, ...]) -> Resource:
-    """A kind that headroom does not know by name, of which only the scale is looked at."""
+    """A kind that headroom does not know by name, of which only the scale is read."""
     return Resource(group, kind, plural, versions, builtin=False)

@@ -1,4 +1,4 @@
-"""Changes that take held room: what they leave short is refilled without waiting for quiet."""
+"""Changes that take held room. Buffers are then refilled without waiting for the cluster to be quiet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reconciler.model.pods import Pod
 
 
 def is_held(side: object) -> bool:
-    """Whether it is a node or a NodeClaim that holds chunks."""
+    """Whether it is a node or NodeClaim that holds chunks."""
     return isinstance(side, Node | NodeClaim) and side.annotation(HELD_ANNOTATION) == "true"
 
 
@@ -17,7 +17,7 @@ def begins_to_go(before: object, after: object) -> bool:
 
 
 def node_newly_used(before: object, after: object) -> str:
-    """The node to which the change binds a pod, "" for none. Daemon pods come with their node and take nothing from it."""
+    """The node that the change binds a pod to, "" for none. Daemon pods do not count, since they come with their node."""
     if not isinstance(after, Pod) or after.node_name is None or after.is_daemon or after.deleting:
         return ""
     return "" if isinstance(before, Pod) and before.node_name is not None else after.node_name

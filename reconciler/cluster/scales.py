@@ -1,7 +1,7 @@
-"""Buffers may point to any kind with a scale: the size of those that no watch covers.
+"""The sizes of workloads that no watch covers, since buffers may refer to any kind with a scale.
 
-Read through the scale subresource, as the HorizontalPodAutoscaler does, so that no right on the kind itself is needed.
-Nothing watches them, but their pods are watched: when such a workload changes its size, a pass is made.
+They are read through the scale subresource, as by the HorizontalPodAutoscaler, so that no permission on the kind itself is needed.
+They are not watched, but their pods are: when such a workload changes its size, a pass is made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _ScaleWire(msgspec.Struct):
 
 
 class Scales:
-    """Keeps the scales that buffers in the store point to in the store as workloads without a pod template."""
+    """Keeps the scales that buffers refer to in the store, as workloads without a pod template."""
 
     def __init__(self, connection: Connection, discovery: Discovery, store: ViewStore) -> None:
         self._connection = connection
@@ -49,7 +49,7 @@ class Scales:
         self._read: dict[ObjectRef, Resource] = {}
 
     def refresh(self) -> None:
-        """Reads each again; one that cannot be read is a gap."""
+        """Reads each scale again. One that cannot be read is a gap."""
         targets = self._targets()
         for ref in self._read.keys() - targets.keys():
             self._store.remove(self._read.pop(ref), ref.namespace, ref.name)
@@ -87,8 +87,8 @@ class Scales:
     def every(self) -> Iterator[tuple[Resource, Manifest]]:
         """Every object of every kind with a scale that no watch covers, for a snapshot.
 
-        Of a kind that may not be listed, those that buffers point to. Raises `Transient` without an answer, or when scales
-        may not be read.
+        If a kind may not be listed, only those that buffers refer to. Raises `Transient` without an answer, or if scales may not be
+        read.
         """
         targets = self._targets()
         for key, served in self._discovery.scalable().items():
@@ -103,7 +103,7 @@ class Scales:
                     yield resource, body
 
     def _names(self, resource: Resource) -> list[ObjectRef] | None:
-        """All objects of a kind; None when they may not be listed."""
+        """All objects of a kind; None if they may not be listed."""
         path = self._discovery.path_of(resource)
         if path is None:
             return []
@@ -116,9 +116,9 @@ class Scales:
         return [ref_of(resource, metadata) for metadata in found]
 
     def _scale(self, ref: ObjectRef, resource: Resource, *, odd_is_none: bool = False) -> Manifest | None:
-        """The object as far as its scale tells; None when it is not there. Raises `Transient`.
+        """The object as known from its scale; None if it does not exist. Raises `Transient`.
 
-        odd_is_none: also when the server cannot make a scale of it, as of one without the field that holds its size.
+        odd_is_none: None also if the server cannot make a scale of it, as of one without the field for its size.
         """
         answer = self._connection.request("GET", f"{self._discovery.object_path(ref)}/scale", resource="scale")
         if answer.status == NOT_FOUND or (odd_is_none and not answer.ok and answer.status != FORBIDDEN):
@@ -133,7 +133,7 @@ class Scales:
 
 
 def scale_document(resource: Resource, ref: ObjectRef, replicas: int, observed: int | None, selector: str) -> Manifest:
-    """An object of which nothing is known but its scale. selector: in its written form."""
+    """An object of which only the scale is known. selector: as text."""
     return {
         "apiVersion": f"{resource.group}/{resource.versions[0]}",
         "kind": resource.kind,

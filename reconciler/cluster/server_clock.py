@@ -1,4 +1,4 @@
-"""The API server's clock, as its answers tell it: ages of objects are by that clock, and this machine's may be wrong."""
+"""The API server's clock, from the dates of its answers. Ages of objects go by that clock, and this machine's may be wrong."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.clock_skew import NOT_TOLD
 
 _STEADY = timedelta(seconds=3)
-"""A `Date` header has whole seconds and answers take their time: smaller differences say nothing."""
+"""Smaller differences mean nothing, since a `Date` header has whole seconds and answers take time."""
 
 
 def seconds_awake_or_asleep() -> float:
-    """Only forward, and on while the machine sleeps, which `time.monotonic` is not on Linux."""
+    """Seconds that only increase, also while the machine sleeps. On Linux `time.monotonic` stands still then."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class ServerClock:
-    """Thread-safe. Between answers it goes on by the seconds that have passed, so that a clock that is set changes nothing.
+    """Thread-safe. Between answers it advances by elapsed seconds, so that setting this machine's clock changes nothing.
 
-    An API server that never tells the time still dates what is created there. It is at least as late there as the newest object
-    says.
+    An API server that never tells the time still dates new objects. Its time is at least that of the newest object.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class ServerClock:
         self._doubt = timedelta(0)
 
     def hear(self, date: str | None) -> None:
-        """The `Date` header of an answer that has just come; what is no date says nothing."""
+        """Takes the `Date` header of an answer that has just come. An invalid date is ignored."""
         try:
             told = parsedate_to_datetime(date or "").astimezone(UTC)
         except ValueError:
@@ -56,13 +55,13 @@ class ServerClock:
 
     @property
     def is_untold(self) -> bool:
-        """Whether the server answers, and never says what time it is there."""
+        """Whether the server answers but never tells the time."""
         with self._lock:
             return self._heard is None and self._answers_without > 0
 
     @property
     def skew(self) -> timedelta:
-        """This machine's time less the server's, in whole seconds; the same as before while it is about the same."""
+        """This machine's time less the server's, in whole seconds. Small changes are ignored."""
         with self._lock:
             if self._heard is None:
                 return timedelta(0)
@@ -73,7 +72,7 @@ class ServerClock:
             return self._skew
 
     def see(self, created: datetime) -> None:
-        """When an object of the cluster was created: not later than now."""
+        """Takes the creation time of an object, which is not later than the server's present time."""
         with self._lock:
             at = self._elapsed()
             if self._newest is None or created > self._newest[0] + timedelta(seconds=at - self._newest[1]):
@@ -81,7 +80,7 @@ class ServerClock:
 
     @property
     def doubt(self) -> timedelta:
-        """By how much more than `skew` this machine may be ahead, where the server does not tell; in whole seconds, and steady."""
+        """How much further than `skew` this machine may be ahead if the server does not tell, in whole seconds without small changes."""
         if not self.is_untold:
             return timedelta(0)
         with self._lock:
@@ -94,7 +93,7 @@ class ServerClock:
             return self._doubt
 
     def dated(self, view: ClusterView) -> ClusterView:
-        """The view with the skew of the clocks, or with what there is instead where it is not told."""
+        """The view with the skew of the clocks, or the doubt if the server does not tell."""
         if not self.is_untold:
             return replace(view, clock_skew=self.skew) if self.skew else view
         made = (item.created for items in (view.node_claims, view.nodes, view.pods) for item in items)
@@ -105,5 +104,5 @@ class ServerClock:
 
 
 def clocks_of(view: ClusterView) -> tuple[object, ...]:
-    """What `dated` has put into it."""
+    """The parts of the view that `dated` sets."""
     return (view.clock_skew, view.clock_doubt, view.findings)

@@ -1,4 +1,4 @@
-"""Keeps the present picture of a cluster up to date and hands it out as views."""
+"""Keeps the state of a cluster up to date and provides it as views."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ _PARTS = {
     CONFIG_MAPS.key: "inventory",
 }
 _FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets", "pods": "pods by phase"}
-"""Parts of a view that others are made from."""
+"""Parts of a view that other parts are made from."""
 _T = TypeVar("_T")
 _MOST_GAPS = 5
-"""Objects of one kind that are named because they cannot be read."""
+"""How many unreadable objects of one kind are named."""
 
 
 class ViewStore:
-    """Objects in, `ClusterView`s out. Thread-safe.
+    """Takes objects and provides `ClusterView`s. Thread-safe.
 
-    The revision moves only when a decoded value does: a heartbeat on a node or a new resourceVersion alone is no change.
-    What did not change is the same tuple in the next view. An object that cannot be read is a gap, not an error.
+    The revision changes only with a decoded value: a node's heartbeat or a new resourceVersion alone is no change. Unchanged parts
+    are the same tuples in the next view. An object that cannot be read is a gap, not an error.
     """
 
     def __init__(
@@ -97,18 +97,18 @@ class ViewStore:
         self._view: ClusterView | None = None
 
     def put(self, resource: Resource, body: Body) -> bool:
-        """An object was added or changed. True when the next view differs."""
+        """Takes an added or changed object; returns whether the next view differs."""
         with self._lock:
             return self._put(resource, decode(resource, body, self._shapes))
 
     def remove(self, resource: Resource, namespace: str, name: str) -> bool:
-        """An object is gone. True when the next view differs."""
+        """Removes an object; returns whether the next view differs."""
         with self._lock:
             problem = self._set_gap((*resource.key, namespace, name), "")
             return self._drop(resource, (namespace, name)) or problem
 
     def replace(self, resource: Resource, bodies: Iterable[Body]) -> bool:
-        """These are all objects of the kind. True when the next view differs."""
+        """Takes all objects of the kind; returns whether the next view differs."""
         with self._lock:
             listed = [decode(resource, body, self._shapes) for body in bodies]
             present = {(item.namespace, item.name) for item in listed}
@@ -120,12 +120,12 @@ class ViewStore:
             return any(changes)
 
     def set_gap(self, resource: Resource | str, text: str) -> bool:
-        """Something cannot be read: `text` says what and why; "" when it can again. True when the next view differs."""
+        """Takes what cannot be read and why, or "" once it can be; returns whether the next view differs."""
         with self._lock:
             return self._set_gap((resource,) if isinstance(resource, str) else resource.key, text)
 
     def set_apis(self, apis: Mapping[Key, tuple[str, ...]]) -> bool:
-        """(group, kind) → versions served, preferred first. True when the next view differs."""
+        """Takes the versions served by (group, kind), the preferred first; returns whether the next view differs."""
         with self._lock:
             if apis == self._apis:
                 return False
@@ -133,7 +133,7 @@ class ViewStore:
             return self._changed("apis")
 
     def uid_of(self, ref: ObjectRef) -> str:
-        """The uid of an object in the store, "" when it is not there or has none."""
+        """The uid of an object in the store; "" if it does not exist or has none."""
         with self._lock:
             value = self._values.get((ref.group, ref.kind), {}).get((ref.namespace, ref.name))
         if isinstance(value, LiveObject):
@@ -141,12 +141,12 @@ class ViewStore:
         return getattr(value, "uid", "")
 
     def objects(self) -> Mapping[ObjectRef, LiveObject]:
-        """The declared kinds' objects, as the next view has them."""
+        """The objects of declared kinds, as in the next view."""
         with self._lock:
             return self._part("objects", self._objects)
 
     def view(self) -> ClusterView:
-        """The present picture; the same object as before when nothing changed."""
+        """The present view; the same object as before if nothing changed."""
         with self._lock:
             if self._view is None:
                 self._view = self._make_view()
@@ -242,7 +242,7 @@ class ViewStore:
         return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
 
     def _pods_by_phase(self) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
-        """Those that take room or wait for it, and those that are done."""
+        """Pods that take room or wait for it, and finished ones."""
         every: tuple[Pod, ...] = self._sorted(PODS)
         finished = tuple(pod for pod in every if pod.is_finished)
         return (tuple(pod for pod in every if not pod.is_finished) if finished else every), finished
@@ -276,12 +276,12 @@ class ViewStore:
 
     @property
     def room_taken(self) -> int:
-        """How often held room was taken so far: by a pod that was bound there, or with a node that goes."""
+        """How often held room was taken so far, by a pod bound there or by the removal of a node."""
         return self._room_taken
 
     @property
     def requested_at(self) -> str:
-        """Cheap: for whoever must know it at every change, without a view."""
+        """The annotation that asks for a pass. A cheap call, needed at every change, without a view."""
         with self._lock:
             return self._inventory().requested_at
 
@@ -295,7 +295,7 @@ class ViewStore:
         return inventory_of(members, cast("InventoryRecord | None", record))
 
     def _all_gaps(self) -> tuple[str, ...]:
-        """By kind: one webhook or version can make every object of a kind unreadable, and each says much the same."""
+        """The gaps, grouped by kind: one webhook or version can make every object of a kind unreadable, with similar messages."""
         rows: list[str] = []
         of_objects: dict[str, list[str]] = {}
         for topic, text in self._gaps.items():
@@ -308,7 +308,7 @@ class ViewStore:
 
 
 def _grouped(kind: str, texts: Sequence[str]) -> Iterator[str]:
-    """texts: of the objects of one kind that cannot be read."""
+    """The gaps of one kind. texts: of its unreadable objects."""
     more = len(texts) - _MOST_GAPS
     yield from texts[: _MOST_GAPS if more > 1 else None]
     if more > 1:
@@ -320,7 +320,7 @@ def _by_key(item: tuple[Key, Value]) -> Key:
 
 
 def _parts_of(resource: Resource, value: object) -> tuple[str, ...]:
-    """What a change of this value changes. A Deployment of balloon pods is an object among workloads."""
+    """The parts of a view that this value belongs to. A Deployment of balloon pods is an object, not a workload."""
     part = _part_of(resource)
     return (part, "objects") if isinstance(value, LiveObject) and part != "objects" else (part,)
 

@@ -1,7 +1,7 @@
-"""Keeps one kind of object up to date in a ViewStore: list in pages, then watch. Each has a thread.
+"""Keeps one kind of object up to date in a ViewStore: list in pages, then watch. Each kind has a thread.
 
-What was read before a connection was lost may be old. So a lost one is a gap in the view until everything was listed again. A
-stream that merely ended, or was silent for long, goes on where it stopped.
+What was read before a connection was lost may be outdated. So a lost connection is a gap in the view until everything has been listed
+again. A stream that merely ended, or was silent for long, is resumed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _OBJECT = msgspec.json.Decoder(_ObjectWire)
 
 
 class _ExpiredError(Exception):
-    """The version to go on from is too old: everything must be listed again."""
+    """The resourceVersion to resume from is too old, so everything must be listed again."""
 
 
 class _DeniedError(Exception):
-    """RBAC says no; asking again at once is no use."""
+    """RBAC refuses; asking again at once is pointless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,10 @@ class Surroundings:
 
 
 class ResourceWatch:
-    """One kind. settled: it has been read, or why not is known and a gap says so. failure: why it is not settled yet.
-    version: the newest resourceVersion seen. is_following: whatever happens will be seen; if not, it is not served or a gap says why."""
+    """The watch of one kind. settled: it has been read, or a gap says why not. failure: why it is not settled yet.
+
+    version: the newest resourceVersion seen. is_following: every change will be seen. If False, the kind is not served, or a gap
+    says why."""
 
     def __init__(self, resource: Resource, around: Surroundings) -> None:
         self.resource = resource
@@ -73,7 +75,7 @@ class ResourceWatch:
         self._pause = _FIRST_PAUSE
 
     def run(self) -> None:
-        """Until `stopping` is set."""
+        """Runs until `stopping` is set."""
         while not self._around.stopping.is_set():
             try:
                 self._follow()
@@ -103,7 +105,7 @@ class ResourceWatch:
             version = self._watch(path, version)
 
     def _absent(self) -> None:
-        """Not served. No objects, if that is because nobody installed the kind; a gap if the server is not ready for it."""
+        """Handles a kind that is not served: there are no objects if it is not installed; if it should be served, it is a gap."""
         self.is_following = False
         served = self._around.discovery.find(*self.resource.key)
         if served is not None:
@@ -116,7 +118,7 @@ class ResourceWatch:
             self._settle(changed=self._around.store.replace(self.resource, ()))
 
     def _is_installed(self) -> bool:
-        """Whether there is a CRD: a server that is starting serves it some seconds later than the rest."""
+        """Whether there is a CRD. A starting server serves its kind some seconds later than the rest."""
         path = collection_path("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         name = f"{self.resource.plural}.{self.resource.group}"
         answer = self._around.connection.request("GET", f"{path}/{name}", resource="customresourcedefinitions")
@@ -139,7 +141,7 @@ class ResourceWatch:
         return listing.version
 
     def _watch(self, path: str, version: str) -> str:
-        """Applies events until the stream ends; the version to go on from."""
+        """Applies events until the stream ends; returns the version to resume from."""
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
@@ -176,7 +178,7 @@ class ResourceWatch:
         return told.metadata.resource_version
 
     def _refuse(self, answer: Answer) -> NoReturn:
-        """What to do about a refusal."""
+        """Raises the exception for a refusal."""
         failure = answer.failure()
         if answer.status == GONE:
             raise _ExpiredError

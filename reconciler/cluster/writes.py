@@ -1,4 +1,4 @@
-"""One write to an API server, and what became of it."""
+"""One write to an API server, and its result."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _CREATED = 201
 _SERVER_ERROR = 500
 _TIMED_OUT = 408
 _ATTEMPTS = 3
-"""At a list that somebody else changed in between."""
+"""How often to try a patch of a list that another client changed in between."""
 
 Written = Callable[[ObjectRef, str], None]
-"""(object, its resourceVersion after our write)."""
+"""Called with an object and its resourceVersion after a write."""
 
 
 class Writer:
-    """Carries out writes as field manager `headroom`. Thread-safe; failures are results, never exceptions.
+    """Performs writes as field manager `headroom`. Thread-safe. Failures are results, never exceptions.
 
-    A dry run says UNCHANGED when the write would change nothing, so that it need not be made at all.
+    A dry run returns UNCHANGED for a write without an effect, so that it need not be made.
     """
 
     def __init__(self, connection: Connection, discovery: Discovery, written: Written) -> None:
@@ -66,7 +66,7 @@ class Writer:
             return WriteResult(write, Outcome.FAILED, error.message)
 
     def _apply_status(self, write: ApplyStatus, *, dry_run: bool) -> WriteResult:
-        """Forced: nobody else's status fields are in `status`."""
+        """Applies a status. It is forced, since `status` has only headroom's own fields."""
         served = self._found(write.ref)
         if served is None:
             return _not_served(write, "")
@@ -96,7 +96,7 @@ class Writer:
         dry_run: bool,
         object_path: str = "",
     ) -> WriteResult:
-        """object_path: of the object whose subresource stands at `path`; such an object is never made."""
+        """Sends a patch. object_path: of the object whose subresource is at `path`; the patch does not create such an object."""
         query = [("fieldManager", OWN_MANAGER), ("force", "true" if force else "false")]
         answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=dry_run)
         if object_path and answer.status == NOT_FOUND:
@@ -144,7 +144,7 @@ class Writer:
         if write.uid:
             options["preconditions"] = {"uid": write.uid}
         if dry_run:
-            # With options in the body the server does not look at those in the query.
+            # If the body has options, the server ignores those in the query.
             options["dryRun"] = ["All"]
         answer = self._send("DELETE", path, options, content_type=JSON, query=[], dry_run=dry_run)
         if answer.status == NOT_FOUND:
@@ -158,7 +158,7 @@ class Writer:
         return WriteResult(write, Outcome.APPLIED)
 
     def _path(self, ref: ObjectRef, version: str | None = None) -> str | None:
-        """Asks the server once more what it serves when it seems not to: a CRD may be seconds old."""
+        """The object's path. If its kind seems not to be served, discovery is repeated once: a CRD may be seconds old."""
         path = self._discovery.object_path(ref, version)
         if path is None and self._discovery.refresh():
             path = self._discovery.object_path(ref, version)
@@ -172,7 +172,7 @@ class Writer:
         return path, f"{ref.group}/{served.versions[0]}" if ref.group else served.versions[0]
 
     def _get(self, path: str) -> Any:
-        """The object as it is, None when it is not there."""
+        """The object; None if it does not exist."""
         answer = self._connection.request("GET", path, resource=_plural_in(path))
         if answer.ok:
             return msgspec.json.decode(answer.data)
@@ -211,7 +211,7 @@ def _is_annotated(live: Mapping[str, Any], write: Annotate) -> bool:
 
 
 def _annotation_patch(live: Mapping[str, Any], write: Annotate) -> dict[str, Any]:
-    """A list is replaced as a whole, so nobody else may have changed it since it was read."""
+    """The patch. It has the resourceVersion if it has taints: the list is replaced as a whole, so it must not have changed."""
     document: dict[str, Any] = {"metadata": {"annotations": dict(write.annotations)}}
     if taints := _new_taints(live, write):
         document["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
@@ -220,7 +220,7 @@ def _annotation_patch(live: Mapping[str, Any], write: Annotate) -> dict[str, Any
 
 
 def _new_taints(live: Mapping[str, Any], write: Annotate) -> dict[str, Any]:
-    """Empty where they stay as they are."""
+    """The new list of taints; empty if they do not change."""
     taints = with_taints(live, write.taints)
     there = (live.get("spec") or {}).get("taints") or []
     return {} if taints == there else {"spec": {"taints": taints or None}}

@@ -1,1 +1,1 @@
-"""API objects on their way into the model: what is read of each kind, and what it becomes."""
+"""Decodes API objects into the model: what is read of each kind, and what it becomes."""

@@ -42,10 +42,10 @@ Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | Inve
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """value None: the object counts for nothing (a finished pod), or cannot be read, and then `problem` says why. A value
-    with a problem is an object that is there, to be compared with what is declared, but of which nothing can be made.
+    """value: None if the object does not matter (a finished pod) or cannot be read; in the latter case `problem` says why. A value
+    with a problem is an existing object that is compared with what is declared, but cannot be used otherwise.
 
-    version: its resourceVersion, "" when it has none.
+    version: its resourceVersion, "" if it has none.
     """
 
     namespace: str
@@ -56,7 +56,7 @@ class Decoded:
 
 
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
-    """One object. Never raises: one odd object must not spoil the others. shapes: where pods share theirs."""
+    """Decodes one object. Never raises, so that one malformed object does not affect the others. shapes: shared by pods."""
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
     decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
     try:
@@ -75,7 +75,7 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
 
 
 def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
-    """A Deployment that headroom itself applies: an object to be compared, and no workload that a buffer could follow."""
+    """A Deployment that headroom itself applies. It is compared with what is declared, but is no workload for a buffer to follow."""
     live = _declared(resource, document, data)
     return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
@@ -90,7 +90,7 @@ def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Deco
 
 
 def _pool_problem(pool: LiveObject) -> str:
-    """Why no node can be made from a NodePool: without a word, it would only seem not to be there."""
+    """Why no node can be made from a NodePool. Without this the pool would just seem to be missing."""
     try:
         why = "" if read_node_pool(pool.ref, pool.body, Origin()) else "spec.template is missing"
     except Invalid as error:
@@ -103,7 +103,7 @@ def _pool_problem(pool: LiveObject) -> str:
 
 
 def list_items(data: bytes) -> wire.ListWire:
-    """A page of a list, its items unread. Raises `Invalid`."""
+    """A page of a list with its items undecoded. Raises `Invalid`."""
     try:
         page = _LIST.decode(data)
     except msgspec.MsgspecError as error:
@@ -126,11 +126,11 @@ def _inventory(_resource: Resource, config_map: wire.ConfigMapWire, _data: Body)
 def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | msgspec.Raw) -> LiveObject:
     body = _OBJECT.decode(data)
     metadata = body["metadata"]
-    # The version changes with every write, also with those that change nothing for us.
+    # The version changes with every write, even if nothing that headroom reads changes.
     metadata.pop("resourceVersion", None)
     managed = metadata.pop("managedFields", None)
     managers = field_managers(data) if managed else {}
-    # Items of a list from an API server do not say what they are.
+    # Items of an API server's list lack apiVersion and kind.
     body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
     body.setdefault("kind", resource.kind)
     return LiveObject(ref_of(resource, document.metadata), body, managers, status_writes(data) if managed else {})
@@ -154,4 +154,4 @@ _OTHERS: Mapping[tuple[bool, bool], _Reader] = {
     (False, True): (msgspec.json.Decoder(wire.WorkloadWire), workload_of),
     (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
 }
-"""By whether the kind is declared, and whether it is Kubernetes' own."""
+"""Keyed by whether the kind is declared, and whether it is Kubernetes' own."""

@@ -1,4 +1,4 @@
-"""Kinds of dynamic resource allocation as they are on the wire (v1, v1beta2 and v1beta1), and from there to the model."""
+"""Kinds of dynamic resource allocation: their wire format (v1, v1beta2 and v1beta1), and its decoding into the model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _DeviceFieldsWire(Wire, frozen=True):
 
 
 class _DeviceWire(_DeviceFieldsWire, frozen=True):
-    """v1beta1 has everything but the name under `basic`."""
+    """A device. v1beta1 has everything except the name under `basic`."""
 
     name: str = ""
     basic: _DeviceFieldsWire | None = None
@@ -95,7 +95,7 @@ class _ExactWire(Wire, frozen=True):
 
 
 class _RequestWire(_ExactWire, frozen=True):
-    """v1beta1 has the request's fields beside its name."""
+    """A request. v1beta1 has its fields next to its name."""
 
     exactly: _ExactWire | None = None
     first_available: tuple[msgspec.Raw, ...] | None = None

@@ -1,4 +1,4 @@
-"""Who owns which field: an object's managedFields as dotted paths."""
+"""Which manager owns which field: an object's managedFields as dotted paths."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KEYED_BY_TYPE = 'k:{"type":'
 
 
 def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
-    """Field manager → the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and the types of
-    conditions (`status.conditions.Ready`).
+    """By field manager, the fields it owns, two levels deep (`spec.replicas`, `status.conditions`), and conditions by type
+    (`status.conditions.Ready`).
 
-    A condition is whose message it has. Of one that somebody else has written over, the manager before keeps what still has the
-    same value, such as the time. That tells nothing of it. Headroom itself has to know each part of a condition that it owns.
-    An entry that is not in the form of structured-merge-diff's FieldsV1 is passed over.
+    A condition belongs to the manager of its message. After another manager has overwritten it, the former one still owns fields
+    with an unchanged value, such as the time, which means nothing. Of headroom's own conditions every owned field counts. An entry
+    that is not in structured-merge-diff's format FieldsV1 is skipped.
     """
     owned: dict[str, set[str]] = {}
     for entry in _managers(data):
@@ -40,7 +40,7 @@ def field_managers(data: bytes | msgspec.Raw) -> dict[str, frozenset[str]]:
 
 
 def status_writes(data: bytes | msgspec.Raw) -> dict[str, str]:
-    """Field manager → when it last changed the status, as the API server wrote it down."""
+    """By field manager, when it last changed the status, as the API server recorded it."""
     times: dict[str, str] = {}
     for entry in _managers(data):
         if entry.time and _STATUS in (entry.fields or {}):
@@ -57,8 +57,8 @@ def _managers(data: bytes | msgspec.Raw) -> Iterator[wire.ManagerWire]:
 
 
 def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
-    """Conditions are a list that is keyed by type: `k:{"type":"Ready"}`. with_message: only those of which the message is owned, or all
-    that there is."""
+    """The types of owned conditions, which are a list keyed by type: `k:{"type":"Ready"}`. with_message: only conditions whose message
+    is owned."""
     fields = msgspec.json.decode(raw)
     for step, inner in fields.items() if isinstance(fields, dict) else ():
         if step.startswith(_KEYED_BY_TYPE) and not (with_message and inner and _MESSAGE not in inner):
@@ -69,7 +69,7 @@ def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
 
 
 def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:
-    """The manager, not headroom's own, that owns a field; an autoscaler's (through the scale subresource) before others."""
+    """The manager other than headroom that owns a field. One that wrote through the scale subresource, an autoscaler, comes first."""
     steps = path.split(".")
     if f'"f:{steps[-1]}"'.encode() not in bytes(data):
         return None

@@ -1,4 +1,4 @@
-"""What every kind has alike: its name, its labels and resource lists."""
+"""What all kinds have in common: names, labels and resource lists."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def labels_of(texts: wire.Texts | None) -> Labels:
 
 
 def resources_of(quantities: Quantities | None) -> Resources:
-    """Entries that are null count for nothing."""
+    """A resource list without entries that are null."""
     return Resources.parse({name: value for name, value in (quantities or {}).items() if value is not None})

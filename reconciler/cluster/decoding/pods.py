@@ -1,4 +1,4 @@
-"""Pods that take room or wait for it. Finished ones count for nothing, but that they used a provisioning request."""
+"""Pods that take room or wait for it. Finished pods are dropped, except those that used a provisioning request."""
 
 from __future__ import annotations
 

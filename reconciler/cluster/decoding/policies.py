@@ -1,4 +1,4 @@
-"""What an administrator says about pods: priority classes, quotas, disruption budgets and labels of namespaces."""
+"""Administrators' policies about pods: priority classes, quotas, disruption budgets and labels of namespaces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: A
 
 
 def _scopes(spec: wire.QuotaSpecWire) -> tuple[Requirement, ...]:
-    """All of them, in both of the places where a quota may have scopes. Raises `Invalid` on an unknown operator."""
+    """The scopes of a quota, from both fields that may have them. Raises `Invalid` on an unknown operator."""
     selector = spec.scope_selector
     rows = () if selector is None else selector.match_expressions or ()
     return (
@@ -66,7 +66,7 @@ def _pod_disruption_budget(
 
 
 def _compute(quantities: Quantities | None) -> dict[str, int]:
-    """Only what pods request; a limit of zero stays, since it forbids."""
+    """Only the resources that pods request. A limit of zero is kept, since it forbids them."""
     amounts = {}
     for key, value in (quantities or {}).items():
         name = key.removeprefix(_QUOTA_PREFIX)

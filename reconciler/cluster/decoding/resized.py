@@ -1,4 +1,4 @@
-"""What a pod counts for while it is resized in place.
+"""What kube-scheduler counts for a pod while it is resized in place.
 
 Since Kubernetes 1.33 kube-scheduler takes, for each resource, the greatest of a container's request, its actual resources
 and those that the kubelet allocated. Of a resize that the node can never grant (`PodResizePending`, `Infeasible`) the request
@@ -89,7 +89,7 @@ def _container(container: ContainerWire, status: ContainerStatusWire, *, asked_c
 
 
 def _own(spec: PodSpecWire, status: PodStatusWire, *, asked_counts: bool) -> ResourcesWire | None:
-    """The pod's own resources: only those that it asks for itself."""
+    """The pod-level resources, limited to those that the pod requests itself."""
     own = spec.resources
     if own is None or not own.requests or status.resources is None:
         return own
@@ -101,7 +101,7 @@ def _own(spec: PodSpecWire, status: PodStatusWire, *, asked_counts: bool) -> Res
 
 
 def _same(asked: Quantities | None, has: Quantities | None, allocated: Quantities | None) -> bool:
-    """As almost always, and as written: the kubelet writes quantities the way the API server does."""
+    """Whether all are equal, as almost always. Compared as text, since kubelet and API server write quantities the same way."""
     return (asked or {}) == (has or {}) and (allocated is None or allocated == (asked or {}))
 
 

@@ -1,4 +1,4 @@
-"""Label selectors in the forms in which scales and custom resources have them."""
+"""Label selectors in the forms that scales and custom resources use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTS = frozenset({"matchLabels", "matchExpressions"})
 def selector_in(raw: msgspec.Raw) -> LabelSelector | None:
     """A selector in any of its forms: a LabelSelector, a bare map of labels, or text; None where there is none.
 
-    An empty one is none: a scale that selects every pod of the namespace tells nothing of its own.
+    An empty one counts as none, since a scale that selects every pod of its namespace says nothing about its own.
     """
     value = msgspec.json.decode(raw)
     if isinstance(value, str):

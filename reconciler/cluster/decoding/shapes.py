@@ -1,7 +1,7 @@
-"""Shares pod shapes, since the pods of one workload are alike.
+"""Shares pod shapes, since the pods of one workload are equal.
 
-To work out a shape costs far more than to compare two specs. Equal pods that have the very same shape cost less memory, and are
-grouped by identity first.
+Computing a shape costs far more than comparing two specs. Equal pods that share one shape object take less memory, and can be
+grouped by identity.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.model.pods import GeneratedClaim, PodShape
 _COMPARED = tuple(
     name
     for name in PodSpecWire.__struct_fields__
-    # What differs from pod to pod without changing its shape. Volumes are looked at apart.
+    # These fields differ from pod to pod without changing the shape. Volumes are compared separately.
     if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
 )
 _SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
@@ -26,7 +26,7 @@ _MOST = 20_000
 
 
 class ShapePool:
-    """Not thread-safe: whoever owns it holds a lock."""
+    """Not thread-safe: its owner holds a lock."""
 
     def __init__(self) -> None:
         self._siblings: dict[tuple[str, str, str], tuple[PodWire, PodShape]] = {}
@@ -52,7 +52,7 @@ class ShapePool:
         if _has_generated_claims(pod):
             shape = _with_generated_claims(shape, pod)
         if max(len(self._shapes), len(self._siblings)) > _MOST:
-            self._shapes.clear()  # most belong to pods that are long gone
+            self._shapes.clear()  # most are of pods that are long gone
             self._siblings.clear()
             self._parts.clear()
         known = self._shapes.get(shape)
@@ -65,7 +65,7 @@ class ShapePool:
         return shape
 
     def _with_shared_parts(self, shape: PodShape) -> PodShape:
-        """Shapes that differ in what they request only are common: what else they say is the very same object for all of them."""
+        """The shape with parts shared with others. Many shapes differ only in requests, and share all other parts."""
         parts: dict[str, Any] = {name: part for name in _SHARED if (part := getattr(shape, name))}
         return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
 
@@ -88,12 +88,14 @@ def _claims_volumes(spec: PodSpecWire) -> bool:
 
 
 def _has_generated_claims(pod: PodWire) -> bool:
-    """Of a pod on a node they tell nothing: its devices are taken already, and a pod in its stead gets claims of its own."""
+    """Whether its generated claims matter. Not for a pod on a node: its devices are allocated, and its successor gets claims of its
+    own."""
     return bool(pod.status.resource_claim_statuses) and not pod.spec.node_name
 
 
 def _with_generated_claims(shape: PodShape, pod: PodWire) -> PodShape:
-    """Templates stay where no claim was made yet; where none is needed (a status without a name) there is nothing to wait for."""
+    """The shape with claims in place of templates. A template stays while no claim was made; if none is needed (a status without a
+    name), it goes too."""
     names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
     templates: list[str] = []
     generated: list[GeneratedClaim] = []

@@ -1,4 +1,4 @@
-"""Volumes, claims, storage and runtime classes as they are on the wire, and from there to the model."""
+"""Volumes, claims, storage and runtime classes: their wire format, and its decoding into the model."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from reconciler.model.storage import PersistentVolume, StorageClass, VolumeClaim
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""On a claim: the node of its first pod, for which its volume is being made."""
+"""On a claim: the node of its first pod, for which its volume is provisioned."""
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _OLDER_ZONE, _OLDER_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 PLACE_LABELS = (ZONE_LABEL, REGION_LABEL, _OLDER_ZONE, _OLDER_REGION)
-"""Labels of a volume that kube-scheduler holds nodes to (its VolumeZone plugin)."""
+"""Labels of a volume that a node must match (kube-scheduler's plugin VolumeZone)."""
 
 
 class _VolumeAffinityWire(Wire, frozen=True):
@@ -158,7 +158,7 @@ def _bytes(quantities: Quantities | None) -> int:
 
 
 def volume_claim(_resource: Resource, claim: VolumeClaimWire, _data: Any) -> VolumeClaim:
-    """Bound is what the binding controller has marked so, or what a hand-made object says it is."""
+    """A claim. It is bound if the binding controller has marked it so, or if a hand-made object says so."""
     metadata, spec = claim.metadata, claim.spec
     phase = claim.status.phase or ""
     marked = BIND_COMPLETED in (metadata.annotations or {})

@@ -1,6 +1,6 @@
-"""The few fields of API objects that headroom looks at, as they are on the wire.
+"""The few fields of API objects that headroom reads, in their wire format.
 
-Everything else in a document is skipped while it is parsed, which is what makes ten thousand pods cheap to read.
+Everything else in a document is skipped during parsing, which makes ten thousand pods cheap to read.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _NOBODY = OwnerWire()
 
 
 def controller_of(metadata: MetadataWire) -> OwnerWire:
-    """The owner that controls the object; one without a name where none does."""
+    """The owner that controls the object; an owner without a name if there is none."""
     return next((owner for owner in metadata.owner_references or () if owner.controller), _NOBODY)
 
 
 class TypeWire(Wire, frozen=True):
-    """What an item of a mixed list is; items of an API server's own lists leave it out."""
+    """apiVersion and kind of an item of a mixed list. Items of an API server's lists lack them."""
 
     api_version: str = ""
     kind: str = ""
@@ -122,7 +122,7 @@ class NodeClaimWire(Wire, frozen=True):
 
 
 class GeneratedClaimWire(Wire, frozen=True):
-    """Of one of the pod's claims: the ResourceClaim made for it; none when none is needed."""
+    """The ResourceClaim made for one of the pod's claims; without a name if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -176,7 +176,7 @@ class JobTemplateWire(Wire, frozen=True):
 
 
 class WorkloadSpecWire(Wire, frozen=True):
-    """Of every workload kind; `selector` is a LabelSelector, but a bare map in a ReplicationController."""
+    """The spec of every workload kind. `selector` is a LabelSelector, in a ReplicationController a bare map."""
 
     replicas: int | None = None
     parallelism: int | None = None
@@ -193,7 +193,7 @@ class WorkloadConditionWire(Wire, frozen=True):
 
 
 class WorkloadStatusWire(Wire, frozen=True):
-    """conditions: of any kind; a Job's say when it has ended."""
+    """The status of every workload kind. conditions: a Job's say that it has ended."""
 
     replicas: int | None = None
     succeeded: int | None = None
@@ -213,7 +213,7 @@ class ScaledSpecWire(Wire, frozen=True):
 
 
 class ScaledStatusWire(Wire, frozen=True):
-    """The selector in the form of a scale stands in one of two fields, as custom resources have them."""
+    """The status of a custom resource with a scale, whose selector is in one of two fields."""
 
     replicas: msgspec.Raw = NULL
     selector: msgspec.Raw = NULL
@@ -221,7 +221,7 @@ class ScaledStatusWire(Wire, frozen=True):
 
 
 class ScaledWire(Wire, frozen=True):
-    """An object of a kind that headroom does not know but that has a scale subresource. Its fields may be of any type."""
+    """An object of an unknown kind with a scale subresource. Its fields may be of any type."""
 
     metadata: MetadataWire
     spec: msgspec.Raw = NULL
@@ -306,7 +306,7 @@ class ManagedMetadataWire(Wire, frozen=True):
 
 
 class ManagedWire(Wire, frozen=True):
-    """The field managers of an object; read only where they matter, since they are the largest part of it."""
+    """The field managers of an object. They are its largest part, so they are read only where they matter."""
 
     metadata: ManagedMetadataWire = ManagedMetadataWire()
 
@@ -317,7 +317,7 @@ class ListMetadataWire(Wire, frozen=True):
 
 
 class ListWire(Wire, frozen=True):
-    """A page of a list, its items still to be read one by one: an odd one must not spoil the others."""
+    """A page of a list. Its items are decoded one by one, so that a malformed one does not affect the others."""
 
     kind: str = ""
     metadata: ListMetadataWire = ListMetadataWire()

@@ -1,4 +1,4 @@
-"""What makes pods: DaemonSets, and workloads with the shape of the pods to come."""
+"""DaemonSets and workloads, with the shape of their pods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXTS = msgspec.json.Decoder(wire.Texts)
 
 
 def _template_shape(template: wire.TemplateWire | None, namespace: str) -> PodShape:
-    """Of the pods to come: a virtual pod has no claims, since nothing would make them."""
+    """The shape of pods made from the template. A chunk has no claims, since nothing would create them."""
     labels = template.metadata.labels if template and template.metadata else None
     spec = template.spec if template else PodSpecWire()
     return replace(shape_of(spec, namespace=namespace, labels=labels or {}), volume_claims=())
@@ -68,7 +68,7 @@ def _left_of_job(workload: wire.WorkloadWire) -> int:
 
 
 def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes | msgspec.Raw) -> Workload:
-    """As far as its scale tells, which is all that a cluster shows of such a kind. A pod template in it is not looked at."""
+    """A workload of which only the scale is known. A pod template in it is ignored."""
     spec, status = _part(_SCALED_SPEC, scaled.spec), _part(_SCALED_STATUS, scaled.status)
     return Workload(
         ref=ref_of(resource, scaled.metadata),
@@ -82,7 +82,7 @@ def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes 
 
 
 def _part(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
-    """One without fields where there is no object."""
+    """The decoded part; one with defaults if it is not an object."""
     return decoder.decode(raw if bytes(raw).lstrip()[:1] == b"{" else b"{}")
 
 
@@ -92,7 +92,7 @@ def _whole(raw: msgspec.Raw) -> int | None:
 
 
 def _is_history(resource: Resource, workload: wire.WorkloadWire) -> bool:
-    """An old revision that a Deployment keeps for rollbacks: there may be ten for each and nothing points to them."""
+    """Whether it is an old ReplicaSet that a Deployment keeps for rollbacks. There may be ten for each, and nothing uses them."""
     owners = workload.metadata.owner_references or ()
     return resource.kind == "ReplicaSet" and workload.spec.replicas == 0 and any(o.kind == "Deployment" for o in owners)
 

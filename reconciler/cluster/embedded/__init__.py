@@ -1,1 +1,1 @@
-"""The in-process cluster: an object store and small stand-ins for the controllers that matter to node capacity."""
+"""The embedded cluster: an object store and simple versions of the controllers that matter for node capacity."""

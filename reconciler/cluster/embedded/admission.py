@@ -19,13 +19,13 @@ from reconciler.model.requirements import Operator
 
 NODE_CLASS = Resource("karpenter.kwok.sh", "KWOKNodeClass", "kwoknodeclasses", ("v1alpha1",), namespaced=False)
 SERVED = {**BY_KIND, NODE_CLASS.key: NODE_CLASS}
-"""(group, kind) → what the embedded cluster serves."""
+"""By (group, kind), what the embedded cluster serves."""
 _IMMUTABLE_SPEC = {(KARPENTER, "NodeClaim")}
 _OPERATORS = {operator.value for operator in Operator}
 
 
 def resource_of(ref: ObjectRef, scaled: Mapping[tuple[str, str], Resource]) -> Resource:
-    """The kind of an object. scaled: what is served beside `SERVED`. Raises `Invalid` for one that is not served."""
+    """The kind of an object. scaled: what is served in addition to `SERVED`. Raises `Invalid` for one that is not served."""
     key = (ref.group, ref.kind)
     resource = SERVED.get(key) or scaled.get(key)
     if resource is None:
@@ -36,7 +36,7 @@ def resource_of(ref: ObjectRef, scaled: Mapping[tuple[str, str], Resource]) -> R
 
 
 def check_version(resource: Resource, ref: ObjectRef, manifest: Mapping[str, Any]) -> None:
-    """The manifest is of the kind it is written to, in a version that is served. Raises `Invalid`."""
+    """Raises `Invalid` unless the manifest is of the kind it is written to, in a version that is served."""
     group, kind = group_of(str(manifest.get("apiVersion", ""))), manifest.get("kind")
     if (group, kind) != resource.key:
         raise Invalid(f"{manifest.get('apiVersion')} {kind} was written to {ref}")
@@ -51,7 +51,7 @@ def check_version(resource: Resource, ref: ObjectRef, manifest: Mapping[str, Any
 
 
 def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it is stored, with defaults. before: None when it is new. Raises `Invalid` with the server's no."""
+    """The object as stored, with defaults. before: None if it is new. Raises `Invalid` where the server would refuse it."""
     resource = (ref.group, ref.kind)
     if before is not None and resource in _IMMUTABLE_SPEC and before.get("spec") != after.get("spec"):
         raise Invalid(f"{ref} is invalid: spec is immutable")
@@ -66,7 +66,7 @@ def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, 
         error = next(validator_of(name).iter_errors({**filled, "metadata": _named(filled)}), None)
         if error is not None:
             raise Invalid(f"{ref} is invalid: {path_text(tuple(error.instance_path))}: {error.message}")
-        # Defaulted is the spec alone: a status is what controllers write, whatever a schema says of it.
+        # Only the spec gets defaults. A status is what controllers write, whatever the schema says.
         spec = schema.get("properties", {}).get("spec")
         if spec is not None and "spec" in filled:
             filled["spec"] = with_defaults(spec, filled["spec"])
@@ -78,7 +78,7 @@ def admit(ref: ObjectRef, before: Mapping[str, Any] | None, after: Mapping[str, 
 
 
 def _node_claim_spec(ref: ObjectRef, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What Karpenter's CustomResourceDefinition requires of one, and its default lifetime."""
+    """Checks what Karpenter's CustomResourceDefinition requires of a NodeClaim, and adds the default expireAfter."""
     node_class = spec.get("nodeClassRef") or {}
     missing = [f"spec.nodeClassRef.{name}" for name in ("group", "kind", "name") if not node_class.get(name)]
     if not isinstance(spec.get("requirements"), list):
@@ -92,6 +92,6 @@ def _node_claim_spec(ref: ObjectRef, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what a person writes into metadata: the rest is the server's own."""
+    """The object with the part of its metadata that people write; the server writes the rest."""
     metadata = body.get("metadata") or {}
     return {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}

@@ -1,7 +1,7 @@
 """A small cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter.
 
-It is what `--cluster embedded[:SNAPSHOT]` names, and what the scenarios of the tests run on. Nothing happens but in
-`advance`, which every call makes first; with `real_time` a thread makes it too, whenever something is due.
+It is the cluster of `--cluster embedded[:SNAPSHOT]`, and of the tests' scenarios. Things happen only in `advance`, which every call
+makes first. With `real_time` a thread makes it too, whenever something is due.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from reconciler.model.view import ClusterView
 from reconciler.ports import Clock, Event
 
 WAKE = 1.0
-"""Seconds after which the real-time thread looks at the clock again, which may not be the machine's."""
+"""Seconds between the real-time thread's looks at the clock, which may not be the machine's."""
 
 
 class EmbeddedCluster:
     """Implements `ports.Cluster`; thread-safe.
 
-    delays: how long launches, registrations and drains take. provisions_pending: NodeClaims are also made for pods that
-    found no node, as Karpenter does. makes_namespaces: those that applied objects need are made with them.
-    real_time: a thread plays what becomes due between calls; without it only calls do.
+    delays: how long launches, registrations and drains take. provisions_pending: whether NodeClaims are also made for pods that
+    found no node, as by Karpenter. makes_namespaces: whether an applied object's missing namespace is made. real_time: whether a
+    thread simulates what becomes due between calls; otherwise only calls do.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class EmbeddedCluster:
 
     @classmethod
     def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
-        """Begins with what a snapshot folder has. Raises `Invalid` naming the file that cannot be read."""
+        """A cluster that begins with a snapshot. Raises `Invalid` naming the file that cannot be read."""
         beginning = beginning_of(path)
         if beginning.instance_types:
             options.setdefault("instance_types", beginning.instance_types)
@@ -153,7 +153,7 @@ class EmbeddedCluster:
     # What a snapshot is taken of
 
     def read(self, resource: Resource) -> Iterator[Body]:
-        """Every object of a kind as the API has it."""
+        """Every object of a kind, as from the API."""
         with self._lock:
             found = self._world.store.all(*resource.key)
         for ref, body in found:
@@ -161,17 +161,17 @@ class EmbeddedCluster:
                 yield body
 
     def read_scaled(self) -> Iterator[tuple[Resource, Body]]:
-        """Every object of the kinds that have a scale and that headroom does not know by name."""
+        """Every object of kinds with a scale that headroom does not know by name."""
         with self._lock:
             kinds = list(self._world.store.scaled.values())
         for resource in kinds:
             yield from ((resource, body) for body in self.read(resource))
 
-    # What else a test, a demo or a simulation may do
+    # For tests, demos and simulations
 
     @property
     def room_taken(self) -> int:
-        """How often held room was taken so far. Cheap."""
+        """How often held room was taken so far. A cheap call."""
         return self._world.views.room_taken
 
     @property
@@ -181,20 +181,20 @@ class EmbeddedCluster:
             return tuple(self._world.events.values())
 
     def get(self, ref: ObjectRef) -> Body | None:
-        """An object as the API has it."""
+        """An object, as from the API."""
         with self._lock:
             self._world.advance(self._clock.now())
             return self._world.store.get(ref)
 
     def serve(self, *scaled: Resource) -> None:
-        """Serves these kinds too, of which only the scale is known: their objects have pods that are like each other."""
+        """Serves these kinds too. Only their scale is known; new pods are copies of existing ones."""
         with self._lock:
             self._world.store.scaled |= {resource.key: resource for resource in scaled}
             served = {**SERVED, **self._world.store.scaled}
             self._world.views.set_apis({key: resource.versions[:1] for key, resource in served.items()})
 
     def apply(self, manifest: Mapping[str, Any], *, manager: str = "kubectl") -> Body:
-        """Somebody else's server-side apply. Raises `Invalid` or `Conflicting`."""
+        """A server-side apply of another client. Raises `Invalid` or `Conflicting`."""
         ref = ref_of(manifest, self._world.store.scaled)
         with self._acting():
             self._world.store.apply(ref, manifest, Manager(manager), force=False)
@@ -203,12 +203,12 @@ class EmbeddedCluster:
         return body
 
     def delete(self, ref: ObjectRef) -> bool:
-        """False when it is not there. Deleting a NodeClaim drains its node."""
+        """Deletes an object; False if it does not exist. Deleting a NodeClaim drains its node."""
         with self._acting():
             return self._world.store.delete(ref)
 
     def scale(self, ref: ObjectRef, replicas: int, *, manager: str = "kubectl") -> None:
-        """As through the scale subresource; an autoscaler's name as manager makes it the owner of the field."""
+        """Scales as through the scale subresource. The manager, such as an autoscaler, then owns the field."""
 
         def write(copy: dict[str, Any]) -> None:
             copy["spec"]["replicas"] = replicas
@@ -217,12 +217,12 @@ class EmbeddedCluster:
             self._world.store.change(ref, write, manager)
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
-        """Whether launches find this offering from now on; the catalog goes on listing it."""
+        """Sets whether this offering can be launched from now on. The catalog keeps listing it."""
         with self._acting():
             self._world.market.set_stock(instance_type, zone, capacity_type, available=available)
 
     def interrupt(self, node: str) -> None:
-        """The provider takes the instance back with a warning: it is drained, whatever protects it."""
+        """The provider reclaims the instance with a warning: it is drained, whatever protects it."""
         with self._acting():
             self._karpenter.interrupt(node)
 
@@ -232,13 +232,13 @@ class EmbeddedCluster:
             self._karpenter.lose(node)
 
     def set_ready(self, node: str, *, ready: bool) -> None:
-        """Whether the node's kubelet reports, and with it the taints that Kubernetes gives a node that is not ready."""
+        """Sets whether the node's kubelet reports, with the taints that Kubernetes gives a node that is not ready."""
         with self._acting():
             self._karpenter.set_ready(node, ready=ready)
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
-        """Plays what is due, lets the caller act, plays what follows from it, and tells."""
+        """Simulates what is due, lets the caller act, simulates the consequences, and notifies listeners."""
         with self._lock:
             self._world.advance(self._clock.now())
             yield
@@ -269,7 +269,7 @@ class EmbeddedCluster:
                 return store.delete(write.ref, write.uid, dry_run=dry_run)
 
     def _tell(self) -> None:
-        """Outside the lock: whoever is told may look at once."""
+        """Notifies listeners outside the lock, since they may read at once."""
         with self._lock:
             changed, self._world.view_changed = self._world.view_changed, False
         if changed:

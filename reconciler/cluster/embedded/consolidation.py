@@ -1,8 +1,8 @@
-"""The embedded cluster's consolidation: takes empty nodes away once they may go. Driven by World, beside its Karpenter.
+"""The embedded cluster's consolidation: removes empty nodes once they may go. Driven by World, beside its Karpenter.
 
-Empty is a node without pods but for daemons. It goes `consolidateAfter` after its last pod event (or its initialization)
-unless `karpenter.sh/do-not-disrupt` stands on it or its NodeClaim, inside the pool's budgets for Empty. One that has drifted
-goes at once, inside those for Drifted.
+A node is empty if it has only daemon pods. It is removed `consolidateAfter` after its last pod event (or its initialization), within
+the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeClaim prevents that. One that has drifted is removed at
+once, within the budgets for Drifted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
 LONGEST_WAIT = timedelta(days=1)
 DEDUPED = timedelta(seconds=10)
-"""Pod events of a node that are closer together are written once, as Karpenter does (controllers/nodeclaim/podevents)."""
+"""Pod events of a node that are closer together are written once, as in Karpenter (controllers/nodeclaim/podevents)."""
 
 
 class Consolidation:
@@ -69,7 +69,7 @@ class Consolidation:
                 self._check_at(name, due)
 
     def _write_pod_event(self, name: str) -> None:
-        """On the NodeClaim, where whoever looks at the cluster sees since when its room is what it is."""
+        """Writes it on the NodeClaim, where clients can see since when the node's room is unchanged."""
         touched, claim = self._touched.get(name), self._world.claim_of(name)
         if touched is None or claim is None or claim.condition("Initialized") != "True":
             return
@@ -90,7 +90,7 @@ class Consolidation:
             self._world.at(time, lambda: self._check(name))
 
     def _due(self, name: str, pools: dict[str, NodePool]) -> datetime | None:
-        """When the node may go; None while it may not at all."""
+        """When the node may be removed; None while it may not."""
         node = self._world.node(name)
         claim = self._world.claim_of(name)
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
@@ -128,7 +128,7 @@ class Consolidation:
         self._world.store.delete(claim_ref(claim.name))
 
     def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:
-        """Karpenter looks again every ten seconds; where only the calendar can change the answer, once is enough."""
+        """When to look again. Karpenter looks every ten seconds; if only the calendar can change the answer, once is enough."""
         now = self._world.now
         if state.disrupting or state.not_ready:
             return now + RETRY

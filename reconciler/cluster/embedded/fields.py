@@ -1,7 +1,7 @@
-"""A small server-side apply: merging documents and who owns which field.
+"""A small server-side apply: merges documents and tracks field owners.
 
-Mappings merge key by key; lists are atomic but for those that Kubernetes keys (conditions by type, owner references by
-uid). A field is a path of steps as structured-merge-diff writes them in managedFields: `f:spec`, `k:{"type":"Ready"}`.
+Mappings merge key by key. Lists are atomic, except those that Kubernetes keys (conditions by type, owner references by uid). A field
+is a path of steps as structured-merge-diff writes them in managedFields: `f:spec`, `k:{"type":"Ready"}`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def leaves(value: Any, at: Field = ()) -> Iterator[tuple[Field, Any]]:
 
 
 def value_at(body: Any, field: Field) -> Any:
-    """None where there is nothing."""
+    """The value of a field; None where there is none."""
     for step in field:
         body = _inside(body, step)
         if body is None:
@@ -52,7 +52,7 @@ def value_at(body: Any, field: Field) -> Any:
 
 
 def with_field(body: Any, field: Field, value: Any) -> Any:
-    """A copy with the field set, or with None taken away, and with it what then is empty of the mappings above it."""
+    """A copy with the field set. None removes it, with parent mappings that are then empty."""
     if not field:
         return value
     step, rest = field[0], field[1:]
@@ -86,13 +86,13 @@ def _has_key(item: Any, step: str) -> bool:
 
 
 def overlap(one: Field, other: Field) -> bool:
-    """Whether setting one field changes the other: they are the same, or one lies inside the other."""
+    """Whether setting one field changes the other: they are the same, or one is inside the other."""
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]
 
 
 def fields_v1(fields: Iterable[Field]) -> dict[str, Any]:
-    """As managedFields has them: nested, in order."""
+    """The fields in the format of managedFields: nested, in order."""
     tree: dict[str, Any] = {}
     for field in sorted(fields):
         node = tree
@@ -102,7 +102,7 @@ def fields_v1(fields: Iterable[Field]) -> dict[str, Any]:
 
 
 def fields_of(tree: Mapping[str, Any], at: Field = ()) -> Iterator[Field]:
-    """The other way round: the innermost steps. A `.` step, the mapping itself, is passed over."""
+    """The inverse of `fields_v1`: the innermost fields. A `.` step, the mapping itself, is skipped."""
     inner = {step: below for step, below in tree.items() if step != "."}
     if not inner and at:
         yield at
@@ -112,7 +112,7 @@ def fields_of(tree: Mapping[str, Any], at: Field = ()) -> Iterator[Field]:
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """One row of managedFields. operation: Apply or Update; subresource: "" or `status` or `scale`."""
+    """The key of an entry of managedFields. operation: Apply or Update. subresource: "", `status` or `scale`."""
 
     name: str
     operation: str = "Apply"
@@ -124,7 +124,7 @@ Owners = Mapping[Manager, Fields]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What an apply comes to. conflicts: (manager, field) of those that own another value; then nothing is merged."""
+    """The result of an apply. conflicts: (manager, field) of those that own another value; then nothing is merged."""
 
     body: Mapping[str, Any]
     owners: Owners
@@ -134,8 +134,8 @@ class Merge:
 def merge(
     live: Mapping[str, Any], owners: Owners, wanted: Mapping[str, Any], manager: Manager, *, force: bool
 ) -> Merge:
-    """Server-side apply: what the manager no longer mentions and nobody else owns goes. What others own with another value is a
-    conflict, or with force theirs no longer. Equal values are shared."""
+    """A server-side apply. Fields that the manager no longer lists and nobody else owns are removed. A field that others own with
+    another value is a conflict; with force the manager takes it over. Fields with equal values are shared."""
     applied = dict(leaves(wanted))
     others = {other: fields for other, fields in owners.items() if other != manager}
     taken = {
@@ -165,7 +165,7 @@ def merge(
 
 
 def _removal_order(field: Field) -> tuple[bool, Field]:
-    """What an item of a list is found by goes last: with it goes the item."""
+    """The order of removing fields. The key of a list item goes last, since the item goes with it."""
     is_key = len(field) > 1 and field[-2].startswith("k:") and field[-1][2:] in json.loads(field[-2][2:])
     return (is_key, field)
 
@@ -180,7 +180,7 @@ def _overlapping(field: Field, applied: Mapping[Field, Any]) -> Iterator[Field]:
 
 
 def update(before: Mapping[str, Any], after: Mapping[str, Any], owners: Owners, manager: Manager) -> Owners:
-    """Owners after a plain write: what it changed is now the writer's alone."""
+    """Owners after a plain write: the writer alone owns what it changed."""
     old, new = dict(leaves(before)), dict(leaves(after))
     changed = {field for field, value in new.items() if old.get(field) != value}
     gone = old.keys() - new.keys()

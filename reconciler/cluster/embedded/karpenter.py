@@ -1,7 +1,7 @@
 """The embedded cluster's Karpenter: the life of NodeClaims and what it writes on NodePools. Driven by World.
 
-Launch, registration, drain and removal; expiry; stock-outs; drift, as a condition; and consolidation of what is empty
-(`consolidation.py`). Nodes that run pods are never consolidated, and nothing blocks a drain.
+It simulates launch, registration, drain and removal, expiry, stock-outs, drift as a condition, and consolidation of empty nodes
+(`consolidation.py`). Nodes with pods are never consolidated, and nothing blocks a drain.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from reconciler.ports import Event
 MANAGER = "karpenter"
 FINALIZER = "karpenter.sh/termination"
 HASH_VERSION = "v3"
-"""Of the hash in Karpenter 1.14 (NodePoolHashVersion); the hash itself only has to change when the template does."""
+"""The version of the hash in Karpenter 1.14 (NodePoolHashVersion). The hash only has to change when the template does."""
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 INSUFFICIENT_CAPACITY = "InsufficientCapacity"
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """launch: from a NodeClaim to its instance. register: from there to a Ready, initialized node. drain: from the deletion
-    of a NodeClaim, when its pods are evicted, to the end of its node."""
+    """launch: from a NodeClaim to its instance. register: from there to a Ready, initialized node. drain: from a NodeClaim's
+    deletion, when its pods are evicted, to the end of its node."""
 
     launch: timedelta = timedelta(seconds=2)
     register: timedelta = timedelta(seconds=3)
@@ -126,7 +126,7 @@ class Karpenter:
         return Resources.total(claim.capacity for claim in claims).quantities()
 
     def _judge_drift(self, ref: ObjectRef, body: Body, marks: Mapping[str, str]) -> None:
-        """Drifted when it was made from another template; a claim without the marks is not judged."""
+        """Sets Drifted if it was made from another template. A claim without the hash annotations is not judged."""
         own = body["metadata"].get("annotations") or {}
         drifted = own.get(NODEPOOL_HASH_VERSION) == HASH_VERSION and own.get(NODEPOOL_HASH) != marks[NODEPOOL_HASH]
         rows = (body.get("status") or {}).get("conditions") or ()
@@ -145,7 +145,7 @@ class Karpenter:
     # NodeClaims
 
     def _begin(self, ref: ObjectRef, body: Body) -> None:
-        """Also of a claim that a snapshot has in the middle of its life."""
+        """Begins or continues a NodeClaim's life, since a snapshot may have it in the middle."""
         uid, world = body["metadata"]["uid"], self._world
         claim = world.node_claim(ref.name)
         if claim is None or claim.deleting:
@@ -158,11 +158,11 @@ class Karpenter:
             world.at(world.now + self._delays.register, lambda: self._register(ref, uid))
         if claim.expire_after is not None and claim.created is not None:
             expires = claim.created + claim.expire_after
-            if expires > world.now:  # else it comes from a snapshot that is older than its nodes may be
+            if expires > world.now:  # otherwise the snapshot is older than its nodes may become
                 world.at(expires, lambda: self._expire(ref, uid))
 
     def _same(self, ref: ObjectRef, uid: str) -> NodeClaim | None:
-        """The claim, if it is still the one that was meant and not on its way out."""
+        """The claim, if it is still the same object and not being deleted."""
         claim = self._world.node_claim(ref.name)
         return claim if claim is not None and claim.uid == uid and not claim.deleting else None
 
@@ -195,7 +195,7 @@ class Karpenter:
         self._world.at(self._world.now + self._delays.register, lambda: self._register(ref, uid))
 
     def _fail_launch(self, ref: ObjectRef, claim: NodeClaim, labels: Mapping[str, str]) -> None:
-        """Karpenter deletes a claim that nothing can be launched for, and says why in an event."""
+        """Deletes a claim that nothing can be launched for, with an event that says why, as Karpenter does."""
         possible = self._world.market.purchases(claim.requirements, labels, claim.requests, in_stock=False)
         names = sorted({purchase.instance_type.name for purchase in possible})
         why = f"out of stock: {', '.join(names)}" if names else "no instance type meets its requirements"
@@ -227,7 +227,7 @@ class Karpenter:
         self._world.store.change(ref, write, MANAGER)
 
     def _node(self, name: str, claim: NodeClaim, body: Body) -> dict[str, Any]:
-        """Ready from the start, its startup taints already taken away: what comes between is over in this instant."""
+        """The node, ready from the start and without startup taints: the steps between happen in this instant."""
         own = {HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
         time = stamp(self._world.now)
         made: dict[str, Any] = {
@@ -261,13 +261,13 @@ class Karpenter:
         return made
 
     def _expire(self, ref: ObjectRef, uid: str) -> None:
-        """Whatever protects the node: expiry asks nobody."""
+        """Deletes an expired NodeClaim. Nothing protects a node from expiry."""
         if self._same(ref, uid) is not None:
             self._world.record(Event(ref, "Normal", "Expired", f"NodeClaim {ref.name} has reached its expireAfter"))
             self._world.store.delete(ref)
 
     def _drain(self, ref: ObjectRef, body: Body) -> None:
-        """Keeps new pods off, evicts what would run elsewhere, and ends node and claim a while later."""
+        """Keeps new pods off, evicts all pods but daemons, and deletes node and claim a while later."""
         node = (body.get("status") or {}).get("nodeName") or ""
         world = self._world
         if world.store.get(node_ref(node)) is not None:
@@ -301,22 +301,22 @@ class Karpenter:
         else:
             self._world.at(self._world.now, lambda: self._end(claim_ref(""), "", node))
 
-    # What a test or a demo makes happen
+    # For tests and demos
 
     def interrupt(self, node: str) -> None:
-        """The provider takes the instance back: Karpenter drains it at once, whatever protects it."""
+        """The provider reclaims the instance: Karpenter drains it at once, whatever protects it."""
         self._world.record(
             Event(node_ref(node), "Warning", "SpotInterrupted", f"the instance of {node} is being taken back")
         )
         self._delete_claim_of(node)
 
     def lose(self, node: str) -> None:
-        """The instance is gone without a word, with its pods."""
+        """The instance vanishes without warning, with its pods."""
         claim = self._world.claim_of(node)
         self._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
 
     def set_ready(self, node: str, *, ready: bool) -> None:
-        """Nothing else happens to it: pods are not evicted here, however long it lasts."""
+        """Sets whether the node is ready, and nothing else: pods are not evicted, however long it lasts."""
         time = stamp(self._world.now)
 
         def write(copy: dict[str, Any]) -> None:
@@ -328,7 +328,7 @@ class Karpenter:
 
 
 def pool_hash(pool: Body) -> str:
-    """Of what a NodeClaim copies from the template, without the requirements: Karpenter judges drift of those by labels."""
+    """A hash of what a NodeClaim copies from the template, except requirements, whose drift Karpenter judges by labels."""
     template = pool.get("spec", {}).get("template") or {}
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "requirements"}
     text = json.dumps({"metadata": template.get("metadata") or {}, "spec": spec}, sort_keys=True)
@@ -340,7 +340,7 @@ def _pool_of(body: Body) -> str:
 
 
 def _told_to_pool(claim: Body | None) -> Any:
-    """What of a claim its pool's usage and drift depend on."""
+    """The parts of a claim that its pool's usage and drift depend on."""
     if claim is None:
         return None
     annotations = claim["metadata"].get("annotations") or {}

@@ -20,7 +20,7 @@ from reconciler.model.requirements import Operator, Requirement
 
 @dataclass(frozen=True, slots=True)
 class LaunchOption:
-    """One way to launch: the labels that the node will have because of it."""
+    """One way to launch a node, with the labels that the node then has."""
 
     instance_type: InstanceType
     offering: Offering
@@ -63,8 +63,8 @@ class Market:
     ) -> list[LaunchOption]:
         """Every way to launch a node that meets the requirements and holds the requests, cheapest first.
 
-        labels: those that the node has anyway. in_stock False: also what is sold out. A requirement on a label that no
-        type has an opinion on is a person's own and keeps nothing out.
+        labels: those that the node has in any case. in_stock False: includes what is sold out. A requirement on a label that no type
+        defines is a custom one and excludes nothing.
         """
         wanted = tuple(item for item in requirements if item.key in self._keys or item.key in labels)
         found = [
@@ -76,7 +76,7 @@ class Market:
         return sorted(found, key=lambda purchase: purchase.order)
 
     def _listed(self, requirements: tuple[Requirement, ...]) -> Iterator[InstanceType]:
-        """Those that an instance type requirement names, else all."""
+        """The types that an instance type requirement names, else all."""
         for requirement in requirements:
             if requirement.key == INSTANCE_TYPE_LABEL and requirement.operator is Operator.IN:
                 yield from (self._by_name[name] for name in sorted(set(requirement.values)) if name in self._by_name)

@@ -1,7 +1,7 @@
 """Whether a pod may be on a node with certain labels and taints.
 
-Judged on concrete labels only, one node at a time. That is simpler than the planner's algebra and independent of it, so that each
-can show the other wrong.
+Only concrete labels are judged, one node at a time. That is simpler than the planner's algebra and independent of it, so that each
+can reveal errors of the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> 
 
 
 def selects(shape: PodShape, labels: Mapping[str, str], node: str = "") -> bool:
-    """The pod's node selector and required node affinity; terms are alternatives, an empty one matches nothing."""
+    """Whether node selector and required node affinity match. Terms are alternatives; an empty one matches nothing."""
     if any(labels.get(key) != value for key, value in shape.node_selector):
         return False
     return not shape.required_node_terms or any(_term_holds(term, labels, node) for term in shape.required_node_terms)
@@ -33,7 +33,7 @@ def _term_holds(term: NodeSelectorTerm, labels: Mapping[str, str], node: str) ->
 
 
 def tolerates(shape: PodShape, taints: Iterable[Taint]) -> bool:
-    """No taint that keeps pods out is left untolerated."""
+    """Whether every taint that keeps pods off is tolerated."""
     return all(
         any(toleration.tolerates(taint) for toleration in shape.tolerations)
         for taint in taints

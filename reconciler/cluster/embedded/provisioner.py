@@ -35,14 +35,14 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 
 MOST_ATTEMPTS = 3
-"""Nodes that are made for one pod; one that rules between pods keep out would cause new ones for ever."""
+"""The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""
 MOST_TYPES = 60
-"""As many instance types as Karpenter offers a provider in one launch."""
+"""The most instance types that Karpenter offers a provider in one launch."""
 
 
 @dataclass(slots=True)
 class Coming:
-    """A node to be made. ways: those that still hold everything."""
+    """A node to be made. ways: the launch options that still hold all of its pods."""
 
     pool: NodePool
     ways: list[LaunchOption]
@@ -66,7 +66,7 @@ class Provisioner:
         if not self._due:
             return
         self._due = False
-        # Once the scheduler has had its say in this instant.
+        # After the scheduler has acted in this instant.
         self._world.at(self._world.now, self._provision)
 
     def _provision(self) -> None:
@@ -83,7 +83,7 @@ class Provisioner:
             self._make(node)
 
     def _has_node_coming(self, pod: Pod) -> bool:
-        """Whether what was made for it may still come; and after a few nodes that did not help, nothing more is made."""
+        """Whether a node for the pod may still come up. True also after a few nodes that did not help, so that no more are made."""
         if self._attempts[pod.uid] >= MOST_ATTEMPTS:
             return True
         return pod.uid in self._attempts and any(
@@ -141,7 +141,7 @@ def _holds(way: LaunchOption, requests: Resources) -> bool:
 
 
 def _largest(node: Coming) -> Resources:
-    """Charged against limits is the largest type that it may still become, as Karpenter does it."""
+    """The largest type that it may still become, which is charged against limits, as in Karpenter."""
     largest = Resources()
     for way in node.ways:
         largest = largest.at_least(way.instance_type.capacity)
@@ -219,7 +219,7 @@ def _written(item: Requirement) -> dict[str, Any]:
 
 
 def _shared(node: Coming) -> list[dict[str, Any]]:
-    """What the pods select, so that the launch cannot choose a label that one of them refuses."""
+    """The requirements of all pods, so that the launch cannot choose a label that one of them refuses."""
     settled = {
         item.key for item in node.pool.template.requirements if item.operator is Operator.IN and len(item.values) == 1
     }

@@ -1,7 +1,7 @@
 """The embedded cluster's scheduler: binds pending pods to nodes, the emptiest that fits first. Driven by World.
 
-It knows what kube-scheduler must know for pods to land where they may. That is requests, selectors, taints, host ports, hard
-topology spread, required affinity and anti-affinity between pods. Preferences, volumes and preemption it does not.
+It follows the rules that decide where pods may go: requests, selectors, taints, host ports, hard topology spread, required affinity
+and anti-affinity between pods. It ignores preferences, volumes and preemption.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Room:
 
     @property
     def load(self) -> tuple[float, str]:
-        """How full it would be called, the emptiest least; by name among equals."""
+        """The sort key: how full the node is, then its name."""
         shares = [
             1 - self.free.get(name) / total for name in (CPU, MEMORY) if (total := self.node.allocatable.get(name))
         ]
@@ -50,7 +50,7 @@ class Scheduler:
 
     @property
     def unschedulable(self) -> tuple[Pod, ...]:
-        """The pods that found no node, as of the last round, in the order in which they were tried."""
+        """The pods that found no node in the last round, in the order of trying."""
         return self._unschedulable
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
@@ -110,7 +110,7 @@ def _turn(pod: Pod) -> tuple[int, str, str, str]:
 
 
 def _rooms(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[_Room]:
-    """Of the nodes that take pods, in the order of their names."""
+    """The rooms of the nodes that take pods, by name."""
     rooms = {
         node.name: _Room(node, node.allocatable)
         for node in nodes
@@ -130,9 +130,9 @@ def _may_be_on(shape: PodShape, node: Node) -> bool:
 
 
 class _Search:
-    """One round's search for rooms. Within a round rooms only fill up: what did not fit once will not fit later.
+    """One round's search for rooms. Within a round rooms only fill up, so what did not fit once will not fit later.
 
-    Shapes are told apart by identity: equal ones are one object in a view, and hashing them would cost more than all else.
+    Shapes are compared by identity. Equal shapes are one object in a view, and hashing them would cost more than the rest.
     """
 
     def __init__(self, rooms: list[_Room], neighbours: Neighbours) -> None:
@@ -141,7 +141,7 @@ class _Search:
         self._emptiest: dict[int, list[tuple[tuple[float, str], _Room]]] = {}
 
     def take(self, pod: Pod) -> _Room | None:
-        """The emptiest room that the pod may be in, with the pod in it."""
+        """Puts the pod into the emptiest room that it may be in; returns that room."""
         shape = pod.shape
         if id(shape) not in self._emptiest:
             self._emptiest[id(shape)] = [(room.load, room) for room in self._rooms if _may_be_on(shape, room.node)]
@@ -156,7 +156,7 @@ class _Search:
         return room
 
     def _first(self, shape: PodShape) -> _Room | None:
-        """Without rules the first that fits. A load that has grown since is noted again."""
+        """The first room that fits a pod without rules between pods. A load that has grown is queued again."""
         heap = self._emptiest[id(shape)]
         while heap:
             noted, room = heap[0]
@@ -180,7 +180,7 @@ class _Search:
 
 
 def _ports_taken(shape: PodShape, pods: Iterable[Pod]) -> bool:
-    """The same port and protocol, on the same address or where either takes all."""
+    """Whether the same port and protocol is taken on the same address, or where either takes every address."""
     return any(
         mine.port == other.port
         and mine.protocol == other.protocol

@@ -25,8 +25,8 @@ _FINISHED = {"Succeeded", "Failed"}
 class Beginning:
     """What an embedded cluster begins with.
 
-    objects: in an order in which they may be made. scaled: kinds of which only the scale is known. instance_types: the
-    catalog, () where there is none. findings: what was not read.
+    objects: in an order in which they can be created. scaled: kinds of which only the scale is known. instance_types: the catalog,
+    () where there is none. findings: what was not read.
     """
 
     objects: tuple[tuple[ObjectRef, Body], ...]
@@ -51,7 +51,7 @@ def beginning_of(path: str | Path) -> Beginning:
 
 
 def ref_of(manifest: Mapping[str, Any], scaled: Mapping[tuple[str, str], Resource]) -> ObjectRef:
-    """What a manifest is about; an absent namespace is `default`. Raises `Invalid` for a kind that is not served."""
+    """The object of a manifest. An absent namespace is `default`. Raises `Invalid` for a kind that is not served."""
     key = (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
     resource, kind = SERVED.get(key) or scaled.get(key), key[1]
     if resource is None:
@@ -66,7 +66,8 @@ def _ref_in(resource: Resource, body: Mapping[str, Any]) -> ObjectRef:
 
 
 def _turn(resource: Resource) -> tuple[int, str]:
-    """Pods before what would make them, and all else before pods, since they lie on nodes and have priorities."""
+    """The order of creation: pods before the workloads that would create them, and all else before pods, which need nodes and
+    priority classes."""
     last = ("Node", "NodeClaim", "Pod", *(workload.kind for workload in WORKLOADS), "DaemonSet")
     if resource.key not in SERVED:
         return (len(last), resource.kind)
@@ -74,7 +75,7 @@ def _turn(resource: Resource) -> tuple[int, str]:
 
 
 def _bodies(resource: Resource, items: list[msgspec.Raw]) -> Iterator[Body]:
-    """Items of a list need not say what they are. Finished pods are left out: they would be created again."""
+    """The items, with apiVersion and kind, which those of a list may lack. Finished pods are left out, since they would run again."""
     for item in items:
         body: dict[str, Any] = msgspec.json.decode(item)
         if resource.kind == "Pod" and (body.get("status") or {}).get("phase") in _FINISHED:

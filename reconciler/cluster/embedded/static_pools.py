@@ -1,7 +1,7 @@
 """The embedded cluster's static NodePools: as many nodes as `spec.replicas` says, whatever pods there are. Driven by World.
 
-As Karpenter does it under its StaticCapacity gate, what is missing is made at once. Where there are too many, claims
-without an instance go first, then empty nodes, and nodes with do-not-disrupt pods last. `limits.nodes` bounds it.
+As under Karpenter's StaticCapacity gate, missing nodes are made at once. If there are too many, claims without an instance go first,
+then empty nodes, and nodes with do-not-disrupt pods last. `limits.nodes` limits the size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, NodeClaim, No
 from reconciler.model.refs import ObjectRef
 
 RETRY = timedelta(seconds=10)
-"""How long after one of its nodes went, or a launch failed, a pool looks again."""
+"""How long a pool waits after it lost a node or a launch failed."""
 
 
 class StaticPools:
@@ -67,7 +67,7 @@ class StaticPools:
         self._world.store.create(claim_ref(name), planned_claim(Coming(pool, list(ways), daemons)), MANAGER)
 
     def _cost(self, claim: NodeClaim) -> tuple[bool, int, str]:
-        """The lowest goes first."""
+        """The sort key of removal: the lowest goes first."""
         if not claim.node_name:
             return (False, 0, claim.name)
         pods = [pod for pod in self._world.views.view().pods if pod.node_name == claim.node_name and not pod.is_daemon]

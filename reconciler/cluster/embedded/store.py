@@ -1,6 +1,6 @@
 """The embedded cluster's API: objects with versions, generations, owners and finalizers.
 
-Bodies are replaced, never changed in place, so that whoever holds one holds a picture of its time.
+Bodies are replaced, never modified in place, so that a reference to one stays a snapshot of its time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Listener = Callable[[ObjectRef, Body | None, Body | None], None]
 
 _UIDS = uuid.UUID("6f1c2d3e-0000-4000-8000-000000000000")
 _UNTRACKED = {("", "Pod"), ("", "Event")}
-"""Nobody asks who owns a pod's fields, and there are many pods."""
+"""Kinds without managedFields. Nobody needs them for pods and events, and there are many of these."""
 _ALWAYS_THERE = {"default", "kube-system"}
 _STATUS_KINDS_WITHOUT_GENERATION = {("", "Pod"), ("", "Node"), ("", "Namespace"), ("", "ConfigMap")}
 
 
 class Missing(Invalid):
-    """The object is not there."""
+    """The object does not exist."""
 
 
 class Conflicting(Invalid):
-    """Another manager owns a field, or the object is another one than was meant."""
+    """Another manager owns a field, or it is not the object that was meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Stored:
 
 
 class ObjectStore:
-    """Not thread-safe: the embedded cluster guards it. now: the time that stamps are taken from.
+    """Not thread-safe: the embedded cluster guards it. now: gives the time for timestamps.
 
-    makes_namespaces: one that an applied object needs is made with it, where an API server would refuse the object.
+    makes_namespaces: whether an applied object's missing namespace is made, where an API server would refuse the object.
     """
 
     def __init__(self, now: Callable[[], datetime], listener: Listener, *, makes_namespaces: bool = False) -> None:
@@ -60,7 +60,7 @@ class ObjectStore:
         self._version = 0
         self._made = 0
         self.scaled: dict[tuple[str, str], Resource] = {}
-        """Kinds of which only the scale is known, by group and kind; served as far as that goes."""
+        """Kinds of which only the scale is known, by group and kind."""
 
     # Reading
 
@@ -69,7 +69,7 @@ class ObjectStore:
         return None if stored is None else stored.body
 
     def all(self, group: str, kind: str) -> list[tuple[ObjectRef, Body]]:
-        """In the order of namespaces and names."""
+        """All objects of a kind, by namespace and name."""
         key = (group, kind)
         if key not in self._sorted:
             self._sorted[key] = sorted(self._kinds.get(key, ()), key=lambda ref: (ref.namespace, ref.name))
@@ -78,7 +78,7 @@ class ObjectStore:
     # What clients may do
 
     def apply(self, ref: ObjectRef, manifest: Body, manager: Manager, *, force: bool, dry_run: bool = False) -> bool:
-        """Server-side apply; creates what is not there. True when something changes. Raises `Invalid`, `Conflicting`."""
+        """Server-side apply, which creates a missing object; returns whether anything changes. Raises `Invalid`, `Conflicting`."""
         resource = resource_of(ref, self.scaled)
         check_version(resource, ref, manifest)
         self._check_namespace(ref, dry_run=dry_run)
@@ -102,7 +102,7 @@ class ObjectStore:
         taints: Sequence[tuple[Taint, bool]] = (),
         dry_run: bool = False,
     ) -> bool:
-        """A merge patch of annotations; None removes. taints: those that a node is to carry or not. Raises `Missing`."""
+        """A merge patch of annotations; None removes one. taints: those that a node shall have or not. Raises `Missing`."""
         stored = self._stored(ref)
         metadata = dict(stored.body["metadata"])
         merged = {**(metadata.get("annotations") or {}), **annotations}
@@ -116,8 +116,8 @@ class ObjectStore:
         return self._admit(ref, stored, Merge(body, owners), stored.body, by=manager, dry_run=dry_run)
 
     def delete(self, ref: ObjectRef, uid: str = "", *, dry_run: bool = False) -> bool:
-        """Marks an object with finalizers, removes one without. False when it is gone already, or only a namesake with
-        another uid is there."""
+        """Marks an object with finalizers as deleted, removes one without. False if it is gone already, or if the object of that
+        name has another uid."""
         stored = self._objects.get(ref)
         if stored is None:
             return False
@@ -137,7 +137,7 @@ class ObjectStore:
     # What controllers may do
 
     def create(self, ref: ObjectRef, manifest: Body, manager: str) -> Body:
-        """A new object. Raises `Invalid`, `Conflicting` when there is one of that name."""
+        """Creates an object. Raises `Invalid`, and `Conflicting` if there is one of that name."""
         if ref in self._objects:
             raise Conflicting(f"{ref} exists already")
         resource_of(ref, self.scaled)
@@ -149,7 +149,7 @@ class ObjectStore:
         return body
 
     def change(self, ref: ObjectRef, change: Callable[[dict[str, Any]], None], manager: str) -> Body:
-        """Writes an object as a controller does: `change` gets a copy two levels deep. Raises `Missing`."""
+        """Writes an object as a controller does. change: modifies a copy that is two levels deep. Raises `Missing`."""
         stored = self._stored(ref)
         body = {key: dict(value) if isinstance(value, Mapping) else value for key, value in stored.body.items()}
         change(body)
@@ -162,7 +162,7 @@ class ObjectStore:
         return self._objects[ref].body
 
     def remove(self, ref: ObjectRef) -> None:
-        """Whatever finalizers it has."""
+        """Removes an object, even with finalizers."""
         stored = self._objects.pop(ref, None)
         if stored is not None:
             self._kinds[(ref.group, ref.kind)].discard(ref)
@@ -171,7 +171,7 @@ class ObjectStore:
             self._listener(ref, stored.body, None)
 
     def load(self, ref: ObjectRef, body: Body) -> None:
-        """An object as a snapshot has it: uid, times and owners are kept where there are any."""
+        """Adds an object from a snapshot, with its uid, times and owners."""
         resource_of(ref, self.scaled)
         rows = body.get("metadata", {}).get("managedFields") or ()
         owners: Owners = {_manager(row): frozenset(fields_of(row.get("fieldsV1") or {})) for row in rows}
@@ -205,7 +205,7 @@ class ObjectStore:
         dry_run: bool,
         trusted: bool = False,
     ) -> bool:
-        """Stores a merge when it differs. trusted: a controller's, which may write what the rules keep from clients."""
+        """Stores a merge if it changes anything. trusted: a controller's, which may write what clients may not."""
         new = ref not in self._objects
         if not new and merged.body == stored.body and merged.owners == stored.owners:
             return False
@@ -224,7 +224,7 @@ class ObjectStore:
     def _stamped(
         self, ref: ObjectRef, body: Body, owners: Owners, before: Body | None = None, *, by: Manager | None = None
     ) -> Body:
-        """With what the server itself writes into metadata. by: whose write it is; None for what is loaded."""
+        """The body with metadata that the server writes. by: the writer; None for a loaded object."""
         self._version += 1
         metadata = {**(body.get("metadata") or {}), "name": ref.name, "resourceVersion": str(self._version)}
         if ref.namespace:
@@ -269,12 +269,12 @@ class ObjectStore:
 
 
 def stamp(time: datetime) -> str:
-    """As Kubernetes writes times: whole seconds in UTC."""
+    """A time as Kubernetes writes it: whole seconds in UTC."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _content(body: Body) -> Body:
-    """A body without what the server alone writes."""
+    """A body without the parts that only the server writes."""
     own = {"resourceVersion", "managedFields", "generation"}
     return {**body, "metadata": {key: value for key, value in body.get("metadata", {}).items() if key not in own}}
 

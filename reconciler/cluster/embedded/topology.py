@@ -33,7 +33,7 @@ class Neighbours:
             self._repelling.append((pod, node))
 
     def judge(self, pod: Pod) -> Callable[[Node], bool] | None:
-        """Whether a node is allowed for the pod, as things stand now; None where no rule says anything."""
+        """A function that says whether a node is allowed for the pod now; None if no rule applies."""
         shape = pod.shape
         rules = [
             *(self._spread(shape, spread) for spread in shape.topology_spread if spread.when_unsatisfiable == HARD),
@@ -44,7 +44,7 @@ class Neighbours:
         return (lambda node: all(rule(node) for rule in rules)) if rules else None
 
     def _spread(self, shape: PodShape, spread: TopologySpread) -> Callable[[Node], bool]:
-        """No domain may have more than max_skew matching pods above the one with the fewest."""
+        """No domain may exceed the one with the fewest matching pods by more than max_skew."""
         selector = _narrowed(spread.selector, spread.match_label_keys, (), shape)
         eligible = [
             node
@@ -70,7 +70,7 @@ class Neighbours:
         return allowed
 
     def _near(self, shape: PodShape, term: PodAffinityTerm) -> Callable[[Node], bool]:
-        """Beside a matching pod; the first of its kind may go anywhere that has the key."""
+        """The domain must have a matching pod. The first of its kind may go anywhere with the topology key."""
         domains = self._domains(shape, term)
         first = not domains and self._selected(shape, term, shape)
         return lambda node: (
@@ -82,7 +82,7 @@ class Neighbours:
         return lambda node: node.label(term.topology_key) not in domains
 
     def _repelled(self, shape: PodShape) -> Iterable[Callable[[Node], bool]]:
-        """By pods that are there already and want none like this beside them."""
+        """Existing pods' anti-affinity to this one."""
         taken = {
             (term.topology_key, node.label(term.topology_key))
             for pod, node in self._repelling
@@ -100,7 +100,7 @@ class Neighbours:
         }
 
     def _selected(self, shape: PodShape, term: PodAffinityTerm, other: PodShape) -> bool:
-        """Whether the term, which stands in `shape`, means `other`."""
+        """Whether the term of `shape` selects `other`."""
         selector = _narrowed(term.selector, term.match_label_keys, term.mismatch_label_keys, shape)
         if not _matches(selector, other):
             return False
@@ -117,7 +117,7 @@ def _matches(selector: LabelSelector | None, shape: PodShape) -> bool:
 def _narrowed(
     selector: LabelSelector | None, match: Iterable[str], mismatch: Iterable[str], shape: PodShape
 ) -> LabelSelector | None:
-    """With what matchLabelKeys and mismatchLabelKeys take over from the pod's own labels."""
+    """The selector with matchLabelKeys and mismatchLabelKeys, which refer to the pod's own labels."""
     if selector is None:
         return None
     labels = dict(shape.labels)

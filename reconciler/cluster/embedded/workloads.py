@@ -1,6 +1,6 @@
-"""The embedded cluster's workload controllers: replicas become pods, daemon sets a pod on each node. Driven by World.
+"""The embedded cluster's workload controllers: replicas become pods, DaemonSets a pod on each node. Driven by World.
 
-A rollout is not played: pods keep the template that they were made from. Jobs never finish.
+Rollouts are not simulated: pods keep the template they were made from. Jobs never finish.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REPLICATED = {
     ("", "ReplicationController"): "ReplicationController",
     ("batch", "Job"): "Job",
 }
-"""Kind → the kind that its pods name as their owner."""
+"""By kind, the kind that its pods name as their owner."""
 _DAEMON_SET = ("apps", "DaemonSet")
 _POD = ("", "Pod")
 _UIDS = uuid.UUID("6f1c2d3e-0000-4000-8000-000000000001")
@@ -94,14 +94,14 @@ class Workloads:
             self._run_daemons()
 
     def _collect(self, ref: ObjectRef) -> None:
-        """The pods of a workload that is gone go too, as Kubernetes' garbage collector sees to it."""
+        """Removes the pods of a workload that is gone, as Kubernetes' garbage collector does."""
         for pod_ref in sorted(self._pods.get(ref.namespace, ())):
             pod = self._world.store.get(pod_ref)
             if pod is not None and pod["metadata"].get("ownerReferences") and self._is_owned(ref, pod):
                 self._world.store.remove(pod_ref)
 
     def _belongs_to_another(self, ref: ObjectRef, body: Body) -> bool:
-        """A Deployment's or Rollout's ReplicaSet in a snapshot: its pods are kept by way of its owner."""
+        """Whether it is a Deployment's or Rollout's ReplicaSet from a snapshot, whose pods its owner keeps."""
         return ref.kind == "ReplicaSet" and any(
             self._world.store.get(owner) is not None for owner in _owners(ref.namespace, body)
         )
@@ -115,7 +115,7 @@ class Workloads:
         return next((selector for selector in found if selector is not None), None)
 
     def _scale(self, ref: ObjectRef, body: Body) -> None:
-        """Makes what is missing; takes away pending pods first, then the newest."""
+        """Creates missing pods, or removes surplus ones: pending pods first, then the newest."""
         selector = self._selectors[ref.namespace].get(ref)
         if selector is None:
             return
@@ -128,7 +128,7 @@ class Workloads:
         ]
         wanted = _replicas(ref, body)
         if not pods and not _template(body) and (ref.group, ref.kind) not in _REPLICATED:
-            return  # nothing shows what its pods are like
+            return  # nothing shows what its pods look like
         surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
         for surplus_pod, _ in surplus:
             self._world.store.remove(surplus_pod)
@@ -139,7 +139,7 @@ class Workloads:
             self._world.store.change(ref, lambda copy: _set_replicas(copy, wanted), MANAGER)
 
     def _free_name(self, ref: ObjectRef, body: Body) -> ObjectRef:
-        """A StatefulSet's pods are numbered; others get an ending that no other had before."""
+        """A free name. A StatefulSet's pods are numbered; others get a suffix that was not used before."""
         stem = ref.name if ref.kind == "StatefulSet" else f"{ref.name}-{_hash(_template(body))[:8]}"
         number = 0
         while True:
@@ -175,7 +175,7 @@ class Workloads:
         }
 
     def _priority(self, template: Body) -> dict[str, int]:
-        """What admission writes from the priority class."""
+        """The priority that admission sets from the priority class."""
         name = (template.get("spec") or {}).get("priorityClassName")
         for ref, body in self._world.store.all("scheduling.k8s.io", "PriorityClass"):
             if ref.name == name or (not name and body.get("globalDefault")):
@@ -183,7 +183,7 @@ class Workloads:
         return {}
 
     def _is_owned(self, workload: ObjectRef, pod: Body) -> bool:
-        """A pod of its own, or one without an owner, which the first to select it adopts."""
+        """Whether the pod is the workload's own, or one without an owner, which the first workload to select it adopts."""
         owner = next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
         if owner is None:
             return True
@@ -228,7 +228,7 @@ def _template(body: Body) -> Body:
 
 
 def _like_newest(siblings: list[tuple[ObjectRef, Body]]) -> Body:
-    """A template from the newest of a workload's pods, where the workload itself shows none."""
+    """A template from the newest of a workload's pods, for a workload without one."""
     if not siblings:
         return {}
     _, newest = max(siblings, key=lambda item: (str(item[1]["metadata"].get("creationTimestamp", "")), item[0].name))
@@ -247,7 +247,7 @@ def _owners(namespace: str, body: Body) -> list[ObjectRef]:
 
 
 def _replicas(ref: ObjectRef, body: Body) -> int:
-    """Absent is 1, as the API server fills it in."""
+    """The size. Absent is 1, the API server's default."""
     spec = body.get("spec") or {}
     if ref.kind == "Job":
         return _left_of_job(spec, body.get("status") or {})
@@ -286,7 +286,7 @@ def _selector(body: Body) -> LabelSelector | None:
 
 
 def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
-    """A Deployment's pods belong to a ReplicaSet that is only a name here."""
+    """The owner reference of a pod. A Deployment's pods belong to a ReplicaSet, which is only a name here."""
     if ref.kind != "Deployment":
         return _reference(body["apiVersion"], ref.kind, ref.name, body["metadata"]["uid"])
     name = f"{ref.name}-{_hash(template)[:8]}"
@@ -303,7 +303,7 @@ def _labels(body: Body) -> Mapping[str, str]:
 
 
 def _last_in(workload: ObjectRef, pod: ObjectRef, body: Body) -> tuple[int, bool, str, str]:
-    """The order in which pods are kept: running ones, then the oldest; a StatefulSet's by number."""
+    """The order of keeping pods: running ones first, then the oldest; a StatefulSet's by number."""
     number = pod.name.rpartition("-")[2]
     return (
         int(number) if workload.kind == "StatefulSet" and number.isdigit() else 0,

@@ -1,7 +1,7 @@
-"""What the embedded cluster's controllers share: the objects, the typed view of them, the time, timers and events.
+"""What the embedded cluster's controllers share: the objects, a typed view of them, the time, timers and events.
 
-Time passes only in `advance`. What falls due happens in order and at its own instant, however far the clock jumped. So a test
-with a clock of its own sees the same as a demo in real time.
+Time passes only in `advance`. Whatever becomes due happens in order and at its own instant, however far the clock jumps. So a test
+with its own clock sees the same as a demo in real time.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
 
 MOST_ROUNDS = 1000
-"""Of all controllers in one instant; a handful is usual."""
+"""The most rounds of all controllers in one instant. A few are usual."""
 MOST_EVENTS = 2000
-"""As much as an event's hour of life keeps in a small cluster."""
+"""The most events to keep, about as many as a small cluster has in an hour, the lifetime of an event."""
 
 
 class Controller(Protocol):
-    """One of the loops of a cluster. notice: an object changed, remember it; reconcile: act on what was noticed."""
+    """A controller of the cluster. notice: remembers a changed object. reconcile: acts on what was noticed."""
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None: ...
 
@@ -42,7 +42,7 @@ class Controller(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """The same event again counts up and moves the time."""
+    """An event. A repetition increases its count and moves its time."""
 
     event: Event
     time: datetime
@@ -50,7 +50,7 @@ class RecordedEvent:
 
 
 class _Picture:
-    """Nodes and claims by name, as long as they are the same."""
+    """Nodes and NodeClaims by name, valid until one changes."""
 
     def __init__(self, nodes: tuple[Node, ...], claims: tuple[NodeClaim, ...]) -> None:
         self.nodes_seen, self.claims_seen = nodes, claims
@@ -80,7 +80,7 @@ class World:
         self._busy: tuple[tuple[Pod, ...], set[str | None]] = ((), set())
 
     def at(self, time: datetime, action: Callable[[], None]) -> None:
-        """Does it then; with the present time, in this very instant once everything else has settled."""
+        """Schedules an action. With the present time it runs in this instant, after everything else has settled."""
         heapq.heappush(self._timers, (max(time, self.now), next(self._order), action))
 
     @property
@@ -88,7 +88,7 @@ class World:
         return self._timers[0][0] if self._timers else None
 
     def advance(self, to: datetime) -> None:
-        """Everything that becomes due until then, at its own instant. A clock that was set back takes the timers with it."""
+        """Simulates everything that becomes due until then. If the clock was set back, the timers move with it."""
         if to < self.now - timedelta(seconds=1):
             back = self.now - to
             self._timers = [(time - back, order, action) for time, order, action in self._timers]
@@ -105,7 +105,7 @@ class World:
         self.now = max(self.now, to)
 
     def settle(self) -> None:
-        """Lets every controller act until none has anything left to do. Raises `Transient` when they never agree."""
+        """Lets every controller act until none has anything left to do. Raises `Transient` if that never happens."""
         for _ in range(MOST_ROUNDS):
             if self._settled:
                 return
@@ -135,7 +135,7 @@ class World:
         return self._picture().claims_by_node.get(node)
 
     def is_empty(self, node: str) -> bool:
-        """No pod is on it but daemons, which come and go with it."""
+        """Whether the node has only daemon pods, which come and go with it."""
         pods = self.views.view().pods
         if self._busy[0] is not pods:
             self._busy = (pods, {pod.node_name for pod in pods if not pod.is_daemon})
@@ -148,7 +148,7 @@ class World:
         return self._seen
 
     def node_pools(self) -> dict[str, NodePool]:
-        """By name, those that can be read."""
+        """The readable NodePools by name."""
         found = {ref.name: self._pool(ref, body) for ref, body in self.store.all("karpenter.sh", "NodePool")}
         return {name: pool for name, pool in found.items() if pool is not None}
 
@@ -174,12 +174,12 @@ class World:
 
 
 def condition(kind: str, status: str, reason: str, message: str, time: str) -> Mapping[str, Any]:
-    """One row of status.conditions."""
+    """One entry of status.conditions."""
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
 
 
 def set_condition(body: dict[str, Any], row: Mapping[str, Any]) -> None:
-    """Replaces the row of its type, or adds it; an equal status keeps its transition time."""
+    """Replaces the condition of that type, or adds it. If the status is unchanged, so is the transition time."""
     status = dict(body.get("status") or {})
     rows = list(status.get("conditions") or ())
     index = next((index for index, old in enumerate(rows) if old.get("type") == row["type"]), len(rows))

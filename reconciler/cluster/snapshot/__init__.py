@@ -1,1 +1,1 @@
-"""Captured clusters: written by `headroom snapshot`, read back to plan against."""
+"""Snapshots of clusters: written by `headroom snapshot`, and read back to plan with."""

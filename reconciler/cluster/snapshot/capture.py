@@ -1,8 +1,8 @@
 """Takes a snapshot of a cluster: what planning needs and nothing else.
 
-Pods, templates and nodes are reduced to a list of fields that are known to matter. So environment variables, commands,
-images, foreign annotations and addresses never get in, and no list of secrets has to be complete. Of what is kept whole,
-such as parameters and labels, texts that look like a credential are masked.
+Pods, templates and nodes are reduced to a list of fields that matter. So environment variables, commands, images, foreign annotations
+and addresses never get in, and no list of secrets has to be complete. In what is kept whole, such as parameters and labels, texts
+that look like credentials are masked.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 Read = Callable[[Resource], Iterable[Mapping[str, Any]]]
-"""Every object of a kind, none when the cluster has not the kind."""
+"""Gives every object of a kind; none if the cluster does not have the kind."""
 Scaled = Iterable[tuple[Resource, Mapping[str, Any]]]
 """Objects with a scale, of kinds that headroom does not know by name."""
 
@@ -67,7 +67,7 @@ def capture(
     scaled: Scaled = (),
     inventory: InventoryParent | None = None,
 ) -> Mapping[str, int]:
-    """As `captured`, written to a folder or .tar.gz. Raises `Invalid` too, when the place cannot be written."""
+    """Writes `captured` to a folder or .tar.gz. Raises `Invalid` too, if that cannot be written."""
     found = captured(read, catalog, scaled, inventory)
     write_snapshot(path, found.files)
     return found.counts
@@ -79,9 +79,9 @@ def captured(
     scaled: Scaled = (),
     inventory: InventoryParent | None = None,
 ) -> Captured:
-    """A snapshot's files. Equal clusters give equal bytes. Raises what `read` does.
+    """A snapshot's files. Equal clusters give equal bytes. Raises what `read` raises.
 
-    inventory: what it remembers decides which requests may run still; no other ConfigMap is read.
+    inventory: its memory decides which requests may still run; no other ConfigMap is read.
     """
     lists: dict[str, list[Json]] = {}
     counts: dict[str, int] = {}
@@ -118,7 +118,7 @@ def _cleaned(resource: Resource, item: Mapping[str, Any]) -> Json:
 
 
 def _masked(value: Json, key: str = "") -> Json:
-    """With texts masked that look like a credential; flags and numbers are none, whatever they are called."""
+    """The value with texts masked that look like credentials. Flags and numbers never do, whatever their keys."""
     if isinstance(value, str):
         return redacted(value, key)
     if isinstance(value, Mapping):
@@ -170,7 +170,7 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _workload_status(status: Mapping[str, Any]) -> dict[str, Json]:
-    """How many pods there are, and how far a Job has come."""
+    """The parts of a workload's status that matter: how many pods it has, and the progress of a Job."""
     ended = [_only(item, ("type", "status")) for item in status.get("conditions") or () if item.get("type") in ENDINGS]
     return {**_only(status, _WORKLOAD_STATUS), **({"conditions": ended} if ended else {})}
 
@@ -190,7 +190,7 @@ def _starting_with(metadata: Mapping[str, Any], prefix: str) -> dict[str, Json]:
 
 
 def _without_secrets(value: Json) -> Json:
-    """Pod specs, wherever they stand (a Buffer has one inside), reduced to what scheduling looks at."""
+    """The value with pod specs at any depth (a Buffer has one inside) reduced to what scheduling looks at."""
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     if not isinstance(value, Mapping):
@@ -213,8 +213,8 @@ def _volume(volume: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _managers(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Who owns what and since when, two levels deep, as far as headroom looks: deeper there are values among the keys. Of
-    conditions the types are kept too."""
+    """The managedFields two levels deep, as far as headroom reads them, since deeper keys contain values. Condition types are kept
+    too."""
     return [
         {
             **_only(entry, ("manager", "operation", "subresource", "time")),

@@ -1,4 +1,4 @@
-"""A captured cluster to plan against: it reads like a cluster and refuses every write."""
+"""A snapshot as a cluster to plan with: it can be read, and refuses every write."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from reconciler.ports import Event
 
 
 class SnapshotCluster:
-    """ports.Cluster for a snapshot, read when it is first looked at."""
+    """ports.Cluster for a snapshot, which is read at the first use."""
 
     def __init__(self, name: str, read: Callable[[], Snapshot], inventory: InventoryParent | None = None) -> None:
-        """name: as messages call it."""
+        """name: for messages."""
         self._name = name
         self._read = read
         self._inventory = inventory
@@ -29,10 +29,10 @@ class SnapshotCluster:
         return self._name
 
     def start(self, changed: Callable[[], None]) -> None:
-        """Nothing ever changes in it."""
+        """Does nothing, since a snapshot never changes."""
 
     def view(self) -> ClusterView:
-        """Raises `Invalid` when the snapshot cannot be read."""
+        """The view. Raises `Invalid` if the snapshot cannot be read."""
         if self._view is None:
             snapshot = self._read()
             store = ViewStore(self._inventory, catalog=snapshot.catalog)
@@ -45,12 +45,12 @@ class SnapshotCluster:
         return WriteResult(write, Outcome.REFUSED, f"{self.name} cannot be written to")
 
     def record(self, event: Event) -> None:
-        """There is nobody to tell."""
+        """Does nothing: a snapshot has no events."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing, since nothing is open."""
 
 
 def snapshot_at(path: str, inventory: InventoryParent | None = None) -> SnapshotCluster:
-    """Of a folder or an archive."""
+    """The snapshot in a folder or archive."""
     return SnapshotCluster(f"snapshot:{path}", partial(read_snapshot, path), inventory)

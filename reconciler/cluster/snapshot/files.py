@@ -1,4 +1,4 @@
-"""The files of a snapshot: a folder or a .tar.gz of it, with one List a kind."""
+"""The files of a snapshot: a folder, or a .tar.gz of one, with one List for each kind."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 UNREAD_FILE = Code("unread-file", Severity.WARNING)
 _LIST = ".json"
 _LISTS = (_LIST, ".yaml", ".yml")
-"""What may be meant as a list of objects; notes and pictures beside the lists are nobody's mistake."""
+"""Suffixes of files that may be meant as lists of objects. Notes and pictures next to them are fine."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
 _BY_FILE = {f"{resource.plural}.json": resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """objects: the items of each kind, unread; catalog: its instance types, () when there are none; findings: files with
-    names that are not read."""
+    """objects: the items of each kind, undecoded. catalog: its instance types, () if there are none. findings: about files that are
+    not read."""
 
     objects: Mapping[Resource, list[msgspec.Raw]] = field(default_factory=dict)
     catalog: tuple[InstanceType, ...] = ()
@@ -41,7 +41,7 @@ class Snapshot:
 
 
 def file_of(resource: Resource) -> str:
-    """`pods.json`; kinds with a scale share `workloads.json`, those too that headroom does not know by name."""
+    """`pods.json`, for example. Kinds with a scale share `workloads.json`, even those that headroom does not know by name."""
     return WORKLOADS_FILE if resource in WORKLOADS else f"{resource.plural}.json"
 
 
@@ -51,7 +51,7 @@ def read_snapshot(path: str | Path) -> Snapshot:
 
 
 def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = ()) -> Snapshot:
-    """Of files that were read already. path: where, for messages; others: names of what is there beside lists."""
+    """A snapshot of files that were read already. path: for messages. others: the names of files that are not lists."""
     others = list(others)
     objects: dict[Resource, list[msgspec.Raw]] = {}
     catalog: tuple[InstanceType, ...] = ()
@@ -78,7 +78,7 @@ def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = (
 
 
 def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
-    """One finding on all files that look like lists of objects but are called otherwise than those that are read."""
+    """One finding about all files that look like lists of objects but have other names than those that are read."""
     unread = sorted({name for name in names if name.endswith(_LISTS) and not name.startswith(".")})
     if not unread:
         return ()
@@ -93,7 +93,7 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
 
 
 def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:
-    """A folder, or an archive when the name ends so; equal files give equal bytes. Raises `Invalid`."""
+    """Writes a folder, or an archive if the path ends in .tar.gz. Equal files give equal bytes. Raises `Invalid`."""
     target = Path(path)
     try:
         if target.name.endswith(ARCHIVE_SUFFIXES):
@@ -112,7 +112,7 @@ def _items(data: bytes) -> list[msgspec.Raw]:
 
 
 def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Contents by name of those that may be lists, and the names of the other files."""
+    """The contents of files that may be lists, by name, and the names of other files."""
     try:
         if path.is_dir():
             there = {item.name for item in path.iterdir() if item.is_file()}
@@ -126,7 +126,7 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
     except OSError as error:
         raise Invalid(f"{path}: cannot be read ({error.strerror or error})") from error
     except (tarfile.TarError, EOFError) as error:
-        # tarfile tells of every compression that it tried, line by line
+        # tarfile lists every compression that it tried, one a line
         raise Invalid(f"{path}: is no .tar.gz archive ({str(error).splitlines()[0].rstrip(':')})") from error
     raise Misused(f"{path}: there is no such snapshot", hint="make one with `headroom snapshot -o PATH`")
 
@@ -140,7 +140,7 @@ def _known() -> tuple[str, ...]:
 
 
 def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Read from the archive without unpacking it, so that no path in it matters; a leading folder is let go."""
+    """The same from an archive, read without unpacking, so that paths in it do no harm. A leading folder is dropped."""
     files: dict[str, bytes] = {}
     others: list[str] = []
     with tarfile.open(path, "r:*") as archive:
@@ -160,7 +160,7 @@ def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
     packed = io.BytesIO()
-    # No times or owners in it: the same cluster gives the same bytes.
+    # Without times and owners, so that the same cluster gives the same bytes.
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, filename="") as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive,

@@ -15,7 +15,7 @@ _KEPT = ("phase", "nominatedNodeName", "resourceClaimStatuses")
 
 
 def pod_status(pod: Mapping[str, Any]) -> dict[str, Json]:
-    """Nothing of containers that have what they ask for, as nearly all do."""
+    """The reduced status. Containers that have what they request, as nearly all do, are left out."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     resized: dict[str, Json] = {}
     for name, containers in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):

@@ -1,7 +1,7 @@
 """Kinds with a scale that headroom does not know by name, in a snapshot's files: a CloneSet, a Rollout.
 
-Objects in a file say what they are, but nothing in a snapshot says whether their kind has a scale subresource. Those that
-have the fields of one are taken to have it, since buffers alone look at them.
+Objects in a file have a kind, but nothing in a snapshot says whether that kind has a scale subresource. Objects with the fields of
+one are assumed to, which is safe since only buffers look at them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCALE_FIELDS = (("spec", "replicas"), ("status", "replicas"))
 
 
 class WorkloadKinds:
-    """The kinds of workloads met in a snapshot: one value for each, whatever versions its objects are in."""
+    """The kinds of workloads found in a snapshot, one value for each, whatever the versions of its objects."""
 
     def __init__(self) -> None:
         self._met: dict[tuple[str, str], Resource] = {}
@@ -36,7 +36,7 @@ class WorkloadKinds:
         return found
 
     def named(self, stem: str, data: bytes) -> list[tuple[Resource, msgspec.Raw]]:
-        """The workloads in a file that is called by the plural of their kind; empty when it is no such file."""
+        """The workloads in a file named by the plural of their kind; empty for any other file."""
         try:
             items = list_items(data).items or []
             first = _type_of(items[0]) if items else wire.TypeWire()
@@ -63,7 +63,7 @@ class WorkloadKinds:
 
 
 def plurals_of(kind: str) -> tuple[str, ...]:
-    """What a kind may be called in the plural, the usual form first; () for no kind."""
+    """Possible plurals of a kind, the usual form first; () if it is not a kind."""
     word = kind.lower()
     if not word:
         return ()

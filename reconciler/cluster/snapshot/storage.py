@@ -1,6 +1,6 @@
 """What a snapshot keeps of volumes, devices, claims and classes: what placement looks at.
 
-Parameters and attributes of volumes are the driver's own business and may name secrets: they are never kept.
+Parameters and attributes of volumes are for the driver only and may name secrets, so they are never kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.cluster.resources import (
 )
 
 Kept = Mapping[str, Any]
-"""Field → what of it is kept: None for all, else the same again for what is in it."""
+"""By field, the part that is kept: None for all of it, else the same for its content."""
 
 _CLAIM: Kept = {"devices": {"constraints": None, "requests": None}}
 _SPECS: Mapping[tuple[str, str], Kept] = {
@@ -51,11 +51,11 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
     RESOURCE_CLAIM_TEMPLATES.key: {"spec": {"spec": _CLAIM}},
 }
 ANNOTATIONS = (BIND_COMPLETED, SELECTED_NODE, *DEFAULT_CLASS)
-"""Annotations of these kinds that placement looks at."""
+"""Annotations of these kinds that placement reads."""
 
 
 def reduced(resource: Resource, body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is kept of an object besides its metadata; None for kinds that are no concern of this module."""
+    """What is kept of an object besides its metadata; None for other kinds than those of this module."""
     kept = _SPECS.get(resource.key)
     return None if kept is None else _part(body, kept)
 

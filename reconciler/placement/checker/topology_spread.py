@@ -48,7 +48,8 @@ def spread_violations(occupancy: Occupancy) -> Iterable[str]:
 
 
 def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chunks]:
-    """Chunks of one shape that are judged together: those equal in whether they are bound first and whether they are KeepMinimum."""
+    """The class's chunks in groups that are judged together. All chunks of a shape are in one group, and so are shapes whose chunks
+    agree on which are bound first and which are KeepMinimum."""
     of_shape: dict[int, list[Placed]] = {}
     for item in occupancy.of_class[number] if shape.topology_spread else ():
         if item.occupant.is_chunk:
