@@ -11,7 +11,6 @@ import numpy as np
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.offers.pool_offers import PoolOffers
 
 Items: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers of item types and how many chunks of each, by number."""
@@ -64,7 +63,7 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
         nothing = np.zeros(len(offers.priced), dtype=np.bool_)
         of_pool = np.array([rows.get(pool, nothing) for rows in purchases], dtype=np.bool_)
         masks = of_pool.reshape(len(purchases), len(nothing)) & offers.priced
-        for row in _cheapest_rows(offers, masks):
+        for row in np.flatnonzero(masks.any(axis=0)).tolist():
             chosen.append((pool, row))
             admits.append(masks[:, row])
     rooms = [state.offers[pool].room[state.offers[pool].offerings.types_of[row]] for pool, row in chosen]
@@ -74,17 +73,6 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
     numbers_of_pools = np.array([pool for pool, _ in chosen], dtype=np.int64)
     kept = _undominated(capacity, prices, admitting, numbers_of_pools)
     return BinTypes(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept])
-
-
-def _cheapest_rows(offers: PoolOffers, masks: Mask) -> list[int]:
-    """masks: item types × rows. Of rows of one type that the same item types may be on, the cheapest; the first of
-    equal ones."""
-    found: dict[tuple[int, bytes], int] = {}
-    for row in np.flatnonzero(masks.any(axis=0)).tolist():
-        key = (int(offers.offerings.types_of[row]), masks[:, row].tobytes())
-        if key not in found or offers.prices[row] < offers.prices[found[key]]:
-            found[key] = row
-    return sorted(found.values())
 
 
 def _undominated(capacity: Amounts, prices: Amounts, admits: Mask, pools: Amounts) -> list[int]:

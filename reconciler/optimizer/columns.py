@@ -6,10 +6,11 @@ node costs lowers the master's price, so it becomes a column. See Gilmore and Go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from reconciler.optimizer.bin_types import Pattern
 from reconciler.optimizer.knapsacks import Knapsacks
-from reconciler.optimizer.master import MasterProblem, MasterSolution
+from reconciler.optimizer.master import MasterProblem, MasterSolution, Rows
 from reconciler.optimizer.packing import Packing
 from reconciler.optimizer.pricing import Pricing
 from reconciler.optimizer.work_budget import WorkBudget
@@ -30,11 +31,18 @@ _ROUNDS = 3
 class ColumnGeneration:
     """The master problem together with the pricing that finds columns for it."""
 
-    def __init__(self, master: MasterProblem, packing: Packing, budget: WorkBudget) -> None:
+    def __init__(
+        self, master: MasterProblem, packing: Packing, budget: WorkBudget, pricing: Pricing | None = None
+    ) -> None:
         self.master = master
         self.budget = budget
-        self._packing = packing
-        self._pricing = Pricing(packing)
+        self.packing = packing
+        self._pricing = pricing or Pricing(packing)
+
+    def only(self, patterns: Sequence[Pattern], counts: Amounts) -> ColumnGeneration:
+        """The same for a part of the chunks, with these patterns to begin with."""
+        rows = Rows.of_counts(counts, self.packing.pools)
+        return ColumnGeneration(MasterProblem(rows, patterns), self.packing, self.budget, self._pricing)
 
     def solve(self, counts: Amounts, *, rounds: int) -> MasterSolution | None:
         """Adds columns until pricing finds none, or rounds or budget are used up. None when nothing was solved at all.
@@ -55,19 +63,24 @@ class ColumnGeneration:
             if not self.master.add(self._pricing.columns(solution, counts, self.budget)):
                 return found
 
-    def solve_exactly(self, counts: Amounts, *, rounds: int) -> Iterator[tuple[MasterSolution, float]]:
+    def solve_exactly(
+        self, counts: Amounts, *, rounds: int, exact: int = _EXACT_ROUNDS, closed: float = 0.0
+    ) -> Iterator[tuple[MasterSolution, float]]:
         """The same with exact pricing when greedy pricing is done, round by round, with a bound in USD an hour that each proves.
 
         It takes many times as long. No node's chunks are worth more than r times what it costs. So the dual prices divided by r pay
-        for no node too much, and what all chunks cost by them is a bound (Farley, 1990). With all columns r is one.
+        for no node too much, and what all chunks cost by them is a bound (Farley, 1990). With all columns r is one. It ends when a bound
+        is within `closed` of the price.
         """
-        knapsacks, branches = Knapsacks(self._packing), _FEWEST_BRANCHES
+        knapsacks, branches = Knapsacks(self.packing), _FEWEST_BRANCHES
         solution = self.solve(counts, rounds=rounds)
-        for _ in range(_EXACT_ROUNDS):
+        for _ in range(exact):
             if solution is None or self.budget.exhausted:
                 return
             ratio, patterns = knapsacks.price(solution, self.budget, branches=branches)
             yield solution, solution.price / ratio
+            if ratio <= 1 + closed:
+                return
             if self.master.add(patterns):
                 solution = self.solve(counts, rounds=_ROUNDS)
             elif ratio > 1 + _CLOSED and branches < _MOST_BRANCHES:

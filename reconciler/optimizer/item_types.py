@@ -7,178 +7,124 @@ could break a rule. So every other rule can be judged one node at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.refs import ObjectRef
 from reconciler.optimizer.bin_types import Pattern, bin_types_for, planned_pattern
-from reconciler.optimizer.node_rules import (
-    conflicts_between,
-    demands_over_share,
-    limits_of_nodes,
-)
-from reconciler.optimizer.packing import Packing, requests_of
+from reconciler.optimizer.node_rules import NodeRules
+from reconciler.optimizer.packing import Packing
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import Rule
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.engine.journal import JournalEntry
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.compatibility import Compatibility
+from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
 
 
-@dataclass(slots=True)
-class ItemType:
-    """Chunks that ask for the same in the same places.
+class Shape(NamedTuple):
+    """What tells chunks apart. pool: number of their NodePool's offers; compatibility: of their relaxation step, where they are."""
 
-    pool: number of their NodePool's offers. request: by resource. rules: of their spread constraints and anti-affinity on the
-    hostname those that can matter. chunks: how many of which batch, in the order in which they were placed.
-    """
-
-    pool: int
     batch: Batch
+    pool: int
     compatibility: Compatibility
-    rules: tuple[Rule, ...]
-    chunks: list[tuple[Batch, int]] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        return sum(count for _, count in self.chunks)
 
 
 @dataclass(frozen=True)
 class PackingProblem:
-    """nodes: what the fast placement put on each node that may be changed; kept: indices of planned nodes that stay as they are."""
+    """nodes: what the fast placement put on each node that may be changed; kept: planned nodes that stay as they are, with what they hold.
+    chunks: by item type how many of each shape, in the order in which they were placed."""
 
-    item_types: tuple[ItemType, ...]
-    nodes: tuple[Pattern, ...]
-    kept: tuple[int, ...]
     packing: Packing
-
-
-def entries_by_node(state: State) -> list[list[JournalEntry]]:
-    """What was put on each planned node, in order."""
-    found: list[list[JournalEntry]] = [[] for _ in range(state.planned.count)]
-    for entry in state.entries():
-        if entry.bin >= state.base:
-            found[entry.bin - state.base].append(entry)
-    return found
+    nodes: tuple[Pattern, ...]
+    kept: tuple[tuple[NodeTemplate, list[JournalEntry]], ...]
+    chunks: tuple[tuple[tuple[Shape, int], ...], ...]
 
 
 def packing_problem(state: State) -> PackingProblem:
     """Nodes of capacity reservations are kept, and those for one demand alone. So are nodes with chunks that have affinity on their host, share volumes, or came
     in a way that the node does not show."""
-    by_node = entries_by_node(state)
+    shapes = _Shapes(state)
+    by_node: list[list[JournalEntry]] = [[] for _ in range(state.planned.count)]
     placed: Counter[Batch] = Counter()
-    for entry in (entry for entries in by_node for entry in entries):
-        placed[entry.batch] += entry.count
-    collected = _Collected(state, demands_over_share(state, placed))
-    nodes: list[Pattern] = []
-    kept: list[int] = []
-    for index, entries in enumerate(by_node):
-        held = collected.items_of(index, entries)
-        if held is None:
-            kept.append(index)
-        else:
-            nodes.append(planned_pattern(state, index, held))
-    found = collected.item_types
-    batches = [item.batch for item in found]
-    counted, limits = limits_of_nodes(state, batches, collected.over_share, spread=True)
+    for entry in state.entries():
+        if entry.bin >= state.base:
+            by_node[entry.bin - state.base].append(entry)
+            placed[entry.batch] += entry.count
+    held = {index: found for index, entries in enumerate(by_node) if (found := shapes.on(index, entries)) is not None}
+    known: dict[Shape, int] = {}
+    chunks = [(known.setdefault(shape, len(known)), count) for found in held.values() for shape, count in found]
+    batches = [shape.batch for shape in known]
+    purchases = [{shape.pool: shape.compatibility.rows(shape.pool)} for shape in known]
+    rules = NodeRules.of(state, batches, placed, spread=True)
+    rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, list(known)))
+    numbers = rules.alike([tuple((pool, rows.tobytes()) for pool, rows in rows_.items()) for rows_ in purchases])
+    firsts = np.unique(numbers, return_index=True)[1].tolist()
+    of_items: list[list[tuple[Shape, int]]] = [[] for _ in firsts]
+    every = list(known)
+    for number, count in chunks:
+        of_items[numbers[number]].append((every[number], count))
+    nodes = []
+    for index, found in held.items():
+        items: Counter[int] = Counter()
+        for shape, count in found:
+            items[int(numbers[known[shape]])] += count
+        nodes.append(planned_pattern(state, index, items))
     packing = Packing(
-        counts=np.array([item.count for item in found], dtype=np.int64),
-        bin_types=bin_types_for(state, [{item.pool: item.compatibility.rows(item.pool)} for item in found]),
-        requests=requests_of(state, batches),
-        counted=counted,
-        limits=limits,
-        conflicts=conflicts_between(state, batches) | _ask_for_other_labels(state, found),
+        np.array([sum(count for _, count in some) for some in of_items], dtype=np.int64),
+        bin_types_for(state, [purchases[first] for first in firsts]),
+        rules.only(firsts),
     )
-    return PackingProblem(tuple(found), tuple(nodes), tuple(kept), packing)
+    kept = tuple((state.planned.of(index), some) for index, some in enumerate(by_node) if index not in held)
+    return PackingProblem(packing, tuple(nodes), kept, tuple(map(tuple, of_items)))
 
 
-class _Collected:
-    """Item types as they come up, numbered by what tells them apart."""
+class _Shapes:
+    """Which shapes chunks are of where they are."""
 
-    def __init__(self, state: State, over_share: Mapping[ObjectRef, int]) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._numbers: dict[tuple[object, ...], int] = {}
         self._places: dict[tuple[tuple[str, Values], ...], Requirements] = {(): ANYWHERE}
-        self.over_share = over_share
-        self.item_types: list[ItemType] = []
 
-    def items_of(self, index: int, entries: Sequence[JournalEntry]) -> Counter[int] | None:
+    def on(self, index: int, entries: Sequence[JournalEntry]) -> list[tuple[Shape, int]] | None:
         """What a planned node holds; None where it is to be kept as it is."""
         template = self._state.planned.of(index)
-        pool = template.pool
-        if template.own_taint is not None or RESERVATION_MARK in self._state.offers[pool].pool.name:
+        if template.own_taint is not None or RESERVATION_MARK in template.offers.pool.name:
             return None
-        came = [item for entry in entries if (item := self._item_type(index, pool, entry)) is not None]
-        if len(came) < len(entries):
+        shapes = [shape for entry in entries if (shape := self._shape(index, template.pool, entry)) is not None]
+        if len(shapes) < len(entries):
             return None
-        held: Counter[int] = Counter()
-        for entry, item in zip(entries, came, strict=True):
-            number = self._number(item)
-            held[number] += entry.count
-            self.item_types[number].chunks.append((entry.batch, entry.count))
-        return held
+        return [(shape, entry.count) for shape, entry in zip(shapes, entries, strict=True)]
 
-    def _item_type(self, index: int, pool: int, entry: JournalEntry) -> ItemType | None:
+    def _shape(self, index: int, pool: int, entry: JournalEntry) -> Shape | None:
         """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
         state, batch = self._state, entry.batch
-        rules = state.constraints(batch).rules
-        if any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in rules):
+        constraints = state.constraints(batch)
+        if any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in constraints.rules):
             return None
-        decided = {key: state.planned.decided(index, key) for key in state.constraints(batch).keys}
-        domains = tuple((key, value) for key, value in sorted(decided.items()) if value is not None)
-        if len(domains) < len(decided):
+        decided = {key: state.planned.decided(index, key) for key in constraints.keys}
+        place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)
+        if len(place) < len(decided):
             return None
-        here = self._place(domains)
+        # The same object for the same place, since compatibilities are kept by identity.
+        here = self._places.setdefault(place, Requirements(place))
         number = int(state.planned.template[index])
         for step in batch.needs.relaxations:
             compatibility = state.compatibilities.get(batch.needs, step, here)
             if int(compatibility.joined()[number]) >= 0:
-                on_host = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL and _matters(rule))
-                return ItemType(pool, batch, compatibility, on_host)
+                return Shape(batch, pool, compatibility)
         return None
 
-    def _place(self, domains: Sequence[tuple[str, str]]) -> Requirements:
-        """The same object for the same place, since compatibilities are kept by identity."""
-        place = tuple((key, one_of(value)) for key, value in domains)
-        if place not in self._places:
-            self._places[place] = Requirements(place)
-        return self._places[place]
 
-    def _number(self, item: ItemType) -> int:
-        state, batch = self._state, item.batch
-        counters = state.topology.counters
-        counted_on_hosts = tuple(
-            number
-            for number in state.topology.counts_of(batch.needs)
-            if counters[number].host_row >= 0 and counters[number].counted.leaving
-        )
-        key = (
-            *(item.pool, item.compatibility.number, batch.needs.request.tobytes(), item.rules, counted_on_hosts),
-            *(batch.keeps_minimum, batch.needs.shape.host_ports),
-            batch.demand if batch.demand in self.over_share else None,
-        )
-        if key not in self._numbers:
-            self._numbers[key] = len(self.item_types)
-            self.item_types.append(item)
-        return self._numbers[key]
-
-
-def _ask_for_other_labels(state: State, items: Sequence[ItemType]) -> Mask:
-    """Of labels that only the node has, not the catalog. Item types × item types."""
+def _ask_for_other_labels(state: State, shapes: Sequence[Shape]) -> Mask:
+    """Of labels that only the node has, not the catalog. Shapes × shapes."""
     known = {ANYWHERE: 0}
-    own = [item.compatibility.wanted.without(state.offers[item.pool].offerings.table.keys) for item in items]
+    own = [shape.compatibility.wanted.without(state.offers[shape.pool].offerings.table.keys) for shape in shapes]
     labels = np.array([known.setdefault(wanted, len(known)) for wanted in own], dtype=np.int64)
     return np.asarray((labels[:, None] != labels) & (np.minimum.outer(labels, labels) > 0), dtype=np.bool_)
-
-
-def _matters(rule: Rule) -> bool:
-    """Chunks that do not count under their own spread constraint find a new node as even as they leave it."""
-    return isinstance(rule, AntiAffinityRule) or rule.counts_itself

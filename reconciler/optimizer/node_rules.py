@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,13 +16,40 @@ from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
 
-Limits: TypeAlias = tuple[Amounts, Amounts]
-"""Batches × limits, 1 where a batch is counted; and by limit the most chunks on a node of those counted."""
+
+@dataclass(frozen=True, slots=True)
+class NodeRules:
+    """What is counted on a node is like another resource of which each node has as much.
+
+    sizes: batches × resources and limits, what one chunk takes of them. limits: most that is counted on a node. conflicts: batches ×
+    batches, symmetric: what a node does not take together, and on the diagonal those of which it takes one chunk.
+    """
+
+    sizes: Amounts
+    limits: Amounts
+    conflicts: Mask
+
+    @classmethod
+    def of(cls, state: State, batches: Sequence[Batch], placed: Mapping[Batch, int], *, spread: bool) -> NodeRules:
+        """placed: all chunks, by batch. spread: spread over hosts counts too."""
+        requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
+        counted, limits = _counted(state, batches, _demands_over_share(state, placed), spread=spread)
+        sizes = np.concatenate([requests.reshape(len(batches), len(state.columns.names)), counted], axis=1)
+        return cls(sizes, limits, _conflicts(state, batches))
+
+    def only(self, batches: Sequence[int]) -> NodeRules:
+        """Of these numbers, in their order."""
+        return replace(self, sizes=self.sizes[batches], conflicts=self.conflicts[np.ix_(batches, batches)])
+
+    def alike(self, *told: Sequence[object]) -> Amounts:
+        """The same number for batches that nothing here tells apart, nor any of these lists: in order of the first of each."""
+        rows = ([row.tobytes() for row in rows] for rows in (self.sizes, self.conflicts))
+        known: dict[tuple[object, ...], int] = {}
+        return np.array([known.setdefault(key, len(known)) for key in zip(*rows, *told, strict=True)], dtype=np.int64)
 
 
-def conflicts_between(state: State, batches: Sequence[Batch]) -> Mask:
-    """By anti-affinity on the hostname, or by host ports. Batches × batches, symmetric; on the diagonal those of which a node
-    takes one chunk."""
+def _conflicts(state: State, batches: Sequence[Batch]) -> Mask:
+    """By anti-affinity on the hostname, or by host ports."""
     first_of: dict[tuple[int, bool], int] = {}
     classes = [
         first_of.setdefault((batch.needs.equivalence_class, batch.keeps_minimum), number)
@@ -42,8 +69,8 @@ def conflicts_between(state: State, batches: Sequence[Batch]) -> Mask:
     return np.asarray(conflicts | conflicts.T, dtype=np.bool_)
 
 
-def demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[ObjectRef, int]:
-    """Demands with more chunks than one node may hold of one demand, and how many that is. placed: chunks by batch."""
+def _demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[ObjectRef, int]:
+    """Demands with more chunks than one node may hold of one demand, and how many that is."""
     if state.per_node is None:
         return {}
     totals: Counter[ObjectRef] = Counter()
@@ -53,11 +80,11 @@ def demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[Object
     return {demand: state.per_node for demand, total in totals.items() if total > state.per_node}
 
 
-def limits_of_nodes(
-    state: State, batches: Sequence[Batch], over_share: Mapping[ObjectRef, int], *, spread: bool = False
-) -> Limits:
-    """What a node takes of a demand. spread: and beside an empty host, of chunks that bring a spread constraint on hosts and count under
-    it. Those that bring the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
+def _counted(
+    state: State, batches: Sequence[Batch], over_share: Mapping[ObjectRef, int], *, spread: bool
+) -> tuple[Amounts, Amounts]:
+    """What a node takes of a demand. With spread also beside an empty host, of chunks that bring a spread constraint on hosts and count
+    under it. Those that bring the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
     found: list[tuple[int, object, int]] = []
     for number, batch in enumerate(batches):
         if batch.demand in over_share:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.model.placement import Placement
-from reconciler.optimizer.repacking import OUT_OF_TIME, Repacked, repack
+from reconciler.optimizer.repacking import NOTHING_CHEAPER, OUT_OF_TIME, Repacked, repack
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import Solution, place, solve
@@ -61,7 +61,7 @@ def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
     if not all(node.price_known for node in packed.planned):
         return "some prices are not known"
     if _price(packed) > _price(fast) - _ROUNDING:
-        return "nothing cheaper was found"
+        return NOTHING_CHEAPER
     return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
 

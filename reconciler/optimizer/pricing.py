@@ -37,11 +37,17 @@ class Pricing:
         self._most = packing.most_per_node
         self._rest = np.zeros(len(bin_types), dtype=np.int64)
         self._wait = np.zeros(len(bin_types), dtype=np.int64)
-        used = np.flatnonzero(packing.requests.any(axis=0))
+        requests = packing.rules.sizes[:, : bin_types.capacity.shape[1]]
+        used = np.flatnonzero(requests.any(axis=0))
         weights = np.array(list(_weights(len(used))), dtype=np.float64)
-        shares = packing.requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
+        shares = requests[None, :, used] / np.maximum(bin_types.capacity[:, used], 1)[:, None, :]
         self._burden: Floats = np.einsum("ow,skw->sok", weights, shares)
         """Bin types × weights × item types: the weighted part of a node that one chunk takes."""
+        of_sets: dict[bytes, list[int]] = {}
+        for number, admitted in enumerate(bin_types.admits):
+            of_sets.setdefault(admitted.tobytes(), []).append(number)
+        self._alike = [(bin_types.admits[numbers[0]], np.array(numbers)) for numbers in of_sets.values()]
+        """Bin types on which the same item types may be, with which these are."""
 
     def columns(self, solution: MasterSolution, left: Amounts, budget: WorkBudget) -> list[Pattern]:
         """At most one column for each bin type; none only where no bin type has any. left: by item type, chunks that want a node."""
@@ -50,7 +56,11 @@ class Pricing:
         now = admitting & (self._wait == 0)
         self._wait = np.maximum(self._wait - 1, 0)
         for asked in (now, admitting & ~now):
-            found = self._best_of(np.flatnonzero(asked), chosen, solution, left, budget)
+            found: list[Pattern] = []
+            for admitted, alike in self._alike:
+                bins = alike[asked[alike]]
+                if len(bins):
+                    found += self._best_of(bins, chosen[admitted[chosen]], solution, left, budget)
             if found:
                 return found
         return []
@@ -58,10 +68,8 @@ class Pricing:
     def _best_of(
         self, bins: Amounts, chosen: Amounts, solution: MasterSolution, left: Amounts, budget: WorkBudget
     ) -> list[Pattern]:
-        if not len(bins):
-            return []
         dual_prices = solution.dual_prices
-        costs = self._bin_types.prices[bins] / 1e9 + solution.surcharge(self._bin_types.pools[bins])
+        costs = self._bin_types.prices[bins] / 1e9 + solution.surcharges[self._bin_types.pools[bins]]
         filled = self._filled(bins, chosen, dual_prices, left)
         budget.charge_filling(filled.size)
         value = filled @ dual_prices[chosen]
@@ -80,14 +88,13 @@ class Pricing:
     def _filled(self, bins: Amounts, chosen: Amounts, dual_prices: Floats, left: Amounts) -> Amounts:
         """Counts by bin type, weights and chosen item type: what is worth most for the part of the node that it takes first."""
         orders = self._burden.shape[1]
-        admitted = np.repeat(self._bin_types.admits[np.ix_(bins, chosen)], orders, axis=0)
-        burden = self._burden[bins][:, :, chosen].reshape(len(admitted), len(chosen))
-        score = np.where(admitted, dual_prices[chosen] / np.maximum(burden, 1e-12), -1.0)
-        order = np.argsort(-score, axis=1, kind="stable")
+        burden = self._burden[np.ix_(bins, np.arange(orders), chosen)].reshape(-1, len(chosen))
+        order = np.argsort(-dual_prices[chosen] / np.maximum(burden, 1e-12), axis=1, kind="stable")
+        admitted = np.ones(order.shape, dtype=np.bool_)
         most = np.minimum(self._most[chosen], left[chosen])
         capacity = np.repeat(self._packing.room[bins], orders, axis=0)
-        conflicts = self._packing.conflicts[np.ix_(chosen, chosen)]
-        filled = greedy_fill()(order, admitted, self._packing.sizes[chosen], capacity, most, conflicts)
+        conflicts = self._packing.rules.conflicts[np.ix_(chosen, chosen)]
+        filled = greedy_fill()(order, admitted, self._packing.rules.sizes[chosen], capacity, most, conflicts)
         return filled.reshape(len(bins), orders, len(chosen))
 
 

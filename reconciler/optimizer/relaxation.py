@@ -8,16 +8,17 @@ make the bound lower, so it stays a bound.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import Pattern, bin_types_for, planned_pattern
+from reconciler.optimizer.bin_types import Pattern, Purchase, bin_types_for, planned_pattern
 from reconciler.optimizer.master import Rows
-from reconciler.optimizer.node_rules import conflicts_between, demands_over_share, limits_of_nodes
-from reconciler.optimizer.packing import Packing, requests_of
+from reconciler.optimizer.node_rules import NodeRules
+from reconciler.optimizer.packing import Packing
 from reconciler.optimizer.spread_rows import SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
@@ -30,16 +31,16 @@ from reconciler.placement.requirements import ANYWHERE
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """What is to be placed at the least price, and on what."""
+    """What is to be placed at the least price, and on what.
+
+    packing: of item types that nothing here tells apart. Where spread rows tell domains apart, these chunks have one for each domain.
+    rows: what is to be placed, what spread asks of domains, and the room of all existing nodes together.
+    nodes: as the placement has them.
+    """
 
     packing: Packing
-    """Of item types that nothing here tells apart. Where spread rows tell domains apart, these chunks have one for each domain."""
-    demand: Rows
-    """What is to be placed, what spread asks of domains, and the room of all existing nodes together."""
+    rows: Rows
     nodes: tuple[Pattern, ...]
-    """As the placement has them."""
-    most_nodes: Mapping[int, int]
-    """By number of a NodePool that limits nodes, how many new ones it may have."""
 
 
 def relaxation_of(state: State) -> Relaxation:
@@ -52,48 +53,37 @@ def relaxation_of(state: State) -> Relaxation:
         placed[entry.batch] += entry.count
     batches, spread = list(placed), spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
-    rows, conflicts = _rows(state, batches), conflicts_between(state, batches)
-    counted, limits = limits_of_nodes(state, batches, demands_over_share(state, placed))
-    kinds = _numbers_of_alike(
-        [tuple((pool, mask.tobytes()) for pool, mask in some.items()) for some in rows],
-        [batch.needs.request.tobytes() for batch in batches],
-        [spread.weights.get(batch) for batch in batches],
-        *([row.tobytes() for row in rows_] for rows_ in (conflicts, counted, fits)),
-    )
-    counts = np.bincount(kinds, weights=list(placed.values())).astype(np.int64)
+    purchases, rules = _purchases(state, batches), NodeRules.of(state, batches, placed, spread=False)
+    bought_as = [tuple((pool, rows.tobytes()) for pool, rows in purchase.items()) for purchase in purchases]
+    kinds = rules.alike(bought_as, [spread.weights.get(batch) for batch in batches], fits.tolist())
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     items = [(first, place) for first in firsts for place in spread.places(batches[first])]
-    owners = np.array([first for first, _ in items], dtype=np.int64)
-    packing = Packing(
-        counts=counts[kinds[owners]],
-        bin_types=bin_types_for(
-            state, spread.purchases(state, [(batches[first], rows[first], place) for first, place in items])
-        ),
-        requests=requests_of(state, batches)[owners],
-        conflicts=conflicts[np.ix_(owners, owners)],
-        counted=counted[owners],
-        limits=limits,
-    )
-    places = [
-        np.concatenate([np.arange(len(counts)) == kinds[first], spread.row(batches[first], place)])
-        for first, place in items
-    ]
+    owners = [first for first, _ in items]
+    counts = np.bincount(kinds, weights=list(placed.values())).astype(np.int64)
+    asked = [(batches[first], purchases[first], place) for first, place in items]
+    packing = Packing(counts[kinds[owners]], bin_types_for(state, spread.purchases(state, asked)), rules.only(owners))
+    of_spread = np.array([spread.row(batches[first], place) for first, place in items], dtype=np.float64)
+    of_items = np.concatenate([np.eye(len(counts))[kinds[owners]], of_spread.reshape(len(items), -1)], axis=1)
+    shares = packing.rules.sizes[:, : len(free)] / np.maximum(free, 1)
+    able = [number for number, (first, place) in enumerate(items) if place < 0 and fits[first]]
+    in_room = np.concatenate([of_items[able], -shares[able]], axis=1)
+    fewest = np.concatenate([np.zeros(len(counts)), spread.fewest, np.zeros(len(free))])
     numbers = {(int(kinds[first]), place): number for number, (first, place) in enumerate(items)}
+    most_nodes = [_most_nodes(state, pool) for pool in range(len(state.offers))]
     return Relaxation(
-        packing=packing,
-        demand=Rows(
-            least=np.concatenate([counts, spread.least]),
-            of_items=np.array(places, dtype=np.float64).reshape(len(items), len(counts) + len(spread.least)),
-            slack=np.concatenate([np.zeros(len(counts)), spread.fewest]),
-            fits=np.array([fits[first] if place < 0 else 0 for first, place in items], dtype=np.int64),
-            shares=packing.requests / np.maximum(free, 1),
+        packing,
+        Rows(
+            least=np.concatenate([counts, spread.least, np.full(len(free), -1.0), np.negative(most_nodes)]),
+            of_items=np.pad(of_items, ((0, 0), (0, len(free) + len(most_nodes)))),
+            of_pools=np.pad(-np.eye(len(most_nodes)), ((0, 0), (len(fewest), 0))),
+            free=np.pad(np.concatenate([fewest[None], in_room]), ((0, 0), (0, len(most_nodes)))),
+            most=np.append(np.inf, fits[[items[number][0] for number in able]]),
         ),
-        nodes=_nodes(state, entries, spread, dict(zip(batches, kinds.tolist(), strict=True)), numbers),
-        most_nodes={pool: most for pool in range(len(state.offers)) if (most := _most_nodes(state, pool)) is not None},
+        _nodes(state, entries, spread, dict(zip(batches, kinds.tolist(), strict=True)), numbers),
     )
 
 
-def _rows(state: State, batches: Sequence[Batch]) -> list[Mapping[int, Mask]]:
+def _purchases(state: State, batches: Sequence[Batch]) -> list[Purchase]:
     """By batch and NodePool what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
     of_classes: dict[int, dict[int, Mask]] = {}
     for batch in batches:
@@ -110,12 +100,6 @@ def _rows(state: State, batches: Sequence[Batch]) -> list[Mapping[int, Mask]]:
         of_classes[batch.needs.equivalence_class] if batch.opens_nodes and not batch.needs.shape.resource_claims else {}
         for batch in batches
     ]
-
-
-def _numbers_of_alike(*told: Sequence[object]) -> Amounts:
-    """The same number for what is the same in each list."""
-    known: dict[tuple[object, ...], int] = {}
-    return np.array([known.setdefault(key, len(known)) for key in zip(*told, strict=True)], dtype=np.int64)
 
 
 def _nodes(
@@ -164,9 +148,8 @@ def _existing(state: State, batches: Sequence[Batch], running: Amounts | int) ->
     return room[useful].sum(axis=0), fits
 
 
-def _most_nodes(state: State, pool: int) -> int | None:
+def _most_nodes(state: State, pool: int) -> float:
+    """How many new ones a NodePool may have."""
     left = state.limits.nodes_left(state.offers[pool].pool.name)
-    if left is None:
-        return None
     planned = sum(state.planned.of(index).pool == pool for index in range(state.planned.count))
-    return max(left, 0) + planned
+    return math.inf if left is None else max(left, 0) + planned

@@ -14,9 +14,9 @@ from reconciler.optimizer.bound import lower_bound
 from reconciler.optimizer.columns import ColumnGeneration
 from reconciler.optimizer.item_types import PackingProblem, packing_problem
 from reconciler.optimizer.master import MasterProblem, Rows
-from reconciler.optimizer.reassignment import Reassignment
+from reconciler.optimizer.reassignment import reassign
 from reconciler.optimizer.relaxation import relaxation_of
-from reconciler.optimizer.rounding import FURTHER_THRESHOLDS, THRESHOLDS, rounded
+from reconciler.optimizer.rounding import cost, improved, rounded
 from reconciler.optimizer.work_budget import MOST_FOR_BOUND, WorkBudget
 from reconciler.placement.engine.state import State
 
@@ -24,7 +24,10 @@ _FIRST_ROUNDS = 300
 """Of column generation for all chunks."""
 _FEW_ITEM_TYPES = 16
 """Up to so many, a node is often full only with counts that no greedy order finds, and exact pricing takes next to no time."""
+_EXACT_ROUNDS, _MOST_EXACT_ROUNDS = 1, 30
+"""Of exact pricing: of many item types and of few. The first one of them saves most."""
 OUT_OF_TIME = "the time for it was over"
+NOTHING_CHEAPER = "nothing cheaper was found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +41,25 @@ class Repacked:
 
 
 def repack(state: State, *, seconds_left: Callable[[], float]) -> Repacked:
-    """Changes the planned nodes of the state where that makes them cheaper, else leaves it as it is. Raises `Invalid` when the
-    solver cannot be loaded."""
-    budget = WorkBudget(seconds_left)
+    """Changes the planned nodes of the state to cheaper ones. Where it gives a reason, the state is no longer of use. Raises
+    `Invalid` when the solver cannot be loaded."""
+    budget, before = WorkBudget(seconds_left), relaxation_of(state)
     reason = _packed(state, budget)
-    bound = lower_bound(relaxation_of(state), WorkBudget(seconds_left, most=MOST_FOR_BOUND))
+    bound = lower_bound(before if reason else relaxation_of(state), WorkBudget(seconds_left, most=MOST_FOR_BOUND))
     return Repacked(bound, reason, budget.timed_out)
 
 
 def _packed(state: State, budget: WorkBudget) -> str:
     """Why the fast placement stands; "" when the state has cheaper nodes now."""
     problem = packing_problem(state)
-    if not problem.item_types:
+    if not problem.nodes:
         return "no planned node may be packed anew"
     found = packings(problem, budget)
     if not found:
         return OUT_OF_TIME if budget.timed_out else "the solver came to no end"
-    reassignment = Reassignment(state, problem)
     reason = ""
     for patterns in found:
-        reason = reassignment.apply(patterns)
+        reason = NOTHING_CHEAPER if cost(patterns) >= cost(problem.nodes) else reassign(state, problem, patterns)
         if not reason:
             return ""
     return f"{OUT_OF_TIME} and {reason}" if budget.timed_out else reason
@@ -66,16 +68,14 @@ def _packed(state: State, budget: WorkBudget) -> str:
 def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]:
     """Those that were found, the cheapest first. Each has a pattern for each node, and together these hold each chunk once."""
     packing = problem.packing
-    master = MasterProblem(Rows.of_counts(packing.counts))
-    master.add(problem.nodes)
+    master = MasterProblem(Rows.of_counts(packing.counts, packing.pools), problem.nodes)
     columns = ColumnGeneration(master, packing, budget)
-    few = len(problem.item_types) <= _FEW_ITEM_TYPES
-    exact = few and packing.shares_say_all
-    exactly = list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS)) if exact else []
-    solution = exactly[-1][0] if exactly else columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
+    exact = _EXACT_ROUNDS if len(packing.counts) > _FEW_ITEM_TYPES else _MOST_EXACT_ROUNDS
+    if packing.shares_say_all:
+        list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS, exact=exact))
+    solution = columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
     if solution is None:
         return []
-    thresholds = (*THRESHOLDS, *FURTHER_THRESHOLDS) if few else THRESHOLDS
-    attempts = [rounded(columns, solution, packing.counts, threshold=threshold) for threshold in thresholds]
-    found = [patterns for patterns in attempts if patterns is not None]
-    return sorted(found, key=lambda patterns: (round(sum(pattern.price for pattern in patterns) * 1e9), len(patterns)))
+    first = rounded(columns, solution, packing.counts) or list(problem.nodes)
+    better = improved(columns, solution, min(first, problem.nodes, key=cost))
+    return [better, first]

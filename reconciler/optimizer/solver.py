@@ -6,6 +6,7 @@ programs get equal answers.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,35 +16,95 @@ from reconciler.model.errors import Invalid
 from reconciler.optimizer.work_budget import WorkBudget
 
 Floats = NDArray[np.float64]
-UNBOUNDED = 1e30
+_UNBOUNDED = 1e30
 """What HiGHS takes for infinity."""
 _MOST_STEPS = 2**31 - 1
+_OPTIONS: dict[str, str | int | float] = {
+    "threads": 1,
+    "random_seed": 1,
+    "solver": "simplex",
+    "presolve": "off",
+    "mip_heuristic_run_feasibility_jump": False,  # takes a third of the time and finds nothing better
+}
 
 
-def load_solver() -> tuple[Any, Any]:
-    """The highspy module and a new solver. Raises `Invalid` where highspy cannot be imported."""
-    try:
-        import highspy  # noqa: PLC0415 - takes a while to load, and only this mode needs it
-    except ImportError as error:
-        raise Invalid(
-            f"placement.mode is optimal, but the solver highspy cannot be loaded here: {error}",
-            hint="install it (pip install highspy), or set placement.mode: fast",
-        ) from error
-    solver = highspy.Highs()  # type: ignore[no-untyped-call] # its constructor has no annotations
-    solver.silent()
-    options: dict[str, str | int] = {"threads": 1, "random_seed": 1, "solver": "simplex", "presolve": "off"}
-    options["mip_heuristic_run_feasibility_jump"] = False  # takes a third of the time and finds nothing better
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    return highspy, solver
+class LinearProgram:
+    """The least cost at which each row comes to at least so much. Variables are 0 or more.
 
+    least: by row. options: of the solver, where they differ from those of all programs. Raises `Invalid` where highspy cannot be
+    imported.
+    """
 
-def run(highs: Any, solver: Any, budget: WorkBudget, *, whole: bool = False) -> bool:
-    """Whether an optimum was found within the budget. The solver's clock goes on from call to call. whole: variables are whole
-    numbers, where a step takes about as long as on a program with a row for each of them."""
-    rows = solver.getNumCol() if whole else solver.getNumRow()
-    solver.setOptionValue("time_limit", solver.getRunTime() + budget.seconds)
-    solver.setOptionValue("simplex_iteration_limit", min(budget.solver_steps(rows), _MOST_STEPS))
-    solver.run()
-    budget.charge_solving(max(0, int(solver.getInfo().simplex_iteration_count)), rows)
-    return bool(solver.getModelStatus() == highs.HighsModelStatus.kOptimal)
+    def __init__(self, least: Floats, **options: str | float) -> None:
+        try:
+            import highspy  # noqa: PLC0415 - takes a while to load, and only this mode needs it
+        except ImportError as error:
+            raise Invalid(
+                f"placement.mode is optimal, but the solver highspy cannot be loaded here: {error}",
+                hint="install it (pip install highspy), or set placement.mode: fast",
+            ) from error
+        self._highs: Any = highspy
+        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call] # its constructor has no annotations
+        self._whole = 0
+        self._solver.silent()
+        self.set(**_OPTIONS | options)
+        nothing = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32), np.zeros(0)
+        self._solver.addRows(len(least), least, np.full(len(least), _UNBOUNDED), 0, *nothing)
+
+    def set(self, **options: str | float) -> None:
+        """Options of the solver."""
+        for name, value in options.items():
+            self._solver.setOptionValue(name, value)
+
+    def add(self, costs: Floats, entries: Floats, most: Floats | None = None) -> None:
+        """Variables. entries: variables × rows. most: of each, no limit without."""
+        variables, rows = np.nonzero(entries)
+        starts = np.searchsorted(variables, np.arange(len(costs))).astype(np.int32)
+        upper = np.full(len(costs), _UNBOUNDED) if most is None else most
+        amounts = len(rows), starts, rows.astype(np.int32), entries[variables, rows]
+        self._solver.addCols(len(costs), costs, np.zeros(len(costs)), upper, *amounts)
+
+    def require(self, least: Floats) -> None:
+        """Of the first rows, from now on."""
+        rows = np.arange(len(least), dtype=np.int32)
+        self._solver.changeRowsBounds(len(rows), rows, least, np.full(len(rows), _UNBOUNDED))
+
+    def cost(self, costs: Floats) -> None:
+        """Of each variable, from now on."""
+        self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+
+    def solve(self, budget: WorkBudget, *, whole: int = 0) -> bool:
+        """Whether an optimum was found within the budget. The solver's clock goes on from call to call. whole: so many of the first
+        variables are whole numbers, where a step takes about as long as on a program with a row for each variable."""
+        solver, kinds = self._solver, self._highs.HighsVarType
+        if whole != self._whole:
+            every = np.arange(max(whole, self._whole), dtype=np.int32)
+            integrality = np.where(every < whole, int(kinds.kInteger), int(kinds.kContinuous)).astype(np.uint8)
+            solver.changeColsIntegrality(len(every), every, integrality)
+            self._whole = whole
+        rows = solver.getNumCol() if whole else solver.getNumRow()
+        solver.setOptionValue("time_limit", solver.getRunTime() + budget.seconds)
+        solver.setOptionValue("simplex_iteration_limit", min(budget.solver_steps(rows), _MOST_STEPS))
+        solver.run()
+        budget.charge_solving(max(0, int(solver.getInfo().simplex_iteration_count)), rows)
+        return bool(solver.getModelStatus() == self._highs.HighsModelStatus.kOptimal)
+
+    @property
+    def least_cost(self) -> float:
+        return float(self._solver.getInfo().objective_function_value)
+
+    @property
+    def bound(self) -> float:
+        """What whole numbers cost at least, even where no optimum was found; below all where nothing is known."""
+        bound = float(self._solver.getInfo().mip_dual_bound)
+        return bound if math.isfinite(bound) else -math.inf
+
+    @property
+    def amounts(self) -> Floats:
+        """By variable."""
+        return np.array(self._solver.getSolution().col_value, dtype=np.float64)
+
+    @property
+    def dual_prices(self) -> Floats:
+        """By row, what one more of it costs."""
+        return np.maximum(np.array(self._solver.getSolution().row_dual, dtype=np.float64), 0.0)

@@ -79,14 +79,12 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
     world: World, most: int | None, factors: tuple[float, ...]
 ) -> None:
     world = priced_by_zone(world, factors)
-    costs = iter(range(10, 0, -1))
 
     def found(packed: Placement, _fast: Placement, problem: Problem) -> str:
         return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
     with (
         patch("reconciler.optimizer.repacking.packing_problem", lambda state: _dear(packing_problem(state))),
-        patch("reconciler.optimizer.reassignment.Reassignment._cost", lambda _: (next(costs), 0)),
         patch("reconciler.optimizer.place_in_mode._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
