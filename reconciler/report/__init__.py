@@ -1,1 +1,1 @@
-"""What people and programs read: plans, differences, findings, schedules, budgets and status in every output format. Pure."""
+"""Reports for people and programs: plans, differences, findings, schedules, budgets and status in every output format. Pure."""

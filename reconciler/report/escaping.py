@@ -1,7 +1,7 @@
-"""What users wrote, made harmless for where it goes: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars.
+"""Makes users' text harmless for its destination: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars.
 
-File names, field names and values come from whoever can open a pull request. Control codes, changes of text direction, line breaks
-and markup could act on their destination. So they are replaced by a visible form of themselves.
+File names, field names and values come from anybody who can open a pull request. Control codes, changes of text direction, line
+breaks and markup could act on the destination. So they are replaced by a visible form.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from reconciler.report.wrapping import wrapped
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 """Unicode categories: controls, formats (among them those that reverse text), surrogates, line separators, no character."""
 _COLOUR = re.compile(r"(\x1b\[(?:0|1|2|3[0-7])m)")
-"""The codes that the commands colour with."""
+"""The colour codes that commands write."""
 _RUNNER_COMMAND = re.compile(r"^(\s*)::|##\[")
-"""What the GitHub Actions runner takes for a command in a job's output."""
+"""What the GitHub Actions runner interprets as a command in a job's output."""
 _NOT_PLAIN = re.compile(r"[^\n -~]")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 _BLOCK = re.compile(r"^(?:[-+](?=\s|$)|#{1,6}(?=\s|$)|>|\d{1,9}(?=[.)](?:\s|$))|([-=_~])(?=\s*\1\s*\1))")
-"""What begins a list, a heading, a quotation, a rule or a fence at the beginning of a Markdown line."""
+"""The start of a list, a heading, a quotation, a rule or a fence on a Markdown line."""
 _EMPHASIS = re.compile(r"(?<!\s)[*~]|[*~](?!\s|$)|(?<![^\W_])_|_(?![^\W_])")
 """Stars and tildes beside text, underscores that are not inside a word."""
 
@@ -45,12 +45,12 @@ def _shown(character: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line: runs of white space as one space, everything else that is invisible shown."""
+    """The text on one line: runs of white space become one space, other invisible characters a visible form."""
     return visible(" ".join(text.split()))
 
 
 def terminal(text: str) -> str:
-    """One line, or a part of one, for a terminal or a log that people read."""
+    """One line, or a part of one, for a terminal or a log."""
     return _RUNNER_COMMAND.sub(_broken, visible(text))
 
 
@@ -61,7 +61,7 @@ def _broken(command: re.Match[str]) -> str:
 def terminal_lines(lines: Iterable[str], paint: Paint = plain, width: int | None = None) -> str:
     """The lines, each with its line break.
 
-    paint: what they were coloured with; without colour, no code is kept. width: columns in which they are wrapped.
+    paint: what coloured them; without colour no code is kept. width: the columns to wrap at.
     """
     shown = (_terminal_line(line, coloured=paint is not plain) for line in lines)
     return "".join(f"{piece}\n" for line in shown for piece in wrapped(line, width))
@@ -77,7 +77,7 @@ def _terminal_line(line: str, *, coloured: bool) -> str:
 
 
 def markdown_text(value: object) -> str:
-    """Running text or a table cell: on one line, without markup, links, mentions or tags of its own."""
+    """Running text or a table cell, on one line, with markup, links, mentions and tags disabled."""
     text = visible(" ".join(str(value).split()))
     text = text.replace("\\", "\\\\") if "\\" in text else text
     text = _EMPHASIS.sub(lambda found: f"\\{found[0]}", text)
@@ -100,7 +100,7 @@ def markdown_text(value: object) -> str:
 
 
 def markdown_code(value: object) -> str:
-    """A code span, delimited by more backticks than the text has in a row."""
+    """A code span, delimited by more backticks than the text has in sequence."""
     text = one_line(str(value)) or " "
     longest = max(map(len, re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
@@ -109,13 +109,13 @@ def markdown_code(value: object) -> str:
 
 
 def markdown_fenced(value: object) -> str:
-    """A line inside a fenced block, which no backtick of its own can close."""
+    """A line inside a fenced block, whose backticks cannot close the block."""
     return one_line(str(value)).replace("`", "'")
 
 
 def page_value(value: object) -> object:
-    """Any value of a page: invisible characters shown, line breaks kept, and the zero-width
-    spaces that `markdown_text` puts in. Markup is escaped by the template engine."""
+    """Any value of a page, with invisible characters made visible. Line breaks are kept, and so are the zero-width spaces of
+    `markdown_text`. The template engine escapes markup."""
     return visible(value, keep="\n\t\u200b") if type(value) is str else value
 
 
@@ -124,7 +124,7 @@ PAGE_FILTERS: Mapping[str, Callable[[object], str]] = {
     "code": markdown_code,
     "fenced": markdown_fenced,
 }
-"""For the Markdown templates, by the names that they use."""
+"""Filters for the Markdown templates, by name."""
 
 
 def workflow_data(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Rows that say the same of several things, as one row that names them."""
+"""Joins rows that say the same about several things."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 MOST_NAMES = 3
-"""Names in one row; the rest is counted."""
+"""The most names in one row; the rest is counted."""
 
 Row = dict[str, Any]
 
 
 def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
-    """Rows that are equal but for their name become one, in the place of the first. noun: for rows whose names mean
-    nothing, such as new nodes, which are counted instead: `3 nodes`. things: how many one row stands for."""
+    """Joins rows that differ only in their name, at the position of the first. noun: for rows whose names mean nothing, such as new
+    nodes, which are counted: `3 nodes`. A row's `things` is how many it stands for."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         key = repr([(field, value) for field, value in row.items() if field != name])

@@ -1,6 +1,6 @@
-"""Field values as reports show them: without what looks like a secret, and without the values of environment variables.
+"""Masks field values in reports: whatever looks like a secret, and the values of environment variables.
 
-Pod templates carry passwords in `env` all too often, and a comment on a pull request is read by many.
+Pod templates often have passwords in `env`, and many people read a comment on a pull request.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from reconciler.model.redaction import MASK, redacted
 _OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
 _VARIABLE = re.compile(r"(?:^|\.)env\[\d+\]$")
 _STEP = re.compile(r"[^.\[\]']+")
-"""The last one of a path is what the value is called."""
+"""The steps of a path; the last is the name of the value."""
 
 
 def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
-    """The changes as they may be shown. Of a secret that changes, only that it changes."""
+    """The changes as they may be shown. A changed secret is shown as changed, without its value."""
     return tuple(map(_masked, changes))
 
 

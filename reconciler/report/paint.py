@@ -1,13 +1,13 @@
-"""How text for a terminal is coloured. The commands decide whether it is."""
+"""Colours for text on a terminal. Commands decide whether to use them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Paint = Callable[[str, str], str]
-"""Style name (bold, dim, red, green, yellow, cyan) and text → text; returns the text itself where there is no colour."""
+"""Gets a style (bold, dim, red, green, yellow, cyan) and a text; returns the coloured text, or the same text without colour."""
 
 
 def plain(_style: str, text: str) -> str:
-    """No colour at all."""
+    """The text without colour."""
     return text

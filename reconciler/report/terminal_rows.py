@@ -1,11 +1,11 @@
-"""How many rows of one kind a terminal shows, and the line that counts the rest."""
+"""The most rows of one kind on a terminal, and the line that counts the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MOST_ROWS = 40
-"""Rows of one kind before the rest is counted: a terminal page. The JSON output has them all."""
+"""The most rows of one kind, about a terminal page. The JSON output has all of them."""
 
 
 def rest_lines(items: Iterable[object]) -> list[str]:

@@ -21,9 +21,9 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str:
-    """`2026-11-21 08:00 CET (07:00 UTC)`; shown once if the zone is UTC. zone None: the machine's.
+    """`2026-11-21 08:00 CET (07:00 UTC)`; only UTC if that is the zone. zone None: the machine's.
 
-    At the ends of the calendar a local time may be out of range: then UTC alone.
+    At the ends of the calendar a local time may be out of range; then only UTC is shown.
     """
     clock = "%H:%M:%S" if seconds else "%H:%M"
     until = f"%Y-%m-%d {clock}"
@@ -39,7 +39,7 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
 
 
 def short_revision(revision: str | None) -> str:
-    """`main@1a2b3c4d5e6f`: enough of a commit to find it. None is the working tree."""
+    """`main@1a2b3c4d5e6f`, with enough of the commit's name to find it. None is the working tree."""
     if revision is None:
         return "the working tree"
     name, _, commit = revision.partition("@sha1:")
@@ -47,7 +47,7 @@ def short_revision(revision: str | None) -> str:
 
 
 def cluster_title(name: str) -> str:
-    """What a cluster is called in a title: `snapshot:captured/production.tar.gz` is `production`."""
+    """A cluster's name in a title: `snapshot:captured/production.tar.gz` is `production`."""
     _, separator, rest = name.partition(":")
     last = rest.rstrip("/").rpartition("/")[2] if separator else name
     return last.removesuffix(".tar.gz") or name
@@ -63,11 +63,11 @@ def signed_dollars(amount: float) -> str:
 
 
 def change_words(before: float, after: float) -> str:
-    """`+$1.20`, `no change`: the difference of the amounts as they are shown, so that a reader who subtracts them gets the same."""
+    """`+$1.20`, `no change`: the difference of the rounded amounts, so that a reader who subtracts them gets the same."""
     delta = round(after, 2) - round(before, 2)
     return signed_dollars(delta) if round(delta, 2) else "no change"
 
 
 def hourly(price: float) -> str:
-    """Four digits, since prices of single nodes differ by fractions of a cent."""
+    """A price an hour with four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 LEAST = 24
-"""Columns; narrower lines would hold one word each."""
+"""The least number of columns. Narrower lines would hold one word each."""
 _FURTHER = 4
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def wrapped(line: str, width: int | None) -> Iterator[str]:
-    """The line in pieces of at most `width` columns, all but the first indented; None: whole. A word is never cut."""
+    """The line in pieces of at most `width` columns (None: not wrapped), all but the first indented. A word is never cut."""
     if width is None or _columns(line) <= width:
         yield line
         return

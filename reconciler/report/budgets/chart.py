@@ -24,11 +24,11 @@ GRID = WIDTH - LEFT - 12
 ROW = 24
 _WEEK = timedelta(days=7)
 MOST_LEGEND = 12
-"""Values of the scale in the legend; the boxes have their numbers."""
+"""The most values in the legend's scale. Boxes have their numbers in any case."""
 
 
 def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = ()) -> str:
-    """One SVG of all spans, which are in order within each NodePool and reason; times in `zone`."""
+    """One SVG of all spans, which must be in order within each NodePool and reason. Times are in `zone`."""
     pools = by_row(spans)
     none = no_pool_words(findings)
     drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone) or none)
@@ -47,7 +47,7 @@ def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, fi
         y = _pool(drawing, pool, reasons, top=y)
         begins = first
         while begins < last:
-            # A row is a week, so that an hour is wide enough to be seen.
+            # A row is a week, so that an hour is wide enough to see.
             ends = min(last, begins + _WEEK)
             y = _week(drawing, TimeAxis(begins, ends, zone, LEFT, GRID), reasons, top=y, values=values, now=now)
             begins = ends
@@ -55,7 +55,7 @@ def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, fi
 
 
 def _pool(drawing: Drawing, pool: str, reasons: Mapping[str, Sequence[BudgetSpan]], *, top: float) -> float:
-    """A NodePool's name and size. Returns where its rows begin."""
+    """Draws a NodePool's name and size. Returns the y at which its rows begin."""
     outcome = next(iter(reasons.values()))[0].outcome
     size = [counted(outcome.total, "node")]
     size += [f"{outcome.not_ready:,} not ready"] if outcome.not_ready else []
@@ -74,7 +74,7 @@ def _week(
     values: Sequence[int],
     now: datetime,
 ) -> float:
-    """A row for each reason. Returns where what is below begins."""
+    """Draws a row for each reason. Returns the y at which the next part begins."""
     bottom = top + ROW * len(reasons)
     axis.draw(drawing, top, bottom)
     for index, (reason, spans) in enumerate(reasons.items()):
@@ -107,7 +107,7 @@ def _legend(drawing: Drawing, values: Sequence[int], y: float) -> None:
 
 
 def _description(pools: Mapping[str, Mapping[str, Sequence[BudgetSpan]]], zone: tzinfo) -> str:
-    """The picture in words: for each row what is allowed first, and how often that changes."""
+    """The picture in words: for each row the number allowed first, and how often it changes."""
     lines = []
     for pool, reasons in pools.items():
         for reason, spans in reasons.items():

@@ -28,9 +28,9 @@ def budgets_document(
 def budget_spans_json(
     pieces: Iterable[BudgetPieces], *, now: datetime, findings: Iterable[Finding] = ()
 ) -> Iterator[str]:
-    """Every pool and reason over a span, in parts: one row for as long as nothing changes, `to` exclusive.
+    """Every pool and reason over a span, as parts of the text. A row lasts as long as nothing changes; `to` is exclusive.
 
-    In parts, and without a value for each row, since a year of two hundred pools has millions of rows.
+    It comes in parts, without an object for each row, since a year of two hundred pools has millions of rows.
     """
     whole = to_json(_document([{}], now, findings))
     before, after = whole.split("{}", 1)
@@ -42,7 +42,7 @@ def budget_spans_json(
 
 
 def _rows(pieces: Iterable[BudgetPieces]) -> Iterator[list[str]]:
-    """Some at a time; each loop over all rows is a comprehension, which takes half as long."""
+    """Rows as text, in batches. Each loop over all rows is a comprehension, which takes half as long."""
     days, times = _Days(), _Times()
     for item in pieces:
         distinct = {id(outcome): outcome for outcome in item.outcomes}
@@ -59,7 +59,7 @@ def _rows(pieces: Iterable[BudgetPieces]) -> Iterator[list[str]]:
 
 
 class _Days(dict[int, str]):
-    """The days since 1970 of many instants, in words: there are few."""
+    """Text for days since 1970. Cached, since many instants share few days."""
 
     def __missing__(self, day: int) -> str:
         self[day] = words = timestamp(_EPOCH + timedelta(days=day)).partition("T")[0]
@@ -67,7 +67,7 @@ class _Days(dict[int, str]):
 
 
 class _Times(dict[int, str]):
-    """The times of day of many instants, in microseconds, likewise."""
+    """Text for times of day in microseconds, cached likewise."""
 
     def __missing__(self, time: int) -> str:
         self[time] = words = timestamp(_EPOCH + timedelta(microseconds=time)).partition("T")[2]

@@ -1,7 +1,6 @@
 """What disruption budgets allow, on a terminal: one row per day, one cell per hour of the reader's time zone.
 
-A cell shows the least that is allowed at any time of its hour, by number and by how dark it is. Where there is colour, that tells
-it too.
+A cell shows the fewest disruptions allowed at any time of its hour, by number, by shade, and by colour where there is colour.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _HOUR = timedelta(hours=1)
 class HourGrid:
     """Whole local days from the one of `start` to the last one before `end`. Cells outside [start, end) are blank.
 
-    edges: the instants between which the cells lie, ascending; hand them to `plan.budget_cells`.
+    edges: the ascending instants between which the cells are, for `plan.budget_cells`.
     """
 
     def __init__(self, start: datetime, end: datetime, *, zone: tzinfo | None) -> None:
@@ -43,7 +42,7 @@ class HourGrid:
     def lines(self, cells: BudgetCells, *, values: Sequence[int], now: datetime, paint: Paint) -> list[str]:
         """The rows of one pool and reason under a ruler of hours, local and in UTC.
 
-        values: of all pictures of the output, ascending, since they share a scale.
+        values: those of all pictures of the output, ascending, since they share a scale.
         """
         return [*self.rulers(paint), *(self._row(day, cells, values, now, paint) for day in self._days)]
 

@@ -1,4 +1,4 @@
-"""Disruption budgets as written in local time, beside the budgets in UTC that are applied."""
+"""Disruption budgets as written in local time, with the budgets in UTC that are applied."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reconciler.model.nodes import DisruptionBudget
 from reconciler.report.words import moment
 
 _MOST_FORMS = 8
-"""Lines for one written budget on a terminal: enough for both sides of a clock change."""
+"""The most lines for one written budget on a terminal, enough for both sides of a clock change."""
 
 
 def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
-    """For the plan's JSON: written and compiled as they stand in a NodePool, times in UTC."""
+    """For the plan's JSON: written and compiled budgets in the form of a NodePool's, times in UTC."""
     written, form = pool.written, pool.compiled
     return {
         "nodePool": pool.node_pool,
@@ -33,7 +33,7 @@ def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
 
 
 def changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[PoolBudgets]:
-    """Those of NodePools that change, for people; the JSON has them all.
+    """The budgets of NodePools that change. The JSON has all of them.
 
     objects: the plan's own, or those that merging would change.
     """
@@ -42,7 +42,7 @@ def changing_local_budgets(plan: Plan, objects: Iterable[ObjectChange]) -> list[
 
 
 def written_and_compiled(pool: PoolBudgets) -> list[tuple[str, list[str]]]:
-    """What was written, and what it became, in words: `0 (Drifted): 0 9 * * mon-fri for 8h`."""
+    """What was written, and what it was compiled into, in words: `0 (Drifted): 0 9 * * mon-fri for 8h`."""
     pairs = [
         (budget_words(budget), [budget_words(item) for item, origin in _sourced(pool) if origin == index])
         for index, budget in enumerate(pool.written.budgets)

@@ -17,7 +17,7 @@ from reconciler.report.findings.page import finding_row
 from reconciler.report.words import counted, moment
 
 MOST_SPANS = 60
-"""Spans of one reason that are listed."""
+"""The most spans to list for one reason."""
 
 
 def budget_page(
@@ -29,7 +29,7 @@ def budget_page(
     zone: tzinfo | None = None,
     findings: Sequence[Finding] = (),
 ) -> dict[str, Any]:
-    """outcomes: what holds now; spans: what will, in order within each NodePool and reason."""
+    """outcomes: what holds now. spans: what will hold, in order within each NodePool and reason."""
     place = zone or local_zone(now)
     return {
         "title": heading,

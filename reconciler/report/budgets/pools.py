@@ -10,7 +10,7 @@ from reconciler.report.words import listed
 
 
 def no_pool_words(findings: Sequence[Finding]) -> str:
-    """Why there is no row: nothing is declared, or everything was left out because of findings."""
+    """Why there is no row: no NodePool is declared, or all were left out because of findings."""
     left_out = list(dict.fromkeys(str(item.ref) for item in findings if item.ref is not None))
     if not left_out:
         return "There is no NodePool."
@@ -19,7 +19,7 @@ def no_pool_words(findings: Sequence[Finding]) -> str:
 
 
 def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan, ...]]]:
-    """Spans by NodePool and reason, pools by name, reasons and spans as they come."""
+    """Spans by NodePool and reason. Pools are sorted by name; reasons and spans keep their order."""
     pools: dict[str, dict[str, tuple[BudgetSpan, ...]]] = {}
     for pool in sorted({span.outcome.node_pool for span in spans}):
         own = [span for span in spans if span.outcome.node_pool == pool]

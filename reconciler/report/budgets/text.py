@@ -30,7 +30,7 @@ def budgets_text(
     paint: Paint = plain,
     width: int | None = None,
 ) -> str:
-    """The present: each pool with its nodes, and for each reason what is allowed and why. heading: whose budgets these are."""
+    """The present: each pool with its nodes, and for each reason what is allowed and why. heading: names the cluster."""
     lines = [paint("bold", f"{heading}, {moment(now, zone)}")]
     pools = [list(rows) for _, rows in groupby(outcomes, key=lambda row: row.node_pool)]
     told = tuple(findings)
@@ -48,7 +48,7 @@ def budgets_text(
 def hours_text(
     cells: Sequence[BudgetCells], grid: HourGrid, *, now: datetime, zone: tzinfo | None, paint: Paint = plain
 ) -> str:
-    """What is allowed hour by hour: a picture for each pool, shared by equal reasons; a pool that never changes is one line."""
+    """What is allowed hour by hour: a picture for each pool, shared by equal reasons. A pool that never changes is one line."""
     lines = [paint("bold", f"Hour by hour, {_between(grid.edges[0], grid.edges[-1], zone)}")]
     scale = sorted({value for row in cells for value in row.allowed})
     steady: list[str] = []
@@ -123,7 +123,7 @@ def _count(allowed: int) -> str:
 
 
 def _steady(least: int, most: int) -> str:
-    """Of a row whose hours all have the same least."""
+    """The text for a row whose hours all have the same minimum."""
     if least == most:
         return f"{_count(least)} at all times"
     return f"{_count(least)} at some time of every hour, {'no limit' if most == UNBOUNDED else f'up to {most:,}'} at others"

@@ -1,1 +1,1 @@
-"""What merging a branch would change: two plans on one cluster, and what differs."""
+"""What merging a branch would change: two plans on one cluster, and their differences."""

@@ -1,4 +1,4 @@
-"""What merging costs, as rows of words that every report shows: by buffer, by NodePool, by what a schedule says."""
+"""What merging costs, as rows that every report shows: by buffer, by NodePool, and by the value of a schedule."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from reconciler.report.words import change_words, dollars
 
 
 def demand_rows(cost: CostChange) -> list[dict[str, Any]]:
-    """Buffers and requests, with the price of one replica that is kept all the time."""
+    """Buffers and requests, with the price of one replica for the whole span."""
     return [_row(item, _of_demand(item)) for item in cost.demands()]
 
 
 def pool_rows(cost: CostChange) -> list[dict[str, Any]]:
-    """NodePools, with the nodes of pods too."""
+    """NodePools, including nodes for pods."""
     return [_row(item, "") for item in cost.pools()]
 
 

@@ -13,14 +13,14 @@ from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
 from reconciler.report.difference.shortfall import Loss, Shortfall, shortfall
 
 _CENTS = 0.005
-"""USD; what differs by less is the same."""
+"""In USD. Amounts that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """One buffer or NodePool over the span, in USD. per_replica: of one chunk that is kept for all of the span; None where there is none.
+    """One buffer or NodePool over the span, in USD. per_replica: of one chunk kept for the whole span; None where there is none.
 
-    name: of a NodePool; "" for nodes of none. kept_by: who keeps it in the head where that is not headroom; None otherwise."""
+    name: a NodePool's; "" for nodes without one. kept_by: who keeps it in the head; None if that is headroom."""
 
     ref: ObjectRef | None
     name: str
@@ -36,7 +36,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """One value of a schedule in both revisions; None: it never has it there."""
+    """One value of a schedule in both revisions; None on a side where it never has this value."""
 
     before: WindowCost | None
     after: WindowCost | None
@@ -50,7 +50,7 @@ class WindowRow:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """count: the most at one time; at: when that begins. first: when there are any, and first_count: how many then."""
+    """count: the most at one time. at: when that begins. first: when there are any. first_count: how many there are then."""
 
     count: int
     at: datetime
@@ -60,7 +60,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class MostAsked:
-    """The most chunks that a demand asks for at any time, and from when it asks for that many in the head."""
+    """The most chunks that a demand asks for at any time, on both sides, and since when in the head."""
 
     ref: ObjectRef
     before: int
@@ -70,7 +70,7 @@ class MostAsked:
 
 @dataclass(frozen=True, slots=True)
 class CostChange:
-    """Both over the same span."""
+    """The costs of base and head over the same span."""
 
     base: Spending
     head: Spending
@@ -103,15 +103,15 @@ class CostChange:
             yield moment, self.base.spans[left].state, self.head.spans[right].state
 
     def new_nodes(self) -> Peak | None:
-        """By how many nodes the head exceeds the base; None where it never does."""
+        """By how many nodes the head exceeds the base at most; None if it never does."""
         return _peak((moment, after.nodes - before.nodes) for moment, before, after in self.spans())
 
     def more_unpriced(self) -> int:
-        """Nodes without a known price by which the head exceeds the base at most."""
+        """By how many nodes without a known price the head exceeds the base at most."""
         return max(0, *(after.unpriced - before.unpriced for _, before, after in self.spans()))
 
     def shortfalls(self) -> dict[ObjectRef, Loss]:
-        """Of each demand that loses anything at any time: what it loses first, and the worst."""
+        """By demand that loses anything at any time: its first and its worst loss."""
         found: dict[ObjectRef, Loss] = {}
         for moment, before, after in self.spans():
             for ref, short in _shortfalls(before, after):
@@ -123,14 +123,14 @@ class CostChange:
         return found
 
     def most_unplaced(self) -> Peak | None:
-        """How many chunks are without a place at one time because of the change; None where there are never any."""
+        """The most chunks without a place at one time because of the change; None if there are never any."""
         return _peak(
             (moment, sum(short.chunks for _, short in _shortfalls(before, after)))
             for moment, before, after in self.spans()
         )
 
     def most_asked(self) -> tuple[MostAsked, ...]:
-        """Demands of the head that at most ask for another number of chunks than in the base, by reference."""
+        """Demands of the head whose highest number of chunks differs from the base, by reference."""
         left, right = _most_asked(self.base), _most_asked(self.head)
         return tuple(
             MostAsked(ref, left[ref][0], *right[ref])
@@ -146,7 +146,7 @@ class CostChange:
         rows = []
         for ref in left.keys() | right.keys():
             before, (after, chunk_hours) = left.get(ref, (0.0, 0.0))[0], right.get(ref, (0.0, 0.0))
-            lasts = chunk_hours and ref.kind != REQUEST_KIND  # a request is served once, and not for all of the span
+            lasts = chunk_hours and ref.kind != REQUEST_KIND  # a request is served once, not for the whole span
             per_replica = after / chunk_hours * hours if lasts else None
             keeper = kept_by.get(ref)
             if keeper is not None and keeper.by is Keeper.HEADROOM:
@@ -162,7 +162,7 @@ class CostChange:
         )
 
     def windows(self) -> list[WindowRow]:
-        """Values of schedules that cost another amount, or last for another time."""
+        """Values of schedules whose cost or duration differs."""
         left = {(row.schedule, row.value): row for row in self.base.windows}
         right = {(row.schedule, row.value): row for row in self.head.windows}
         order = sorted(left.keys() | right.keys(), key=lambda key: (key[0], key[1] is not None, -(key[1] or 0)))
@@ -171,7 +171,7 @@ class CostChange:
 
 
 def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
-    """counts: by time. None where none is above 0."""
+    """The peak of counts by time; None if none is above 0."""
     found = None
     for moment, count in counts:
         if found is None:
@@ -182,7 +182,7 @@ def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
 
 
 def _most_asked(side: Spending) -> dict[ObjectRef, tuple[int, datetime]]:
-    """The most chunks of each demand that is ready, and from when."""
+    """The most chunks of each demand that is ready, and since when."""
     found: dict[ObjectRef, tuple[int, datetime]] = {}
     for span in side.spans:
         for ref, cost in span.state.demands.items():

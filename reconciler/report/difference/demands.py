@@ -1,4 +1,4 @@
-"""What becomes of demands: how many chunks are asked for, how many have a place, who keeps them, and why the others have none."""
+"""How demands change: how many chunks are asked for, how many have a place, who keeps them, and why others have none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 
 @dataclass(frozen=True, slots=True)
 class DemandChange:
-    """before, after: whether it is served on that side; None: absent there. reasons: why chunks have no place after the head."""
+    """before, after: whether it is served on that side; None if it is absent there. reasons: why chunks have no place in the head."""
 
     ref: ObjectRef
     before: Service | None
@@ -30,12 +30,12 @@ class DemandChange:
 
     @property
     def unplaced(self) -> int | None:
-        """Chunks without a place after the head; None where nobody knows how many it asks for, since it is not ready."""
+        """How many chunks have no place in the head; None if it is not ready, so that its size is unknown."""
         return _unplaced(self.after)
 
     @property
     def unplaced_before(self) -> int | None:
-        """The same after the base."""
+        """The same in the base."""
         return _unplaced(self.before)
 
     @property
@@ -45,7 +45,7 @@ class DemandChange:
 
     @property
     def handed_to(self) -> str:
-        """Who keeps the capacity from now on, where that is another than before; "" where it stays as it is."""
+        """Who keeps the capacity from now on, if that changes; otherwise ""."""
         if self.after is None or not self.after.ready:
             return ""
         before = Keeper.HEADROOM if self.before is None else self.before.by
@@ -53,7 +53,7 @@ class DemandChange:
 
     @property
     def why(self) -> list[str]:
-        """All that is to be said of it, the worst first."""
+        """Everything to report about it, the worst first."""
         after = self.after
         if after is None:
             return []
@@ -69,7 +69,7 @@ class DemandChange:
 
 
 def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome]) -> tuple[DemandChange, ...]:
-    """Demands that are served otherwise than before, by reference. Pending pods are nobody's manifests."""
+    """Demands whose service changes, by reference. Pending pods are left out, since no manifest declares them."""
     left = {outcome.demand.ref: outcome for outcome in base if not outcome.demand.is_pending_pod}
     right = {outcome.demand.ref: outcome for outcome in head if not outcome.demand.is_pending_pod}
     found = []
@@ -87,7 +87,7 @@ def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome])
 
 
 def _told(service: Service | None) -> tuple[object, ...]:
-    """All but the reason, whose words may differ where nothing else does."""
+    """The service without its reason, whose words may differ where nothing else does."""
     if service is None:
         return ()
     return (service.wanted, service.served, service.ready, service.by, service.certain)

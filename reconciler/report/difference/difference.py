@@ -30,27 +30,27 @@ from reconciler.report.words import short_revision
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What is known of two revisions besides their plans. written: their documents as written, base and head. refused: changes that
-    the API server would refuse. The rest is as in `Difference`."""
+    """What is known about two revisions besides their plans. written: their documents as written, base and head. refused: changes
+    that the API server would refuse. The rest is as in `Difference`."""
 
     written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] | None = None
     in_cluster: Collection[ObjectRef] = ()
-    """Objects that are there at present."""
+    """Objects that exist at present."""
     refused: tuple[Finding, ...] = ()
     templates: tuple[ObjectChange, ...] = ()
     spending: tuple[Spending, Spending] | None = None
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
-    """What the sides are called where they have no revision: two folders, which nobody merges."""
+    """The names of two folders, which have no revisions and are not merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """added_nodes, removed_nodes: created only by the head, only by the base. released, kept: likewise, of existing nodes.
+    """added_nodes, removed_nodes: created only by the head, or only by the base. released, kept: the same for existing nodes.
     static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two.
-    templates: what other templates make of objects whose manifests are the same. cost: over the coming 30 days; None where it
-    was not worked out. conflicts: files that Git cannot merge, so that the head is the branch as it stands. failed_gates: in sentences.
+    templates: objects with equal manifests that other templates render differently. cost: over the coming 30 days; None if it was
+    not computed. conflicts: files that Git cannot merge; the head is then the branch itself. failed_gates: one sentence each.
     """
 
     base: Plan
@@ -73,12 +73,12 @@ class Difference:
 
     @property
     def base_name(self) -> str:
-        """What the base is called, for people."""
+        """The base's name, for people."""
         return short_revision(self.base.revision) if self.names is None else self.names[0]
 
     @property
     def head_name(self) -> str:
-        """What the head is called, for people."""
+        """The head's name, for people."""
         return short_revision(self.head.revision) if self.names is None else self.names[1]
 
     @property
@@ -100,13 +100,13 @@ class Difference:
 
     @property
     def later(self) -> tuple[tuple[ObjectRef, Loss], ...]:
-        """Demands that lose something, or more of it, only when schedules ask for something else."""
+        """Demands that lose something, or more, only at a later time, when schedules have another value."""
         found = {} if self.cost is None else self.cost.shortfalls()
         return tuple((ref, found[ref]) for ref in sorted(found) if found[ref].at > self.head.now)
 
     @property
     def asked_later(self) -> tuple[MostAsked, ...]:
-        """Demands that at most ask for another number of chunks, as far as `demands` does not tell it already."""
+        """Demands whose highest number of chunks changes, without those that `demands` already shows."""
         told = {item.ref for item in self.demands}
         found = () if self.cost is None else self.cost.most_asked()
         return tuple(item for item in found if item.ref not in told or item.at > self.head.now)
@@ -126,9 +126,9 @@ class Difference:
 
 
 def difference(base: Plan, head: Plan, details: Details | None = None) -> Difference:
-    """Compare by content, not by name: two placeholders with equal specs are the same.
+    """Compares by content, not by name: two placeholders with equal specs are the same.
 
-    details: what plans do not tell, without which manifests are compared as the cluster would get them.
+    details: what plans do not contain. Without it manifests are compared as the cluster would get them.
     """
     more = details or Details()
     if more.written is None:
@@ -204,9 +204,10 @@ def _missing(
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each once. Identified by code, object and message, not by line, since lines move when a file is edited.
+    """Findings of one side only, each once: plan and comparison may find the same.
 
-    The plan may find what the comparison found. Only findings about no object are told apart by where they are.
+    They are identified by code, object and message, not by line, since lines move when a file is edited. Only findings without an
+    object are identified by position.
     """
 
     def identity(finding: Finding) -> tuple[str, str, str, str]:

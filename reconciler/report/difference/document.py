@@ -29,7 +29,7 @@ DIFF_SCHEMA = "headroom.dev/diff/v1"
 
 
 def difference_document(change: Difference) -> dict[str, Any]:
-    """As `headroom.dev/diff/v1`: both plans whole, and what differs."""
+    """The difference as `headroom.dev/diff/v1`: both plans complete, and what differs."""
     base, head = plan_document(change.base), plan_document(change.head)
 
     def rows(actions: Iterable[NodeClaimAction], document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Bounds that a change must keep, over the whole of the coming 30 days and not only at present."""
+"""Bounds that a change must keep during the coming 30 days, not only at present."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _FIRST_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """None, False: no bound. max_monthly_increase: USD over 30 days; max_new_nodes: at any time of them. no_unplaced: no chunk
-    may lose or lack its place, nor be handed to an autoscaler that nothing shows."""
+    """None, False: no bound. max_monthly_increase: USD over 30 days. max_new_nodes: at any time of these. no_unplaced: no chunk may
+    lose or lack a place, or be handed to an autoscaler that nothing in the cluster shows."""
 
     max_monthly_increase: float | None = None
     max_new_nodes: int | None = None
@@ -56,7 +56,7 @@ def _with_way_out(words: str) -> str:
 
 
 def _bounded(loss: Loss) -> Loss:
-    """Of what is left to an autoscaler, only what headroom keeps at present. No autoscaler can show itself before there is a
-    native buffer, and the first one could not be merged otherwise."""
+    """The loss that counts. Of chunks left to an autoscaler, only those that headroom keeps at present count. An autoscaler cannot show
+    itself before there is a native buffer, and the first one must be mergeable."""
     first, worst = (replace(short, unsure=short.handed_over) for short in (loss.first, loss.worst))
     return replace(loss, first=first, worst=worst)

@@ -1,4 +1,4 @@
-"""What a reviewer must know first, in one sentence: what loses its place, what is wrong, what appears, what it costs."""
+"""What a reviewer must know first, in one sentence: what loses its place, what is wrong, what is new, what it costs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
-    """Chunks that find no place at a later time than now, when schedules ask for more."""
+    """Chunks that will find no place at a later time, when schedules ask for more."""
     peak = None if change.cost is None else change.cost.most_unplaced()
     if peak is None or peak.count <= known:
         return []
@@ -57,7 +57,7 @@ def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
 
 
 def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
-    """What merging makes of the cluster."""
+    """The effects of merging on the cluster."""
     found = []
     static = sum(item.after - item.before for item in change.static_pools)
     nodes = len(change.added_nodes) - len(change.removed_nodes) + static
@@ -82,7 +82,7 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
 
 
 def _of_other_types(change: Difference) -> str:
-    """` (3 new, 2 no longer needed)` where nodes of one type stand in for nodes of another."""
+    """` (3 new, 2 no longer needed)` if nodes of one type replace nodes of another."""
     added, removed = (
         Counter((item.planned.node_pool, item.planned.instance_types[:1]) for item in nodes)
         for nodes in (change.added_nodes, change.removed_nodes)
@@ -92,7 +92,7 @@ def _of_other_types(change: Difference) -> str:
 
 
 def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
-    """Nodes by which the head exceeds the base at a later time by more than at once."""
+    """By how many nodes the head exceeds the base later, if by more than at once."""
     peak = None if change.cost is None else change.cost.new_nodes()
     if peak is None or peak.count <= max(0, at_once):
         return []
@@ -104,7 +104,7 @@ def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
 
 
 def cost_words(change: Difference) -> str:
-    """`+$59.86 over the coming 30 days`; at one instant's price a month where nothing else was worked out."""
+    """`+$59.86 over the coming 30 days`; without that figure, a month at the present price."""
     if change.cost is None:
         return f"{signed_dollars(change.per_month_delta)} a month"
     words = change_words(change.cost.before, change.cost.after)
@@ -113,18 +113,18 @@ def cost_words(change: Difference) -> str:
 
 
 def is_unrendered(change: Difference) -> bool:
-    """Whether templates of the head fail, so that nodes which its cost counts are not made."""
+    """Whether templates of the head fail, so that nodes included in its cost are not made."""
     return any(finding.code == _TEMPLATE_FAILED for finding in change.head.findings)
 
 
 def headline(change: Difference, zone: tzinfo | None = None) -> str:
-    """All of it in one line, which no report cuts."""
+    """Everything in one line, which no report cuts."""
     parts = [*problems(change, zone), *effects(change, zone)]
     return ", ".join([*(parts or ["No change in capacity"]), cost_words(change)])
 
 
 def verdict(change: Difference) -> str:
-    """Whether to merge, as far as this can be told."""
+    """A recommendation whether to merge."""
     if change.conflicts or change.failed_gates or any(item.severity is Severity.ERROR for item in change.new_findings):
         return "Do not merge as it is"
     short = [item.shortfall for item in change.demands]

@@ -1,4 +1,4 @@
-"""How the manifests of two revisions differ, computed from what each would change on the same cluster."""
+"""How the manifests of two revisions differ, computed from the changes of each on the same cluster."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def written_differences(
     head: Iterable[ObjectChange],
     in_cluster: Collection[ObjectRef],
 ) -> tuple[ObjectChange, ...]:
-    """The same from the documents as they are written, whatever is compiled or sized from them before it is applied.
+    """The same from the documents as written, before budgets are compiled or sizes computed.
 
-    base, head: what each side's plan changes on the cluster, which tells what becomes of a document that is removed.
-    in_cluster: objects that are there at present.
+    base, head: what each side's plan changes on the cluster, which decides about removed documents. in_cluster: objects that exist at
+    present.
     """
     left, right = {item.ref: item for item in before}, {item.ref: item for item in after}
     undone, done = {change.ref: change for change in base}, {change.ref: change for change in head}
@@ -59,7 +59,7 @@ def written_differences(
 
 
 def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reason: str) -> tuple[ObjectChange, ...]:
-    """Of documents before and after, those that differ. reason: why, in words."""
+    """The documents that differ before and after. reason: why, in words."""
     found = []
     for ref, before, after in pairs:
         fields = _written_fields(before, after)
@@ -71,7 +71,7 @@ def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reas
 def _removed(
     old: DeclaredManifest, base: ObjectChange | None, head: ObjectChange | None, *, is_there: bool
 ) -> ObjectChange:
-    """Deleted, never made, or left in the cluster; the head's plan says which."""
+    """The change for a removed document. The object is deleted, never created, or stays, as the head's plan says."""
     if head is not None and head.action is Action.DELETE:
         return ObjectChange(old.ref, Action.DELETE, (), None, old.position, "no longer declared")
     if base is not None and base.action is Action.CREATE:
@@ -109,7 +109,7 @@ def _difference(base: ObjectChange | None, head: ObjectChange | None) -> ObjectC
 
 
 def _undone(base: ObjectChange) -> ObjectChange:
-    """Only the base would make this change: merging undoes it."""
+    """The inverse of a change that only the base makes, which merging undoes."""
     if base.action is Action.CREATE:
         return ObjectChange(base.ref, Action.DELETE, (), None, base.position, "no longer declared")
     if base.action is Action.DELETE:
@@ -119,7 +119,7 @@ def _undone(base: ObjectChange) -> ObjectChange:
 
 
 def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every path at which two values differ. Lists are aligned first, so that an item put in front changes no other."""
+    """Every path at which two values differ. Lists are aligned first, so that an item inserted in front changes no other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted(before.keys() | after.keys()):
             yield from _fields(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
@@ -130,7 +130,7 @@ def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any,
 
 
 def _items(before: list[Any], after: list[Any], path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Indexes are those of the list after; of an item that is removed, those of the list before."""
+    """The same for lists. Indexes are those of the list after; for a removed item, of the list before."""
     left, right = ([json.dumps(item, sort_keys=True, default=str) for item in items] for items in (before, after))
     for tag, old_from, old_to, new_from, new_to in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":

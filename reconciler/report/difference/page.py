@@ -38,9 +38,9 @@ def difference_page(
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
     zone: tzinfo | None = None,
 ) -> dict[str, Any]:
-    """The same shape as `plan_page`, for what merging would change. timelines: the base's and the head's.
+    """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
-    snapshot: which published one both were planned on, in words.
+    snapshot: in words, the published snapshot that both were planned with.
     """
     place = zone or local_zone(change.head.now)
     return {
@@ -69,7 +69,7 @@ def difference_page(
 
 
 def warnings(change: Difference) -> list[str]:
-    """What stands before everything else: why the numbers are not those of a merge, and bounds that are not kept."""
+    """What comes before everything else: why the numbers are not those of a merge, and bounds that are not kept."""
     found = []
     if change.conflicts:
         found.append(
@@ -79,13 +79,13 @@ def warnings(change: Difference) -> list[str]:
 
 
 def notes(change: Difference) -> list[str]:
-    """What else is to be known, sentence by sentence."""
+    """Further notes, one sentence each."""
     blocked = (f"Nothing is deleted or released: {reason}" for reason in change.head.blocked)
     return list(dict.fromkeys((*change.notes, *blocked, *change.head.notes)))
 
 
 def assumptions(change: Difference) -> list[str]:
-    """What the prices rest on, of both sides."""
+    """The assumptions behind the prices of both sides."""
     own = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
     return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
 
@@ -146,7 +146,7 @@ def _demand_change(item: DemandChange) -> dict[str, Any]:
 
 
 def _asked_later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
-    """Demands whose schedules ask for another number of chunks at another time."""
+    """Demands that will ask for another number of chunks at a later time, because of schedules."""
     return [
         {
             "name": str(item.ref),
@@ -167,7 +167,7 @@ def asked_words(item: MostAsked, now: datetime, zone: tzinfo | None) -> str:
 
 
 def _later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
-    """Demands that lose something only when schedules ask for something else."""
+    """Demands that lose something only at a later time, when schedules have another value."""
     return [
         {
             "name": str(ref),

@@ -1,4 +1,4 @@
-"""What a demand loses by a change, from whether it is served before and after: headline, verdict and bounds go by this alone."""
+"""What a demand loses by a change, computed from its service before and after. Headline, verdict and bounds all use this."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reconciler.report.words import counted, moment
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """losing: chunks that have a place before and none after. lacking: others that are asked for and have none, beyond those of before.
+    """losing: how many chunks have a place before but not after. lacking: how many others have none, beyond those before.
 
-    unready: it is not ready, and was not so before. unsure: chunks that are left to an autoscaler of which the cluster shows nothing;
-    handed_over: those of them that have a place before. True where there is anything of it.
+    unready: it becomes not ready. unsure: how many chunks are left to an autoscaler that nothing in the cluster shows. handed_over:
+    how many of these have a place before. Truthy if any of this is so.
     """
 
     losing: int = 0
@@ -27,7 +27,7 @@ class Shortfall:
 
     @property
     def chunks(self) -> int:
-        """Without a place because of the change."""
+        """How many chunks have no place because of the change."""
         return self.losing + self.lacking
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a demand loses over time. first, since: what it loses first, and from when; worst, at: the most of it, and from when."""
+    """What a demand loses over time. first, since: its first loss, and when that begins. worst, at: the largest, and when it begins."""
 
     first: Shortfall
     since: datetime
@@ -45,7 +45,7 @@ class Loss:
 
 
 def shortfall(before: Service | None, after: Service | None) -> Shortfall:
-    """None: the demand is absent on that side."""
+    """What a demand loses. before, after: None if it is absent on that side."""
     if after is None or after.is_left:
         return Shortfall()
     old = before or Service(0)
@@ -58,7 +58,7 @@ def shortfall(before: Service | None, after: Service | None) -> Shortfall:
 
 
 def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:
-    """A sentence for each thing that is lost. when: from when on, in words. later: what becomes of the chunks after that, in words."""
+    """A sentence for each kind of loss. when: since when, in words. later: how it goes on, in words."""
     why = f": {short.why}" if short.why else ""
     if short.unready:
         lost = f", so that {losing_words(short.losing)}{later}" if short.losing else ""
@@ -71,7 +71,7 @@ def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:
 
 
 def loss_words(loss: Loss, zone: tzinfo | None) -> list[str]:
-    """A sentence for each thing that is lost: from when on, and where it grows also how much at most and from when."""
+    """A sentence for each kind of loss: since when, and if it grows, the most and when that begins."""
     first, worst = loss.first, loss.worst
     since, at = f"from {moment(loss.since, zone)}", f"from {moment(loss.at, zone)}"
     if first.unready != worst.unready or (worst.chunks and not first.chunks and not first.unready):

@@ -29,7 +29,7 @@ def difference_text(
     paint: Paint = plain,
     width: int | None = None,
 ) -> str:
-    """What `headroom diff` prints. timelines: of the coming week, base and head."""
+    """The output of `headroom diff`. timelines: of the coming week, base and head."""
     lines = [
         paint(
             "bold",

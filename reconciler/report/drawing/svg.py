@@ -1,7 +1,7 @@
-"""SVG: shapes, texts that fit, colours for light and dark mode. Nothing else writes SVG.
+"""SVG: shapes, texts that fit, colours for light and dark mode. No other module writes SVG.
 
-A drawing has a title and a description in words, is self-contained, and is the same bytes for the same input. What a
-colour shows is always shown by a number, a height or a pattern too.
+A drawing has a title and a description in words, is self-contained, and is the same bytes for the same input. What a colour shows is
+always shown by a number, a height or a pattern too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from textwrap import wrap
 from reconciler.report.escaping import visible, xml_text
 
 STEPS = 6
-"""Colours of a scale, from the least to the most."""
+"""The number of colours of a scale."""
 _CHARACTER = 0.57
-"""Average width of a character, as a share of the font size, in wide fonts. Texts are cut by it so that they fit."""
+"""The average width of a character in wide fonts, as a share of the font size. Texts are cut by it so that they fit."""
 _NUMERAL = 0.64
 NORMAL, SMALL = 12, 11
-"""Sizes of texts; the look `small` has the latter."""
+"""Font sizes; the class `small` has the latter."""
 
 _STYLE = """
 .chart { font: 12px/1 system-ui, -apple-system, "Segoe UI", sans-serif; font-variant-numeric: tabular-nums;
@@ -43,14 +43,14 @@ def step_of(value: int, values: Sequence[int]) -> int:
     ranks = sorted(set(values))
     if len(ranks) < 2:  # noqa: PLR2004 - one value has no scale
         return 1
-    # With more values than colours 0 keeps one for itself: something is never drawn like nothing.
+    # With more values than colours, 0 keeps a colour of its own, so that no other value looks like 0.
     if len(ranks) > STEPS and ranks[0] == 0:
         return 0 if value == 0 else 1 + _spread(ranks.index(value) - 1, len(ranks) - 1, STEPS - 1)
     return _spread(ranks.index(value), len(ranks), STEPS)
 
 
 def _spread(rank: int, ranks: int, steps: int) -> int:
-    """The step of a rank. Half goes up, as in the page's script: both show one schedule in the same colours."""
+    """The step of a rank. Halves are rounded up, as in the page's script, so that both use the same colours."""
     return (2 * rank * (steps - 1) + ranks - 1) // (2 * (ranks - 1))
 
 
@@ -74,7 +74,7 @@ def fitting(text: str, width: float, size: int = SMALL) -> str:
     most = int(width / (_CHARACTER * size))
     if len(text) <= most:
         return text
-    if most < 4:  # noqa: PLR2004 - less than this says nothing
+    if most < 4:  # noqa: PLR2004 - fewer characters say nothing
         return "…"
     tail = (most - 1) * 2 // 3
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
@@ -108,7 +108,7 @@ class Drawing:
         self._shapes.append(f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" class="{look}"/>')
 
     def crossed(self, x: float, y: float, width: float, height: float, *, tooltip: str) -> None:
-        """A box that means "none" even without colour: struck through every 8 pixels."""
+        """Strikes a box through every 8 pixels, so that it means "none" even without colour."""
         self.rectangle(x, y, width, height, "none", tooltip=tooltip)
         strokes = []
         at = 0.0

@@ -17,9 +17,9 @@ _SECOND = timedelta(seconds=1)
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BETWEEN = 6
-"""Pixels between two names of days."""
+"""The least distance of two names of days, in pixels."""
 MOST_DAYS = 400
-"""Days that an axis marks one by one at most; a longer span has no marks."""
+"""The longest span with a mark for each day, in days. A longer one has no marks."""
 
 
 def local_zone(now: datetime) -> tzinfo:
@@ -35,13 +35,13 @@ def day_words(day: date) -> str:
 
 
 def instant_words(time: datetime, zone: tzinfo) -> str:
-    """`Mon 23 Nov 09:00`, in the zone; seconds only where there are some."""
+    """`Mon 23 Nov 09:00`, in the zone; with seconds only if they are not 0."""
     local = time.astimezone(zone)
     return f"{day_words(local.date())} {local:%H:%M:%S}" if local.second else f"{day_words(local.date())} {local:%H:%M}"
 
 
 def span_words(start: datetime, end: datetime, zone: tzinfo) -> str:
-    """`Mon 23 Nov 09:00 to 17:00`; the day of the end only where it is another one."""
+    """`Mon 23 Nov 09:00 to 17:00`; with the day of the end only if it is another."""
     first, last = start.astimezone(zone), end.astimezone(zone)
     clock = f"{last:%H:%M:%S}" if last.second else f"{last:%H:%M}"
     until = clock if first.date() == last.date() else instant_words(end, zone)
@@ -67,7 +67,7 @@ def midnights(start: datetime, end: datetime, zone: tzinfo) -> Iterator[tuple[da
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """start and end lie at left and left + width."""
+    """The axis. start and end are at `left` and `left + width`, in pixels."""
 
     start: datetime
     end: datetime
@@ -80,14 +80,14 @@ class TimeAxis:
         return self.left + self.width * min(1.0, max(0.0, share))
 
     def draw(self, drawing: Drawing, top: float, bottom: float) -> None:
-        """The names of days (or of as many as fit) above `top`, and a line down to `bottom` where each begins."""
+        """Draws the names of days that fit above `top`, and a line down to `bottom` where each begins."""
         free_from = self.left
         for day, begins in midnights(self.start, self.end, self.zone):
             x = self.x(begins)
             if begins > self.start:
                 drawing.line(x, top - 4, x, bottom)
             words = day_words(day)
-            # The name of a first day that is nearly over gives way to the next one.
+            # If the first day is nearly over, its name is left out in favour of the next one's.
             next_day = self.x(midnight(day + timedelta(days=1), self.zone))
             fits = begins > self.start or next_day - x >= width_of(words) + _BETWEEN
             if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
@@ -96,7 +96,7 @@ class TimeAxis:
 
 
 class Pass(StrEnum):
-    """Which of the two times a local hour comes where the clock is set back."""
+    """Which occurrence of a local hour it is, when the clock is set back."""
 
     ONLY = ""
     FIRST = "first"
@@ -116,7 +116,7 @@ class DayPiece:
 def day_pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[DayPiece]:
     """A span cut at local midnights and where the clock is changed, so that each piece runs forward on its day's clock.
 
-    An hour that comes twice is two pieces, unless the span has both of it.
+    An hour that occurs twice is two pieces, unless the span contains both.
     """
     at = start.astimezone(UTC)
     end = end.astimezone(UTC)
@@ -129,7 +129,7 @@ def day_pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[DayPiec
 
 
 def _twice(begins: datetime, ends: datetime, zone: tzinfo) -> tuple[datetime, datetime, datetime] | None:
-    """Of a day on which the clock is set back: when the repeated time first begins, begins again, and ends."""
+    """For a day on which the clock is set back: when the repeated time first begins, begins again, and ends."""
     turn = clock_change(begins, ends, zone)
     before, after = (instant.astimezone(zone).utcoffset() for instant in (turn - _SECOND, turn))
     assert before is not None
@@ -161,7 +161,7 @@ def _hour(instant: datetime, zone: tzinfo) -> float:
 
 
 def clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:
-    """The first change of the zone's offset in (start, end], to the minute; end when there is none. Spans of a day at most."""
+    """The first change of the zone's offset in (start, end], to the minute; `end` if there is none. The span is a day at most."""
     before = start.astimezone(zone).utcoffset()
     if end.astimezone(zone).utcoffset() == before:
         return end

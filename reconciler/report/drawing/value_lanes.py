@@ -13,7 +13,7 @@ from reconciler.report.drawing.time_axis import TimeAxis, span_words
 from reconciler.report.words import counted
 
 NUMBER_ROOM = 13
-"""Pixels above the bars in which their numbers stand."""
+"""The room above bars for their numbers, in pixels."""
 UNBOUNDED = "∞"
 
 
@@ -101,9 +101,9 @@ def draw_values(
     height: float,
     values: Sequence[int] = (),
 ) -> None:
-    """Bars on a base line, each with its number above it if there is room; 0 is only a line.
+    """Draws bars on a base line, each with its number above it if there is room. 0 is only a line.
 
-    values: of the scale, if it is shared with other lanes.
+    values: those of the scale, if other lanes share it.
     """
     shown = visible(spans, axis, lowest=False)
     scale = values or [span.value or 0 for span in spans]
@@ -139,7 +139,7 @@ def draw_allowed(
     height: float,
     values: Sequence[int],
 ) -> None:
-    """Boxes: 0 is struck through, unbounded is an empty dashed one with ∞, others have a colour of the scale of `values`."""
+    """Draws boxes: 0 is struck through, unbounded is an empty dashed box with ∞, others have a colour of the scale of `values`."""
     for stroke in visible(spans, axis, lowest=True):
         span, left = stroke.span, stroke.left
         width = max(1.0, stroke.right - left - 1)

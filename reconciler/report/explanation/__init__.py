@@ -1,1 +1,1 @@
-"""One declared thing and what became of it. Called by `headroom explain`."""
+"""Explains one demand, schedule or NodePool of a plan. Called by `headroom explain`."""

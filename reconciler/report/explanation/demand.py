@@ -32,9 +32,9 @@ class Explanation:
 
 
 def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanation:
-    """name: KIND/NAMESPACE/NAME, or a part of it that only one demand matches. Raises `Invalid` with similar names.
+    """Explains one demand. name: KIND/NAMESPACE/NAME, or a part that only one demand matches. Raises `Invalid` with similar names.
 
-    others: what else might have been meant.
+    others: names that may have been meant too.
     """
     outcomes = {str(outcome.demand.ref): outcome for outcome in plan.demands}
     names = matching(name, outcomes)

@@ -1,4 +1,4 @@
-"""Which objects a name means that is given in part: `web`, `shop/web`, `CapacityBuffer/web` or `NodePool/gen`."""
+"""Which objects a partial name means: `web`, `shop/web`, `CapacityBuffer/web` or `NodePool/gen`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _WHOLE = 3
 
 
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
-    """Of names as `KIND/NAMESPACE/NAME` or `KIND/NAME` those that fit best: whole, else by whole parts, else by pieces of them.
+    """The names (`KIND/NAMESPACE/NAME` or `KIND/NAME`) that match best: equal ones, else by whole parts, else by pieces of parts.
 
-    A name of all three parts means one object: no other one is taken for it.
+    A name with all three parts means one object, and matches no other.
     """
     known = list(names)
     if wanted in known:
@@ -27,12 +27,12 @@ def matching(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def near_words(wanted: str, names: Collection[str]) -> str:
-    """`did you mean A or B?`, of names that look alike; "" where none does."""
+    """`did you mean A or B?`, for similar names; "" if there are none."""
     last = wanted.rpartition("/")[2]
     near = matching(wanted, names) or [name for name in names if last and last in name]
     near = near or difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
     if not near:
-        # A name alone is short beside those of kind and namespace.
+        # A name alone is short compared with one that has kind and namespace, so it is compared with names alone.
         ends = {name.rpartition("/")[2]: name for name in names}
         near = [ends[end] for end in difflib.get_close_matches(last, ends, n=3)]
     if not near:
@@ -42,6 +42,6 @@ def near_words(wanted: str, names: Collection[str]) -> str:
 
 
 def _has(name: str, asked: list[str], *, whole: bool) -> bool:
-    """Whether the parts asked for are among the name's, in the same order."""
+    """Whether the wanted parts are among the name's, in the same order."""
     parts = iter(name.split("/"))
     return all(any(part == one if whole else one in part for part in parts) for one in asked)

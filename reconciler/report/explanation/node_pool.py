@@ -22,7 +22,7 @@ from reconciler.report.words import counted
 
 @dataclass(frozen=True, slots=True)
 class NodePoolExplanation:
-    """created: new nodes; refused: by demand, the pool's reasons against its unplaced chunks."""
+    """created: new nodes. refused: by demand, why the pool takes no more of its chunks."""
 
     plan: Plan
     pool: NodePool

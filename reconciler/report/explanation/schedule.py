@@ -28,7 +28,7 @@ _POOL_GROUP = "karpenter.sh"
 
 @dataclass(frozen=True, slots=True)
 class ScheduleExplanation:
-    """behavior: the index of the one in effect; None: the default. followers: each object and how it follows."""
+    """behavior: the index of the one in effect, None for the default. followers: each object, and how it follows."""
 
     plan: Plan
     schedule: Schedule

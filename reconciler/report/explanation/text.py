@@ -50,5 +50,5 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
 
 
 def _cause(reason: UnplacedReason) -> str:
-    """Candidates are counted where there are several. A reason by itself, such as that there is no node, has none."""
+    """The cause, with the number of candidates if there are several. Some reasons have none, such as that there is no node."""
     return reason.cause if reason.count == 1 else f"{reason.cause} ({candidates(reason)})"

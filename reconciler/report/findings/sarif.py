@@ -64,7 +64,7 @@ def _results(rows: Iterable[Finding], codes: list[str]) -> list[dict[str, Any]]:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """The same after lines have moved, so that a finding that was dismissed stays dismissed."""
+    """A fingerprint that does not change when lines move, so that a dismissed finding stays dismissed."""
     file = "" if finding.position is None else finding.position.file
     words = "\0".join((finding.code, file, str(finding.ref), finding.path, finding.message))
     return hashlib.sha256(words.encode(errors="backslashreplace")).hexdigest()[:32]

@@ -14,7 +14,7 @@ _SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.
 
 
 def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int | None = None) -> list[str]:
-    """Two lines a finding: where and what, then what to write instead. width: columns in which they are wrapped."""
+    """Two lines for each finding: position and message, then the hint. width: the columns to wrap at."""
     lines: list[str] = []
     for finding in findings:
         where = terminal(f"{finding.position}: ") if finding.position else ""
@@ -30,7 +30,7 @@ def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int 
 def findings_text(
     findings: Iterable[Finding], *, documents: int, files: int, paint: Paint = plain, width: int | None = None
 ) -> str:
-    """What `headroom validate` prints: every finding, then one line that counts."""
+    """The output of `headroom validate`: every finding, then one line with counts."""
     rows = list(findings)
     counts = [
         counted(sum(finding.severity is severity for finding in rows), noun)

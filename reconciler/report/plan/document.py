@@ -34,11 +34,11 @@ from reconciler.report.service import service_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 NODE_POOL = "NodePool"
-"""Has its own list in the document; other kinds are objects."""
+"""NodePools have their own list in the document; all other kinds are in `objects`."""
 
 
 def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any]:
-    """A plan as `headroom.dev/plan/v1`. spending: over the coming 30 days, where it was worked out."""
+    """A plan as `headroom.dev/plan/v1`. spending: over the coming 30 days, if it was computed."""
     claims = plan.node_claims
     document: dict[str, Any] = {
         "schemaVersion": PLAN_SCHEMA,
@@ -88,7 +88,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
 
 
 def money(amount: float) -> float:
-    """Dollars, rounded so that sums of prices print without floating-point noise."""
+    """Dollars, rounded so that sums of prices have no floating-point noise."""
     return round(amount, 6) + 0.0
 
 
@@ -104,7 +104,7 @@ def _cost(plan: Plan, spending: Spending | None) -> dict[str, Any]:
 
 
 def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
-    """USD. before: of the nodes as they are now."""
+    """Costs in USD. before: those of the present nodes."""
     start = before(plan, spending)
     return {
         "before": money(start),

@@ -10,11 +10,11 @@ from reconciler.report.plan.words import MOST_ZONES
 from reconciler.report.words import listed
 
 _MOST_DOMAINS = 8
-"""Domains named in one sentence; the rest is counted."""
+"""The most domains to name in one sentence; the rest is counted."""
 
 
 def domain_totals(outcome: DemandOutcome) -> dict[str, dict[str, int]]:
-    """Chunks by label and value in words. Labels are sorted, and single values come before open ones."""
+    """How many chunks, by label and value in words. Labels are sorted, and single values come before undecided ones."""
     totals: dict[str, dict[str, int]] = {}
     for item in sorted(outcome.domains, key=lambda item: (item.key, len(item.values) != 1, item.values)):
         of_key = totals.setdefault(item.key, {})
@@ -31,7 +31,7 @@ def value_words(item: DomainCount) -> str:
 
 
 def domain_lines(outcome: DemandOutcome) -> list[str]:
-    """`by example.com/rack: 3 in r1 and 2 in r2`, one a label."""
+    """`by example.com/rack: 3 in r1 and 2 in r2`, one line for each label."""
     return [f"by {key}: {_counts(values.items())}" for key, values in domain_totals(outcome).items()]
 
 
@@ -51,7 +51,7 @@ def bin_words(outcome: DemandOutcome, name: str) -> str:
 
 
 def own_domains(plan: Plan) -> dict[str, str]:
-    """By new node its values of the labels that its chunks' constraints use, without zone and capacity type, which every node shows."""
+    """By new node, its values of the labels in its chunks' constraints, except zone and capacity type, which are always shown."""
     found: dict[str, dict[str, None]] = {}
     for outcome in plan.demands:
         for item in outcome.domains:

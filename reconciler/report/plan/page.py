@@ -48,7 +48,7 @@ def plan_page(
 ) -> dict[str, Any]:
     """For `report.md.j2` and `report.html.j2`. timeline: the coming week, if it is to be shown. spending: over the coming 30 days.
 
-    snapshot: which published one it was planned on, in words.
+    snapshot: in words, the published snapshot that it was planned with.
     """
     place = zone or local_zone(plan.now)
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after

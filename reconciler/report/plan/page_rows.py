@@ -25,7 +25,7 @@ MOST_ROWS = 60
 
 
 def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """The page with at most so many rows in each list; what is left out is counted. The summary stays whole."""
+    """The page with at most so many rows in each list, and counts of what is left out. The summary stays complete."""
 
     def fewer(item: Mapping[str, Any]) -> dict[str, Any]:
         rows = [{**row, **_fewer_fields(row, most)} for row in item["rows"]]
@@ -43,7 +43,7 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> dict[str, Any]:
 
 
 def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first rows. count, left: of the things that they stand for."""
+    """The first rows. count, left: how many things there are, and how many are left out."""
     return _first(rows, MOST_ROWS, _things(rows))
 
 
@@ -74,9 +74,9 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
 
 
 def section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """columns: headings of name, what and why. Rows with fields are updates, whose third column has the fields.
+    """A section. columns: the headings of name, what and why. Rows with fields are updates, with these fields in the third column.
 
-    third: another heading for the third column of every row. notes: lines below the table.
+    third: replaces the heading of the third column. notes: lines below the table.
     """
     third = "Fields" if any(row["fields"] for row in rows) else "Why"
     return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **cut(rows)}
@@ -108,7 +108,7 @@ def action_row(action: NodeClaimAction) -> dict[str, Any]:
 
 
 def object_row(change: ObjectChange) -> dict[str, Any]:
-    """Fields only of an update: a new object's fields are in its manifest."""
+    """A row for an object. Only an update lists fields, since a new object's are in its manifest."""
     why = change.reason
     if change.action is Action.CREATE and change.position:
         why = f"declared in {change.position.file}:{change.position.line}"
@@ -120,7 +120,7 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         ]
         left = len(change.changes) - len(fields)
         fields += [f"… and {left:,} more"] if left else []
-    # With its kind, so that a NodePool that is deleted is not one of "6 more" buffers.
+    # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
     return {
         "kind": change.ref.kind,
         "name": str(change.ref),

@@ -15,13 +15,13 @@ from reconciler.report.plan.words import MOST_ZONES, is_paid, launch_price, reas
 from reconciler.report.words import counted, hourly, listed
 
 MOST_NAMES = 3
-"""Pods named in one row; the rest is counted."""
+"""The most pods to name in one row; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingLaunch:
-    """New nodes of one NodePool in the same zones. types: nodes by their cheapest instance type; price: USD an hour of all
-    together, None if one is not known."""
+    """New nodes of one NodePool in the same zones. types: how many nodes by cheapest instance type. price: USD an hour of all
+    together, None if any is unknown."""
 
     node_pool: str
     places: str
@@ -36,7 +36,7 @@ class PendingLaunch:
 
     @property
     def is_paid(self) -> bool:
-        """Whether all of them come from reservations, which are paid for anyway."""
+        """Whether all of them are from reservations, which are paid for in any case."""
         return self.price is not None and is_paid(self.price, self.capacity_types)
 
     @property
@@ -112,7 +112,7 @@ def _launch(pool: str, places: str, members: Iterable[NodeClaimCreation]) -> Pen
 
 
 def left_over(plan: Plan) -> tuple[LeftOver, ...]:
-    """Those with the same reasons together, most pods first."""
+    """Pods without a place, grouped by equal reasons, the largest group first."""
     groups: dict[tuple[UnplacedReason, ...], list[str]] = {}
     for outcome in plan.demands:
         if outcome.demand.is_pending_pod and outcome.unplaced:
@@ -161,7 +161,7 @@ def _whose(leaving: Sequence[LeavingNode]) -> str:
 
 
 def pending_words(plan: Plan) -> str:
-    """One sentence on all pending pods, and on those of nodes that are being deleted; "" when there are none."""
+    """One sentence about all pending pods and those of nodes being deleted; "" if there are none."""
     leaving = leaving_nodes(plan)
     pending = plan.pending
     waiting = [counted(_size(pending), "pending pod")] if _size(pending) else []

@@ -11,7 +11,7 @@ from reconciler.model.precedence import NO_PRIORITY_CLASS
 
 
 def order_words(outcomes: Iterable[DemandOutcome]) -> str:
-    """The rule by which demands are served, with its exception where that applies."""
+    """The order in which demands are served, with its exception if that applies."""
     buffers = "buffers"
     if any(outcome.demand.kept_from is not None for outcome in outcomes):
         buffers = "the buffers that serve them (the others come first)"
@@ -22,7 +22,7 @@ def order_words(outcomes: Iterable[DemandOutcome]) -> str:
 
 
 def precedence_words(demand: Demand) -> str:
-    """`pod priority 1,000, headroom.dev/priority 5`; "" for what is served by its age alone."""
+    """`pod priority 1,000, headroom.dev/priority 5`; "" for a demand that is ordered by age alone."""
     words = ["booked"] if demand.booked else []
     if demand.priority != NO_PRIORITY_CLASS and not demand.is_pending_pod:
         words.append(f"pod priority {demand.priority:,}")

@@ -1,4 +1,4 @@
-"""What a plan costs over the coming 30 days: by buffer, by NodePool, and by what schedules say."""
+"""What a plan costs over the coming 30 days: by buffer, by NodePool, and by the values of schedules."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from reconciler.report.words import change_words, dollars
 
 SPAN = f"{MONTH.days} days"
 _CENTS = 0.005
-"""USD; what costs less is left out."""
+"""In USD. Rows that cost less are left out."""
 
 AT_THIS_INSTANT = f"at the price of this instant: --cost works out what schedules ask for over the coming {SPAN}"
 
 
 def before(plan: Plan, spending: Spending) -> float:
-    """USD over the same span of the nodes as they are now."""
+    """The cost of the present nodes over the same span, in USD."""
     return plan.cost.per_hour_before * ((spending.end - spending.start) / HOUR)
 
 
@@ -54,7 +54,7 @@ def window_rows(spending: Spending) -> list[dict[str, Any]]:
 
 
 def pool_name(name: str) -> str:
-    """`NodePool general`; name "": of nodes that have none."""
+    """`NodePool general`; name "" stands for nodes without a NodePool."""
     return f"NodePool {name}" if name else "nodes of no NodePool"
 
 
@@ -69,7 +69,7 @@ def hours_words(hours: float) -> str:
 
 
 def about_demand(ref: ObjectRef, per_replica: float | None, kept_by: Service | None) -> list[str]:
-    """What is to be known of the cost of one demand. per_replica: over all of the span."""
+    """Notes about the cost of one demand. per_replica: over the whole span."""
     words = []
     if ref.kind == REQUEST_KIND:
         words.append("once, while its capacity is booked")

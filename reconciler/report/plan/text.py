@@ -40,8 +40,8 @@ def plan_text(
     paint: Paint = plain,
     width: int | None = None,
 ) -> str:
-    """The whole plan, with the summary in its last line. spending: over the coming 30 days, where it was worked out. width: columns
-    in which it is wrapped. snapshot: which published one it was planned on, in words."""
+    """The whole plan, with the summary in its last line. spending: over the coming 30 days, if it was computed. width: the columns to
+    wrap at. snapshot: in words, the published snapshot that it was planned with."""
     when = ", ".join(filter(None, (moment(plan.now, zone), snapshot)))
     lines = [paint("bold", f"Plan for {cluster} at {short_revision(plan.revision)}, {when}")]
     lines += _demand_lines(plan, paint)
@@ -59,7 +59,7 @@ def plan_text(
 def pass_text(
     plan: Plan, change_set: ChangeSet | None, *, cluster: str, zone: tzinfo | None = None, paint: Paint = plain
 ) -> str:
-    """A plan and the result of applying it, as the daemon shows after a pass. change_set None: it was not applied."""
+    """A plan and the result of applying it, as the daemon prints after a pass. change_set None: it was not applied."""
     text = plan_text(plan, cluster=cluster, zone=zone, paint=paint)
     if change_set is None:
         return text

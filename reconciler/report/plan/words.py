@@ -19,13 +19,13 @@ from reconciler.report.words import counted, hourly, listed, moment
 _RESERVED = "reserved"
 
 _NEXT_TO_NOTHING = 0.00005
-"""USD an hour; four digits would show less as 0."""
+"""In USD an hour. With four digits, smaller prices would be shown as 0."""
 
 MOST_OF_A_VALUE = 2_000
-"""Characters: a value that is longer is a document of its own."""
+"""The longest value to show, in characters. A longer one is a document of its own."""
 
 MOST_ZONES = 2
-"""Zones named on one line; more are counted."""
+"""The most zones to name on one line; more are counted."""
 
 _CANDIDATES = {
     **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
@@ -33,7 +33,7 @@ _CANDIDATES = {
     "NodePool limit": "instance type",
     "offering not available": "offering",
 }
-"""What a reason counts, where all its candidates are of one kind."""
+"""By cause, what its candidates are, if all are of one kind."""
 
 
 def held(holdings: Iterable[Holding]) -> str:
@@ -49,14 +49,14 @@ def held(holdings: Iterable[Holding]) -> str:
 
 
 def one_shot_words(demand: Demand) -> str:
-    """`, one-shot`, and once it was filled ` left of 4, one-shot`; "" for all else."""
+    """`, one-shot`; once it was filled, ` left of 4, one-shot`; "" for other demands."""
     if not demand.one_shot:
         return ""
     return ", one-shot" if demand.left_of is None else f" left of {demand.left_of:,}, one-shot"
 
 
 def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
-    """How far a provisioning request is: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
+    """The state of a provisioning request: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
     if outcome.demand.request is None:
         return ()
     known = {condition.type: condition for condition in outcome.conditions}
@@ -71,12 +71,12 @@ def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
 
 
 def candidates(reason: UnplacedReason) -> str:
-    """`12 nodes`, `4 instance types`, where several failed for the same reason."""
+    """`12 nodes`, `4 instance types`, if several failed for the same reason."""
     return counted(reason.count, _CANDIDATES.get(reason.cause, "candidate"))
 
 
 def is_paid(price: float, capacity_types: Iterable[str]) -> bool:
-    """Whether nodes of these capacity types come from reservations, which providers list at almost no price."""
+    """Whether nodes of these capacity types are from reservations, which providers list at almost no price."""
     return tuple(capacity_types) == (_RESERVED,) and price < _NEXT_TO_NOTHING
 
 
@@ -106,7 +106,7 @@ def offered(creation: NodeClaimCreation) -> str:
 
 
 def made_by_words(creation: NodeClaimCreation) -> str:
-    """`, made by Karpenter`; "" for what headroom makes itself."""
+    """`, made by Karpenter`; "" for a node that headroom makes itself."""
     return f", made by {creation.made_by}" if creation.made_by else ""
 
 
@@ -119,7 +119,7 @@ def node_name(action: NodeClaimAction) -> str:
 
 
 def value(item: Any) -> str:
-    """A field's value on one line; `(absent)` for none. What may be shown of it, `masked_changes` says."""
+    """A field's value on one line; `(absent)` for none. `masked_changes` decides what may be shown."""
     import json  # noqa: PLC0415 - small and rare
 
     if item is None:

@@ -23,7 +23,7 @@ _LONGEST_LINE = 75
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """since, until: the true bounds of the effect, also outside the export; None: unbounded."""
+    """since, until: the true bounds of the effect, even outside the export; None: unbounded."""
 
     behavior: int
     value: int
@@ -32,7 +32,7 @@ class _Event:
 
 
 def schedules_calendar(timelines: Iterable[ScheduleTimeline], *, now: datetime) -> str:
-    """Events that overlap the spans of the timelines; they are not cut."""
+    """A calendar of the events that overlap the spans of the timelines. Events are not cut."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", f"PRODID:-//headroom.dev//headroom {__version__}//EN"]
     lines += ["CALSCALE:GREGORIAN", "METHOD:PUBLISH", "X-WR-CALNAME:Scheduled capacity"]
     for timeline in timelines:

@@ -36,7 +36,7 @@ _TWO_DAYS = timedelta(days=2)
 _BADGE = 14
 MOST_COLLISIONS = 9
 _MARKED = {"overlapping-behaviors", "overlap-settled"}
-"""Findings that the numbered marks tell already."""
+"""Findings that the numbered marks already show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Badge:
 
 
 def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
-    """One SVG with the schedules below one another, each in its own zone. findings: told below the schedule they are of."""
+    """One SVG with the schedules one below the other, each in its own zone. findings: shown below their schedule."""
     title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
     told = (
         " ".join(f"{_ref(item)}: {_description(item, time_zone(item.schedule.timezone))}" for item in timelines)
@@ -69,7 +69,7 @@ def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, find
 def _schedule(
     drawing: Drawing, timeline: ScheduleTimeline, findings: Sequence[Finding], now: datetime, top: float
 ) -> float:
-    """Returns the bottom."""
+    """Draws one schedule. Returns its bottom."""
     zone = time_zone(timeline.schedule.timezone)
     ref = str(timeline.schedule.ref)
     drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tooltip=ref)
@@ -115,7 +115,7 @@ def _values(timeline: ScheduleTimeline) -> list[int]:
 
 
 def _legend(drawing: Drawing, timeline: ScheduleTimeline, y: float) -> float:
-    """Each value once, with what gives it; the next line where one is full. Returns its last base line."""
+    """Draws each value once, with what it comes from, in as many lines as needed. Returns the last base line."""
     schedule = timeline.schedule
     givers: dict[int, list[str]] = {schedule.default_replicas: ["default"]}
     for index, behavior in enumerate(schedule.behaviors):
@@ -133,7 +133,7 @@ def _legend(drawing: Drawing, timeline: ScheduleTimeline, y: float) -> float:
 
 
 def _week(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, top: float) -> float:
-    """A row a day, midnight to midnight. Returns the bottom."""
+    """Draws a row for each day, midnight to midnight. Returns the bottom."""
     first = timeline.start.astimezone(zone).date()
     days = [first + timedelta(days=index) for index in range(_WEEK)]
     days = [day for day in days if midnight(day, zone) < timeline.end]
@@ -170,7 +170,7 @@ def _week(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: dat
 
 
 def _badges(timeline: ScheduleTimeline, zone: ZoneInfo, days: Sequence[date]) -> list[_Badge]:
-    """Where the numbers of collisions stand: where they begin, side by side where several begin together."""
+    """The positions of the numbers of collisions: where these begin, side by side if several begin together."""
     found: list[_Badge] = []
     for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
         piece = next(day_pieces(collision.start, collision.end, zone))
@@ -193,7 +193,7 @@ def _week_span(
     top: float,
     badges: Sequence[_Badge],
 ) -> None:
-    """A span in its days, with its number where there is room beside the numbers of collisions."""
+    """Draws a span in its days, with its number if there is room next to the numbers of collisions."""
     last_day_end = midnight(days[-1] + _TWO_DAYS, zone)
     step = step_of(span.value, _values(timeline))
     tooltip = f"{span.value:,} ({_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
@@ -203,7 +203,7 @@ def _week_span(
         y = top + days.index(piece.day) * _ROW
         x = _LEFT + _GRID * piece.first_hour / 24
         width = _GRID * (piece.last_hour - piece.first_hour) / 24
-        # A time that comes twice is drawn in halves: above the first time, below the second.
+        # A time that occurs twice is drawn in halves: the first above, the second below.
         half = (_ROW - 2) / 2
         top_of = y + 1 + (half if piece.which is Pass.AGAIN else 0)
         height = _ROW - 2 if piece.which is Pass.ONLY else half
@@ -221,7 +221,7 @@ def _week_span(
 
 
 def _span(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, top: float) -> float:
-    """The whole span as bars. Returns the bottom."""
+    """Draws the whole span as bars. Returns the bottom."""
     axis = TimeAxis(timeline.start, timeline.end, zone, _LEFT, _GRID)
     height = 64.0
     drawing.text(_LEFT - 8, top + height - 4, "whole span", "soft small", anchor="end")
@@ -250,7 +250,7 @@ def _collision_words(timeline: ScheduleTimeline, collision: Collision, zone: Zon
 def _notes(
     drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, findings: Sequence[Finding], y: float
 ) -> float:
-    """Collisions, silent behaviors and findings, a line each. Returns the height of the whole drawing."""
+    """Draws a line for each collision, behavior without effect, and finding. Returns the height of the whole drawing."""
     lines: list[tuple[str, str]] = []
     for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
         lines.append(("bad", f"{number}  Collision, first {_collision_words(timeline, collision, zone)}"))

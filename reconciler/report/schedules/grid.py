@@ -1,6 +1,6 @@
 """A schedule's days on a terminal: one row per day, one cell per half hour of the schedule's own time zone.
 
-A value shows by number, by how dark its cells are, and by colour where there is colour.
+Values are shown by number, by shade, and by colour where there is colour.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Grid:
         return self._paint(_STYLES[self._step(value)], number + self._shade(value) * (width - len(number)))
 
     def _cells(self, day: date) -> Iterator[int | str]:
-        """The value in each cell, or the sign for none or several. A time that comes twice shows both of them."""
+        """The value in each cell, or the sign for none or several. A time that occurs twice shows the values of both."""
         stretches = list(self._stretches(day))
         for index in range(_CELLS):
             local = datetime.combine(day, time(), UTC) + index * _CELL
@@ -70,7 +70,7 @@ class Grid:
             yield _CHANGES if len(values) > 1 else values.pop() if values else _NO_TIME
 
     def _stretches(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
-        """The day, cut where its clock is changed: begin, end, and the offset between them."""
+        """The day in pieces between clock changes: begin, end, and the offset between them."""
         begins, ends = midnight(day, self._zone), midnight(day + timedelta(days=1), self._zone)
         turn = clock_change(begins, ends, self._zone)
         for start, end in ((begins, turn), (turn, ends)):
@@ -87,11 +87,11 @@ class Grid:
         return {span.value for span in self._timeline.spans[first:last]}
 
     def _step(self, value: int) -> int:
-        """The shade: the lowest value the lightest, the highest the darkest."""
+        """The shade of a value: the lowest is the lightest, the highest the darkest."""
         if len(self._values) == 1:
             return len(SHADES) // 2
         if len(self._values) > len(SHADES) and self._values[0] == 0:
-            # Something is never drawn like nothing.
+            # No other value may look like 0.
             rank, ranks = self._values.index(value), len(self._values)
             return 0 if value == 0 else 1 + round((rank - 1) * (len(SHADES) - 2) / (ranks - 2))
         return round(self._values.index(value) * (len(SHADES) - 1) / (len(self._values) - 1))

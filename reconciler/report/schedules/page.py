@@ -17,7 +17,7 @@ from reconciler.report.words import moment
 from reconciler.zone_data import zone_names
 
 MOST_DRAWN = 20
-"""Schedules in the picture; the editor has all of them."""
+"""The most schedules in the picture. The editor has all of them."""
 EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
 kind: MetricsProducer
 metadata:
@@ -36,9 +36,9 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class BrokenDocument:
-    """A document in which there are errors, as it stands in its file, for the editor to begin with.
+    """A document with errors, as in its file, for the editor to begin with.
 
-    name: `NAMESPACE/NAME`, or its place if it cannot be read that far; lines: the first and the last, from 1.
+    name: `NAMESPACE/NAME`, or its position if the name cannot be read. lines: the first and the last, from 1.
     """
 
     name: str
@@ -52,7 +52,7 @@ class BrokenDocument:
 
 
 def time_zones() -> list[str]:
-    """The time zone names that a schedule may have. Browsers accept others, the page does not."""
+    """The time zone names that a schedule may have. Browsers accept others, but the page does not."""
     return sorted(zone_names() - NO_PLACES)
 
 

@@ -21,7 +21,7 @@ from reconciler.zone_data import time_zone
 MOST_GRIDS = 10
 MOST_CHANGES = 8
 MOST_NAME = 40
-"""Longest name that keeps its numbers on the same line of the list."""
+"""The longest name that leaves room for its numbers on the same line of the list."""
 
 
 def schedules_text(
@@ -32,9 +32,9 @@ def schedules_text(
     paint: Paint = plain,
     width: int | None = None,
 ) -> str:
-    """Every schedule; findings about one stand under its days, the others at the end. timelines: in whole days.
+    """Every schedule. Findings about one are below its days, all others at the end. timelines: in whole days.
 
-    width: columns in which sentences are wrapped; grids and lists of times are as wide as they are.
+    width: the columns to wrap sentences at. Grids and lists of times are not wrapped.
     """
     lines = []
     if not timelines:
@@ -63,7 +63,7 @@ def _is_about(finding: Finding, timeline: ScheduleTimeline) -> bool:
 
 def _overview(timelines: Sequence[ScheduleTimeline], now: datetime, paint: Paint, width: int | None) -> list[str]:
     names = [_name(timeline.schedule.ref) for timeline in timelines[:MOST_ROWS]]
-    # One long name does not move the numbers of all others out of sight.
+    # One long name must not push the numbers of all others out of sight.
     room = min(max(map(len, names)), MOST_NAME if width is None else max(1, width // 3))
     most = max(len(f"{timeline.outcome.current_value:,}") for timeline in timelines)
     lines = [paint("bold", f"{counted(len(timelines), 'schedule')}, {moment(now, None)}")]
@@ -99,7 +99,7 @@ def _schedule_lines(timeline: ScheduleTimeline, now: datetime, paint: Paint, col
 
 
 def _changes(timeline: ScheduleTimeline, now: datetime) -> list[tuple[int, ScheduleSpan]]:
-    """Each change of value after the present, with the value before it."""
+    """Each later change of value, with the value before it."""
     spans = timeline.spans
     return [
         (spans[index - 1].value, span)
@@ -116,7 +116,7 @@ def _next_words(timeline: ScheduleTimeline) -> str:
 
 
 def dated(time: datetime, zone: ZoneInfo) -> str:
-    """`Mon 2026-11-23 09:00 PST (17:00 UTC)`: the weekday is what schedules are made of."""
+    """`Mon 2026-11-23 09:00 PST (17:00 UTC)`, with the weekday, since schedules go by weekdays."""
     try:
         local = time.astimezone(zone)
     except (OverflowError, ValueError):
@@ -129,7 +129,7 @@ def behavior_name(behavior: int | None) -> str:
 
 
 def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
-    """` (UTC-08:00, then UTC-07:00)`: what the clock is ahead of UTC at the span's ends; nothing to say of UTC itself."""
+    """` (UTC-08:00, then UTC-07:00)`: the offsets at both ends of the span; "" for UTC itself."""
     ends = (timeline.start, timeline.end - timedelta(seconds=1))
     first, last = (f"{time.astimezone(zone):%z}" for time in ends)
     words = [f"UTC{text[:3]}:{text[3:5]}" for text in dict.fromkeys((first, last))]

@@ -24,8 +24,8 @@ STATUS_SCHEMA = "headroom.dev/status/v1"
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What is known of the last pass. started: when the daemon did. passes: how many it has made. plan, change_set, tree: None
-    where it did not get so far. timings: seconds by stage."""
+    """What is known about the last pass. started: when the daemon started. passes: how many it has made. plan, change_set, tree: None
+    if the pass did not get that far. timings: seconds by stage."""
 
     cluster: str
     started: datetime
@@ -40,7 +40,7 @@ class PassReport:
 
 
 def daemon_status_document(report: PassReport) -> dict[str, Any]:
-    """As `headroom.dev/status/v1`: the last pass. `result` is the failure's class in lower case, or `ok`."""
+    """The last pass as `headroom.dev/status/v1`. `result` is the failure's class in lower case, or `ok`."""
     plan, tree, failure = report.plan, report.tree, report.failure
     stalled = None if tree is None else tree.stalled
     return {

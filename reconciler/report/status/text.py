@@ -13,19 +13,19 @@ from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, moment, short_revision
 
 MOST_FINDINGS = 10
-"""Findings in the text before the rest is counted. The JSON has them all."""
+"""The most findings in the text; the rest is counted. The JSON has all of them."""
 
 MOST_SCHEDULES = 5
-"""Schedules in the text, likewise."""
+"""The most schedules in the text, likewise."""
 
 MOST_HISTORY = 5
-"""Earlier passes in the text, likewise."""
+"""The most earlier passes in the text, likewise."""
 
 _DOCUMENT = ("kind", "namespace", "name")
 
 
 def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
-    """The answers that a person looks for first: is it healthy, what did it do, what blocks it."""
+    """What a person looks for first: whether it is healthy, what it did, and what blocks it."""
     finished = _moment(document["finished"])
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
@@ -67,7 +67,7 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
 
 
 def _demand_lines(rows: list[Mapping[str, Any]], paint: Paint) -> Iterator[str]:
-    """Those that are not served, or that are to get nothing. "No" is the answer to a request, and no shortage."""
+    """Demands that are not served, and suspended ones. A negative answer to a request is not a shortage."""
     for row in rows:
         name = f"{row['kind']}/{row['namespace']}/{row['name']}"
         suspended = next((item["message"] for item in row["conditions"] if item["type"] == "Suspended"), None)
@@ -85,7 +85,7 @@ def _demand_lines(rows: list[Mapping[str, Any]], paint: Paint) -> Iterator[str]:
 
 
 def _history_lines(document: Mapping[str, Any]) -> list[str]:
-    """Earlier passes that did something, the newest first; without the last one, of which the rest tells."""
+    """Earlier passes that did something, the newest first, without the last one, which the other lines describe."""
     rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
     lines = []
     for row in rows:
@@ -99,7 +99,7 @@ def _history_lines(document: Mapping[str, Any]) -> list[str]:
         what = ", ".join(wrote) or row["message"] or row["result"]
         if "times" in row:
             what += f", {row['times']:,} times since {_moment(row['since'])}"
-        # Statuses tell what was so before: of a pass that wrote nothing else the plan is no news.
+        # If a pass wrote only statuses, its plan is no news.
         planned = f" ({row['summary']})" if row["summary"] and (applied or failed or not statuses) else ""
         lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
     return lines

@@ -21,7 +21,7 @@ GRID = WIDTH - LEFT - 12
 MOST_LANES = 40
 _TALL, _FLAT = 44.0, 24.0
 _Row = tuple[str, Lane | str]
-"""The label, and what is drawn; words where that revision has no lane."""
+"""The label, and the lane to draw, or words if that revision has none."""
 
 
 def timeline_chart(timeline: CapacityTimeline, *, zone: tzinfo) -> str:
@@ -64,7 +64,7 @@ def _lane(row: Sequence[_Row]) -> Lane:
 
 
 def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence[_Row]], *, top: float) -> float:
-    """A heading with the days, and a lane for each thing. Returns where the next group begins."""
+    """Draws a heading with the days, and a lane for each object. Returns the y at which the next group begins."""
     height = _FLAT if group == ALLOWED else _TALL
     drawing.text(12, top + 12, group, "strong")
     begins = top + 26
@@ -84,7 +84,7 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
             elif group == ALLOWED:
                 draw_allowed(drawing, axis, lane.spans, top=y + 1, height=height - 3, values=values)
             else:
-                # Before and after have one scale.
+                # Before and after share a scale.
                 scale = [span.value or 0 for _, side in row if isinstance(side, Lane) for span in side.spans]
                 draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=scale)
             y += height
@@ -92,7 +92,7 @@ def _group(drawing: Drawing, axis: TimeAxis, group: str, rows: Sequence[Sequence
 
 
 def _without_kind(name: str) -> str:
-    """`shop/web`, for all of a group if not every full name fits."""
+    """`shop/web`. Used for all names of a group if not every full name fits."""
     return name.partition("/")[2] or name
 
 

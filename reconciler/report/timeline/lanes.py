@@ -16,7 +16,7 @@ ASKED, WORTH, ALLOWED = "Asked for", "Schedules", "Disruptions allowed"
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """group: one of the above; spans: filling the timeline, neighbours differ in value."""
+    """group: one of the above. spans: they fill the timeline, and neighbours differ in value."""
 
     group: str
     name: str
@@ -36,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class LaneChange:
-    """One lane in two revisions; None: that one has none, and `missing` says why. Equal lanes are not a change."""
+    """One lane in two revisions; None if that revision has none, and `missing` says why. Equal lanes are not a change."""
 
     before: Lane | None
     after: Lane | None
@@ -77,7 +77,7 @@ def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
 
 
 def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
-    """Neighbours of equal value are one span, with the first one's reason."""
+    """The spans with neighbours of equal value joined, with the first one's reason."""
     found: list[ValueSpan] = []
     for span in merged(spans):
         if found and found[-1].value == span.value:
@@ -88,7 +88,7 @@ def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
 
 
 def shared_out(groups: Sequence[str], most: int) -> list[int]:
-    """Which of many to show, by index in order: the same number of each group, as far as it has that many."""
+    """Which of many to show, as ascending indexes: the same number of each group, as far as it has that many."""
     ranks: dict[str, int] = {}
     rank_of = []
     for group in groups:
@@ -98,7 +98,7 @@ def shared_out(groups: Sequence[str], most: int) -> list[int]:
 
 
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
-    """Lanes that differ at some time of both timelines, or are in only one; in the head's order, removed ones last."""
+    """Lanes that differ at some time of both timelines, or are in only one. In the head's order, removed ones last."""
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
     unready = {(ASKED, str(span.ref)) for side in (base, head) for span in side.demands if span.replicas is None}

@@ -13,11 +13,11 @@ from reconciler.report.timeline.lanes import Lane, lanes
 from reconciler.report.words import moment
 
 MOST_ROWS = 500
-"""Rows of the table: a page of more is no page for people."""
+"""The most rows of the table. Nobody would read more."""
 
 
 def timeline_page(timeline: CapacityTimeline, *, cluster: str, zone: tzinfo | None = None) -> dict[str, Any]:
-    """The picture has what changes in the week; the table has everything, now and next."""
+    """The picture shows what changes in the week; the table everything, with its value now and next."""
     place = zone or local_zone(timeline.start)
     every = lanes(timeline)
     return {

@@ -18,7 +18,7 @@ from reconciler.report.timeline.lanes import ALLOWED, Lane, LaneChange, lane_cha
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CELLS = 6
-"""Cells a day."""
+"""Cells for each day."""
 MOST_LANES = 16
 MOST_CHANGES = 3
 MOST_CONSTANT = 12
@@ -30,7 +30,7 @@ LEGEND = (
 
 
 def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
-    """For the templates: a line for each lane that changes, and constant values in words."""
+    """Rows for the templates: a line for each lane that changes, and constant values in words."""
     every = lanes(timeline)
     moving = [lane for lane in every if not lane.is_constant]
     return {
@@ -144,6 +144,6 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
         return UNBOUNDED
     value = min(numbers) if lane.group == ALLOWED else max(numbers)
     if value <= 0:
-        # The lowest value of budgets is drawn, so a short window that allows disruption needs a sign of its own.
+        # For budgets the lowest value is drawn, so a short window that allows disruption needs a sign of its own.
         return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
     return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]
