@@ -1,4 +1,4 @@
-"""Schedules with errors, as they stand in their files: the page shows them in its editor."""
+"""Schedules with errors, as in their files, for the page's editor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEPARATOR = re.compile(r"---(?:\s|$)")
 
 
 def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], kind: str) -> list[BrokenDocument]:
-    """One for each document of the kind that an error is in, in the order of files and lines."""
+    """The documents of the kind that have an error, in the order of files and lines."""
     found: dict[tuple[str, int], BrokenDocument] = {}
     for finding in findings:
         place = finding.position
@@ -31,7 +31,7 @@ def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], ki
 
 
 def _bounds(lines: Sequence[str], line: int) -> tuple[int, int]:
-    """The first and the last line, from 1, of the document that the line is in, without separators."""
+    """The first and the last line, from 1, of the document that contains the line, without separators."""
     inside = min(max(line, 1), max(len(lines), 1))
     separators = [number for number, text in enumerate(lines, 1) if _SEPARATOR.match(text)]
     first = max((number + 1 for number in separators if number <= inside), default=1)

@@ -56,8 +56,8 @@ class Zone(click.ParamType[ZoneInfo]):
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """NodePools and how many nodes each has. heading: where they come from, for people; local_budgets: those whose
-    budgets were compiled into UTC for a limited time."""
+    """NodePools, and how many nodes each has. heading: where they come from, for people. local_budgets: those of pools whose budgets
+    were compiled into UTC for a limited time."""
 
     heading: str
     pools: tuple[NodePool, ...]
@@ -129,7 +129,7 @@ def _printed(
     asked_for_span: bool,
     zone: tzinfo | None,
 ) -> Iterator[str]:
-    """The output, in parts where it is large."""
+    """The output, in parts if it is large."""
     from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
     from reconciler.plan.node_pools.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
 
@@ -267,7 +267,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
 
 
 def _not_known_here(item: DeclaredManifest) -> Finding:
-    """A partial document without budgets: the cluster's budgets apply, and the cluster is not read here."""
+    """A finding about a partial document without budgets: those in the cluster apply, but the cluster is not read here."""
     return Finding(
         POOL_NOT_THERE.name,
         Severity.INFO,
@@ -279,7 +279,7 @@ def _not_known_here(item: DeclaredManifest) -> Finding:
 
 
 def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, PoolState]:
-    """So many nodes, all ready, for the pools that are named; "" names all others."""
+    """The given numbers of nodes, all ready, by the pools' names; "" stands for all others."""
     names = [pool.name for pool in pools]
     for name in counts:
         if name and name not in names:
@@ -292,7 +292,7 @@ def _counted(pools: Sequence[NodePool], counts: Mapping[str, int]) -> dict[str, 
 
 
 def _told(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings that leave a NodePool out, and those about budgets; `headroom validate` prints the others."""
+    """Findings because of which a NodePool is left out, and those about budgets. `headroom validate` prints the others."""
     return tuple(
         finding
         for finding in findings

@@ -1,4 +1,4 @@
-"""Whether loops are being compiled at the moment, which can take many seconds the first time on a machine."""
+"""Whether loops are being compiled now, which may take many seconds the first time on a machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.placement.loops import planned_nodes
 
 
 class Compilation:
-    """Listens to numba from when it is loaded on. depth: functions that are being compiled, one for the sake of another."""
+    """Listens to numba once that is loaded. depth: how many functions are being compiled, each because of the one before."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -36,7 +36,7 @@ class Compilation:
 
 
 def is_kept() -> bool:
-    """Whether what was compiled is there for the next process, which needs a folder that can be written to."""
+    """Whether compiled code is kept for the next process, which needs a writable folder."""
     from numba.core.caching import FunctionCache  # noqa: PLC0415 - loaded by placement, if at all
 
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """No amount is more than nan, so that this bound would never be met."""
+    """Refuses nan: no amount exceeds it, so the bound would have no effect."""
     if value is not None and math.isnan(value):
         raise click.BadParameter("nan is no amount: write a number of USD, such as 100.")
     return value
@@ -85,7 +85,7 @@ def command(
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = _settings(values, other)
-    now = now or SystemClock().now()  # one instant for both sides, so that time alone makes no difference
+    now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
     gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
         with (
@@ -103,7 +103,7 @@ def command(
             write_timings(timings, comparison.timings)
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
-        # Last: all else has been said by then, whatever becomes of it.
+        # Posting comes last, so that everything else is printed even if it fails.
         if poster is not None:
             poster.post(comparison, cluster, now)
     if comparison.change.failed_gates:
@@ -128,7 +128,7 @@ def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -
 
 
 def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
-    """said: by the flag. The forge knows better than the CI job's variables."""
+    """Whether the head is from a fork. said: the flag's value. The forge is more reliable than the CI job's variables."""
     if said is not None:
         return said
     return is_of_a_fork(os.environ) or (poster is not None and poster.from_fork)

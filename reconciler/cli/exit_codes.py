@@ -17,19 +17,19 @@ DETAILED_FLAG = "--detailed-exitcode"
 
 
 def exit_code_of_changes(*, changes: bool, detailed: bool) -> int:
-    """What plan and diff exit with when they worked."""
+    """The exit code of plan and diff when they succeed."""
     if not changes:
         return 0
     return DETAILED_CHANGES if detailed else CHANGES
 
 
 def exit_code_of_gates(*, detailed: bool) -> int:
-    """What diff exits with when a bound is not kept, which is an error of its own kind."""
+    """The exit code of diff when a bound is not kept."""
     return DETAILED_ERROR if detailed else GATE
 
 
 def exit_code_of(words: Sequence[str], *, usage: bool) -> int:
-    """What a failed command line exits with."""
+    """The exit code of a failed command line."""
     command = next((word for word in words if not word.startswith("-")), "")
     if command in DIFFERENCE_COMMANDS:
         return DETAILED_ERROR if DETAILED_FLAG in words else ERROR

@@ -69,7 +69,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
 def _explained(
     plan: Plan, declared: Declared | None, name: str
 ) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
-    """How the named object is written as a document and as text."""
+    """Functions that write the named object as a document and as text."""
     from reconciler.report.explanation import demand, document, node_pool, schedule, text  # noqa: PLC0415 - see above
     from reconciler.report.explanation.names import matching, near_words  # noqa: PLC0415 - likewise
 
@@ -80,7 +80,7 @@ def _explained(
     pools = {f"NodePool/{item.name}": item for item in declared.node_pools}
     demands = {str(outcome.demand.ref) for outcome in plan.demands}
     fitting = matching(name, (*demands, *schedules, *pools))
-    # The name of a buffer means the buffer, also where a NodePool is called the same.
+    # A buffer's name means the buffer, even if a NodePool has the same name.
     others = [] if demands & set(fitting) else fitting
     if len(others) > 1:
         raise Invalid(f"{name!r} fits several objects", hint=near_words(name, others))

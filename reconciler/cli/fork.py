@@ -1,4 +1,4 @@
-"""Whether a continuous integration job runs for a pull request of a fork, whose templates nobody has reviewed yet."""
+"""Whether a CI job runs for a pull request from a fork, whose templates nobody has reviewed yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_of_a_fork(environment: Mapping[str, str]) -> bool:
-    """As GitHub and Gitea Actions, or GitLab CI, tell it. An event that cannot be read counts as one of a fork."""
+    """Judged by the variables of GitHub and Gitea Actions, or GitLab CI. An unreadable event counts as a fork's."""
     project = environment.get("CI_MERGE_REQUEST_PROJECT_ID", "")
     if project != environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project):
         return True
@@ -24,7 +24,7 @@ def is_of_a_fork(environment: Mapping[str, str]) -> bool:
 
 
 def _repository(pull_request: Mapping[str, Any], side: str) -> str | None:
-    """None for the head of a fork that was deleted."""
+    """The repository of one side; None for the head of a fork that was deleted."""
     repository = (pull_request.get(side) or {}).get("repo") or {}
     name = repository.get("full_name")
     return None if name is None else str(name)

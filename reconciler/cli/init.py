@@ -25,7 +25,7 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
-    """The name becomes a folder: a DNS label is never a path."""
+    """Requires a DNS label, since the name becomes a folder and must not be a path."""
     if not _DNS_LABEL.fullmatch(name):
         raise click.BadParameter(
             f"{name!r} is not a valid cluster name: use up to 63 of a-z, 0-9 and '-', such as west-1."
@@ -34,7 +34,7 @@ def _label(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
 
 
 class _Init(click.Command):
-    """`headroom init schedule …` is a command of its own; `headroom init ./schedule` is a folder all the same."""
+    """`headroom init schedule …` is a separate command. `headroom init ./schedule` still means a folder."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -106,7 +106,7 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
 def _first_repository(
     target: Path, cluster_name: str, forge: str | None, settings: Settings, notes: list[str]
 ) -> FirstRepository:
-    """For the cluster and the forge that are there. notes: takes what was not found, to be told once all is written."""
+    """The repository for the cluster and the forge that are found. notes: gets what was not found, to print at the end."""
     from reconciler.scaffold.first_repository import FirstRepository  # noqa: PLC0415 - only for this command
 
     chosen = _forge(target, forge, notes)
@@ -133,7 +133,7 @@ def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
 
 
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
-    """What the cluster has; None for the embedded one. A cluster that was not asked for by name need not be there."""
+    """The cluster's view; None for the embedded one. A cluster that was not named need not exist."""
     from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - only for this command
     from reconciler.wiring.surroundings import seen_cluster  # noqa: PLC0415 - likewise
 

@@ -130,7 +130,7 @@ def command(
 
 
 def _answer(question: str, given: str | None, default: str, check: Callable[[str], T], *, asks: bool) -> T:
-    """What the flag says, else what the person answers (again, until it can be read), else the default."""
+    """The flag's value, else the person's answer (asked again until it is valid), else the default."""
     if given is not None or not asks:
         try:
             return check(default if given is None else given)
@@ -151,7 +151,7 @@ def _number(question: str, given: int | None, default: int, *, asks: bool) -> in
 
 
 def _check(text: str) -> None:
-    """Says on stderr what `headroom validate` would, such as windows that overlap."""
+    """Prints to stderr what `headroom validate` would, such as overlapping windows."""
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - only for this command
     from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
     from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
@@ -164,7 +164,7 @@ def _check(text: str) -> None:
 
 
 def _write(path: Path, text: str) -> tuple[Path, ...]:
-    """What was written: the schedule and, where no folder above has it yet, the schema that editors check it with."""
+    """Writes the schedule and, if no parent folder has it, the schema for editors. Returns the written files."""
     from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text  # noqa: PLC0415 - likewise
 
     folders = path.absolute().parents

@@ -1,4 +1,4 @@
-"""The files that paths on the command line mean."""
+"""The files for paths on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.source.worktree import WorkingTree
 def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
     """Files by the path that a person would type, and a finding for each that was left out.
 
-    A folder means every manifest in it that `.sourceignore` leaves in; a file means itself, whatever its name. Raises
+    A folder stands for every manifest in it that `.sourceignore` does not leave out; a file for itself, whatever its name. Raises
     `Stalled` if a path does not exist.
     """
     files: dict[str, bytes] = {}
@@ -41,9 +41,9 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
 
 
 def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
-    """What a daemon reads of this folder as its repository: below `path`, by the root's `.sourceignore` too, and the root's templates.
+    """What a daemon would read of this folder as its repository: the files below `path`, and the root's templates.
 
-    A file, and what is outside of this folder, is read for itself.
+    The root's `.sourceignore` counts too. A file, or a path outside this folder, is read for itself.
     """
     if not Path(path).is_dir() or Path(path).is_absolute() or ".." in Path(path).parts:
         return read_paths((path,))
@@ -52,9 +52,9 @@ def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]
 
 
 def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """The same files as they were at a revision of the repository that they are in; none where it had none.
+    """The same files at a revision of their repository, without those that did not exist then.
 
-    Raises `Stalled`, and `Invalid` for a path in no repository.
+    Raises `Stalled`, and `Invalid` for a path outside any repository.
     """
     from reconciler.source.revision import find_repository  # noqa: PLC0415 - only where a revision is named
 

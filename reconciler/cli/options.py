@@ -18,7 +18,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 9000
 
 
 class Moment(click.ParamType[datetime]):
-    """An RFC 3339 instant; one without an offset is refused, since it would mean a different time on another machine."""
+    """An RFC 3339 instant. One without an offset is refused, since it would mean another time on another machine."""
 
     name = "rfc3339"
 
@@ -32,7 +32,7 @@ class Moment(click.ParamType[datetime]):
         if instant.tzinfo is None:
             words = instant.isoformat()  # a date alone needs a time before its Z
             self.fail(f"{value!r} has no offset: write {words}Z for UTC, or {words}+01:00.", param, ctx)
-        # Windows and look-aheads need years on both sides that a `datetime` can hold.
+        # Windows and look-aheads need some years before and after that a `datetime` can hold.
         if not _FIRST_YEAR <= instant.year <= _LAST_YEAR:
             self.fail(f"{value!r} is not within the years {_FIRST_YEAR} to {_LAST_YEAR}.", param, ctx)
         return instant.astimezone(UTC)
@@ -113,7 +113,7 @@ def output_option(*choices: str) -> Callable[[F], F]:
 
 
 def settings_from(values: dict[str, Any]) -> Settings:
-    """Settings with the shared flags laid over them; `values` are the command's parameters by name."""
+    """The settings, overridden by the shared flags. values: the command's parameters by name."""
     return load_settings(
         values.get("config"),
         flags={

@@ -18,7 +18,7 @@ def paint_for_stdout() -> Paint:
 
 
 def width_of_stdout() -> int | None:
-    """Columns in which to wrap; None when the output is piped, so that each thing stays on one line."""
+    """The columns to wrap at; None if the output is piped, so that lines stay whole."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)

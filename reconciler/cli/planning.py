@@ -38,7 +38,7 @@ def print_plan(
     outlook: Outlook | None = None,
     spending: Spending | None = None,
 ) -> None:
-    """outlook: for the pages, which also tell of the week to come. spending: of the coming 30 days, where it was worked out."""
+    """Prints a plan. outlook: for pages, which also show the coming week. spending: of the coming 30 days, if it was computed."""
     if output == "json":
         click.echo(to_json(plan_document(plan, spending)), nl=False)
     elif output == "text":
@@ -64,7 +64,7 @@ def print_difference(
     cluster: ReportedCluster,
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
 ) -> None:
-    """timelines: of base and head, which tell how the week to come differs."""
+    """Prints a difference. timelines: of base and head, which show how the coming week differs."""
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)
     elif output == "sarif":
@@ -91,7 +91,7 @@ STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "
 
 
 def write_timings(path: str, timings: Mapping[str, float]) -> None:
-    """Seconds by stage, and their sum; a stage that did not run took none."""
+    """Writes the seconds of each stage and their sum; 0 for a stage that did not run."""
     stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
     document = {"stages": stages, "total": round(sum(stages.values()), 6)}
     try:

@@ -1,4 +1,4 @@
-"""`--post`: what `headroom diff` says on the pull request itself."""
+"""`--post`: what `headroom diff` posts on the pull request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class PostOptions:
-    """post: the forge, None for none. number: of the pull request, None where CI tells it."""
+    """post: the forge, None for none. number: the pull request's, None if CI tells it."""
 
     post: str | None
     mode: str
@@ -40,7 +40,7 @@ class PostOptions:
 
     @classmethod
     def of(cls, context: click.Context, values: Mapping[str, Any]) -> PostOptions:
-        """values: the command's parameters by name. Raises `click.UsageError` for what would say nothing without --post."""
+        """values: the command's parameters by name. Raises `click.UsageError` for flags without an effect unless --post is given."""
         given = [
             f"--{name.replace('_', '-')}"
             for name in ("post_mode", "pull_request", "skip_no_diff")
@@ -82,9 +82,9 @@ def post_options(function: F) -> F:
 
 
 class Posting:
-    """Where the difference goes; made before any planning, so that a missing token is told at once.
+    """The destination of the report. It is made before planning, so that a missing token is reported at once.
 
-    A forge that does not answer is told last: who reads the output has the report all the same.
+    If the forge does not answer, that is reported last, so that the output still has the report.
     """
 
     def __init__(self, options: PostOptions, settings: Settings, destination: PullRequestTarget) -> None:
@@ -94,11 +94,11 @@ class Posting:
 
     @property
     def from_fork(self) -> bool:
-        """Whether its author may have no rights in the repository; so too where the forge does not tell."""
+        """Whether its author may have no rights in the repository. True also if the forge does not say."""
         return self._destination.from_fork
 
     def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime) -> None:
-        """at: the instant that both sides were planned for. Raises what the forge does, also when it was asked before."""
+        """Posts the report. at: the instant that both sides were planned for. Raises the forge's failures, earlier ones too."""
         from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
         from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
         from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
@@ -117,7 +117,7 @@ class Posting:
         click.echo(f"headroom: {_WORDS[outcome.value]} {to.forge.name} pull request {to.number}", err=True)
 
     def failed(self, failure: Failure) -> None:
-        """Says on the commit that it could not be planned. The failure itself is told in any case."""
+        """Reports on the commit that it could not be planned. The failure itself is printed in any case."""
         from reconciler.wiring.posting import failed  # noqa: PLC0415 - only where something is posted
 
         to = self._destination
@@ -128,7 +128,7 @@ class Posting:
 
 @contextmanager
 def posting(options: PostOptions, settings: Settings) -> Iterator[Posting | None]:
-    """None where nothing is to be posted. A failure inside is told on the commit too."""
+    """The posting; None if nothing is to be posted. A failure inside the block is reported on the commit too."""
     if options.post is None:
         yield None
         return

@@ -11,7 +11,7 @@ from typing import Self
 from reconciler.cli.compilation import Compilation, is_kept
 
 PATIENCE = 2.0
-"""Seconds without output that nobody minds."""
+"""Seconds without output that need no explanation."""
 
 STAGES = {
     "git": "reading the repository",
@@ -69,7 +69,7 @@ class Progress:
 
 
 def words_of(stage: str, *, compiling: bool = False) -> str:
-    """What is being done now, in a stage of that name ("": in none)."""
+    """Describes the present work, in the stage of that name ("" for none)."""
     if stage != "placement" or not compiling:
         return STAGES.get(stage, stage)
     kept = (

@@ -196,7 +196,7 @@ def _is_named(namespace: str, name: str, names: Sequence[str]) -> bool:
 
 
 def _is_about_schedules(finding: Finding, names: Sequence[str]) -> bool:
-    """A finding about no object may be about a schedule that could not be read: it is told as well."""
+    """Whether the finding is to be shown. One without an object may be about an unreadable schedule, so it is shown as well."""
     ref = finding.ref
     return ref is None or (ref.kind == _KIND and _is_named(ref.namespace, ref.name, names))
 
@@ -206,7 +206,7 @@ def _midnight(day: date, zone: ZoneInfo) -> datetime:
 
 
 def _moved(instant: datetime, by: timedelta) -> datetime:
-    """As far as the calendar goes."""
+    """The instant moved by this much, within the limits of the calendar."""
     try:
         return instant + by
     except OverflowError:

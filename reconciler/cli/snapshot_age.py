@@ -1,4 +1,4 @@
-"""How old the snapshot is that a plan is made on, where the daemon has published it."""
+"""The age of the published snapshot that a plan is made with."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from reconciler.ports import Cluster
 
 _OLD = timedelta(hours=25)
-"""The daemon renews its snapshot every day, also where nothing has changed."""
+"""The daemon renews its snapshot every day, even if nothing has changed."""
 
 
 def tell_age(cluster: Cluster, now: datetime) -> None:
-    """On stderr; nothing of other clusters. now: the time of the plan."""
+    """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
     from reconciler.wiring.published_snapshot import PublishedCluster  # noqa: PLC0415 - heavy, and only with a cluster
 
     if not isinstance(cluster, PublishedCluster):
@@ -27,7 +27,7 @@ def tell_age(cluster: Cluster, now: datetime) -> None:
 
 
 def age_in_words(age: timedelta) -> str:
-    """`12 minutes old`; in whole hours from two of them, in whole days from two of those."""
+    """`12 minutes old`; in hours from two hours on, in days from two days on."""
     minutes = int(age / timedelta(minutes=1))
     for unit, length in (("day", 24 * 60), ("hour", 60)):
         if minutes >= 2 * length:

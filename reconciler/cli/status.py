@@ -36,7 +36,7 @@ def command(*, address: str | None, config: str | None, output: str) -> int:
 
 
 def _checked(address: str) -> str:
-    """`:8080` is this machine, as where the daemon listens. Raises `Misused` for a port that there cannot be."""
+    """The address, in which `:8080` means this machine. Raises `Misused` for an impossible port."""
     host, colon, port = address.rpartition(":")
     is_ipv6 = address.endswith("]")
     if colon and not is_ipv6 and not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= _LARGEST_PORT):
@@ -45,7 +45,7 @@ def _checked(address: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """`Connection refused`, without the number that the system gives it."""
+    """`Connection refused`, without the system's error number."""
     reason = getattr(error, "reason", error)
     return str(getattr(reason, "strerror", None) or reason)
 
