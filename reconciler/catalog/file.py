@@ -1,4 +1,4 @@
-"""A catalog in a file, in the format of the `instance_types.json` of Karpenter's KWOK provider."""
+"""A catalog in a file, in the format of `instance_types.json` of Karpenter's KWOK provider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.named_files import read_named_file
 
 
 class FileCatalog:
-    """Reads the file at first use and again whenever it has changed. Raises `Invalid` for a file that cannot be used."""
+    """Reads the file at first use, and again whenever it has changed. Raises `Invalid` for an unusable file."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)

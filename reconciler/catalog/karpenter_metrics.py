@@ -1,8 +1,8 @@
 """A catalog from what Karpenter's controller exports about instance types.
 
-Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory. For every zone and
-capacity type they give the price and whether it is available, without credentials for the cloud. Architecture, pods and
-overhead come from nodes of that type where the cluster has some; otherwise they are estimated, rather too small.
+Providers that export `karpenter_cloudprovider_instance_type_*`, such as AWS, give CPU and memory. For every zone and capacity type
+they give price and availability, without credentials for the cloud. Architecture, pods and overhead come from nodes of that type if
+the cluster has any. Otherwise they are estimated, so that capacity is rather too small.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FAMILY = re.compile(r"[a-z]+-?\d+(?P<letters>[a-z]*)")
 class Scrape:
     """One reading of the metrics, by instance type.
 
-    cores, memory: cores and bytes; prices: USD an hour; prices and available: by (zone, capacity type).
+    cores, memory: in cores and bytes. prices: USD an hour. prices, available: by (zone, capacity type).
     """
 
     cores: dict[str, float] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Scrape:
 class KarpenterMetricsCatalog:
     """url: Karpenter's metrics endpoint (`http://karpenter.kube-system:8080/metrics`).
 
-    Read again after `refresh`. When that fails, the last reading is used for up to `keep`, and `source` says how old it is.
+    It is read again after `refresh`. If that fails, the last reading is used for up to `keep`, and `source` says how old it is.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class KarpenterMetricsCatalog:
 
     @property
     def as_of(self) -> datetime | None:
-        """When the prices in use were read, None before the first reading."""
+        """When the present prices were read; None before the first reading."""
         return self._as_of
 
     @property
@@ -204,7 +204,7 @@ def _offerings(
 
 
 def estimated_overhead(capacity: Resources) -> Resources:
-    """What kubelet and the hypervisor reserve of a machine, by the rules of the node images of EKS and GKE.
+    """What kubelet and the hypervisor reserve on a machine, by the rules of the node images of EKS and GKE.
 
     CPU: 6% of the first core, 1% of the second, 0.5% of the next two, 0.25% of the rest. Memory: 7.5% for the hypervisor
     (Karpenter's default `vm-memory-overhead-percent`), 255 MiB and 11 MiB a pod for kubelet, 100 MiB before eviction.

@@ -1,7 +1,7 @@
-"""A catalog of what the cluster shows: types seen on its nodes, without prices.
+"""A catalog of the types of the cluster's nodes, without prices.
 
-It knows only zones and capacity types that have been launched before, so every placeholder can be launched. Where nodes of
-one type differ, by firmware or kubelet settings, the least of each amount is taken: a new node may have no more.
+It has only zones and capacity types that were launched before, so every placeholder can be launched. Nodes of one type may differ, as
+by firmware or kubelet settings. The least of each amount counts, since a new node may have no more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reconciler.model.view import ClusterView
 
 _TYPE_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL, REGION_LABEL)
 _TYPE_LABEL_PARTS = ("/instance-", "/sku-")
-"""How providers name the labels that belong to a type: `karpenter.k8s.aws/instance-family`, `karpenter.azure.com/sku-cpu`."""
+"""Parts of the names of labels that belong to a type: `karpenter.k8s.aws/instance-family`, `karpenter.azure.com/sku-cpu`."""
 
 
 class ObservedCatalog:
@@ -42,7 +42,7 @@ class ObservedCatalog:
 
 
 class ClusterCatalog:
-    """The catalog of a snapshot or of the embedded cluster; without one, what the nodes show."""
+    """The catalog of a snapshot or of the embedded cluster; without one, the types of its nodes."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster

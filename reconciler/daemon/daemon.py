@@ -30,23 +30,23 @@ from reconciler.timetable.agenda import Agenda, Trigger
 HEARTBEAT = 1.0
 """Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
 SET_BACK = timedelta(seconds=1)
-"""A clock that jumps back by more than this was set; less is how clocks are kept right."""
+"""A clock that jumps back by more than this was set. Smaller jumps are ordinary corrections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Called after each pass, with its result, and after each poll, with how it went in one word and its seconds."""
+    """Called after each pass, with its result, and after each poll, with its outcome in one word and its seconds."""
 
     on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None
     on_poll: Callable[[str, float], None] = lambda _result, _seconds: None
 
 
 class Daemon:
-    """run_pass: one whole pass; it raises nothing but defects. poll_source: looks at the repository, True when there is
-    something new; raises `Failure`.
+    """run_pass: makes one whole pass; only defects raise. poll_source: looks at the repository, and returns whether there is something
+    new; raises `Failure`.
 
-    is_leader: passes are made only while it is true. next_edge: the first instant after a given one at which a pass must be made
-    whatever else happens (a schedule's edge). It is asked again after every pass.
+    is_leader: passes are made only while it returns True. next_edge: returns the first instant after a given one at which a pass must
+    be made in any case (a schedule's edge). It is called again after every pass.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class Daemon:
     # From any thread
 
     def changed(self) -> None:
-        """The cluster changed: for `Cluster.start`."""
+        """Reports a change of the cluster: for `Cluster.start`."""
         self._want(Trigger.CHANGE)
 
     def room_taken(self) -> None:
-        """A change of the cluster took held room. A pass follows at once, to make room elsewhere."""
+        """Reports that a change of the cluster took held room. A pass follows at once, to make room elsewhere."""
         self._want(Trigger.TAKEN)
 
     def request(self, requested_at: str) -> None:
-        """Somebody asks for a pass, by an annotation's value: the same value asks only once."""
+        """Asks for a pass with an annotation's value. The same value asks only once."""
         with self._turn:
             if not requested_at or requested_at in (self._asked, self._handled_request):
                 return
@@ -107,21 +107,21 @@ class Daemon:
         self._want(Trigger.REQUEST)
 
     def poll_now(self) -> None:
-        """Look at the repository without waiting for the interval."""
+        """Polls the repository without waiting for the interval."""
         self._poll_due.set()
 
     def stop(self) -> None:
-        """End cleanly; safe to call from a signal handler."""
+        """Ends cleanly; safe to call from a signal handler."""
         self._ending.put(None)
 
     @property
     def stopping(self) -> bool:
-        """Whether a pass under way should end after the write that it is at."""
+        """Whether a pass under way should end after its present write."""
         return self._stopping.is_set()
 
     @property
     def state(self) -> DaemonState:
-        next_edge = self._edges.next  # before the lock: an edge that comes takes both, in this order
+        next_edge = self._edges.next  # before the lock, since an edge takes both locks in this order
         with self._turn:
             due = self._agenda.due()
             return DaemonState(
@@ -135,7 +135,7 @@ class Daemon:
             )
 
     def health(self) -> tuple[bool, str]:
-        """Whether the process is worth keeping, and why not."""
+        """Whether the process is healthy, and if not, why."""
         silence = monotonic() - self._heartbeat
         if silence > 30 * HEARTBEAT:
             return False, f"the daemon has not looked at the clock for {silence:.0f} s"
@@ -143,7 +143,7 @@ class Daemon:
         return not complaint, complaint or "ok"
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether it does its work: a pass got as far as a plan, or another replica leads."""
+        """Whether it is ready: a pass has made a plan, or another replica leads."""
         if self._ready:
             return True, "ok"
         if not self._leads:
@@ -159,11 +159,11 @@ class Daemon:
         max_passes: int | None = None,
         at_most: timedelta | None = None,
     ) -> int:
-        """Makes passes until stopped; the exit code: 0, or 1 when it ended short of what was asked.
+        """Makes passes until stopped; returns the exit code: 0, or 1 if it ended before its goal.
 
-        until_settled: end with 0 after a pass that left nothing to do. End with 1 once a pass fails so that only a person can mend
-        it. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long.
-        SIGTERM and SIGINT end it within `grace`, a second one at once.
+        until_settled: end with 0 after a pass that left nothing to do. End with 1 once a pass fails in a way that only a person can
+        repair. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long. SIGTERM and SIGINT
+        end it within `grace`, a second one at once.
         """
         bounded = until_settled or max_passes is not None
         give_up = None if at_most is None else monotonic() + at_most.total_seconds()
@@ -186,7 +186,7 @@ class Daemon:
         return int(bounded) if code is None else code
 
     def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
-        """Until somebody puts an exit code, or None for a stop, on the queue. seen: the time when it all began."""
+        """Watches the clock until an exit code, or None for a stop, is on the queue. seen: the time of the start."""
         while True:
             self._watchdog.feed()
             try:
@@ -209,7 +209,7 @@ class Daemon:
                 return 1
 
     def _wait_for(self, passes: threading.Thread) -> None:
-        """Waits for the write under way. A pass that takes longer is not waited for: a kill at any instant loses nothing."""
+        """Waits for the write under way, but not for a pass that takes longer: a kill at any instant loses nothing."""
         deadline = monotonic() + self._grace.total_seconds()
         while passes.is_alive() and monotonic() < deadline:
             passes.join(timeout=0.05)
@@ -240,7 +240,7 @@ class Daemon:
             self._watchdog.poll_begins()
             try:
                 news = self._poll_source()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next poll must still come
+            except Exception as error:  # noqa: BLE001 - the next poll must come in any case
                 if self._ended.is_set():
                     return
                 failure = as_failure(error, self._log)
@@ -269,13 +269,13 @@ class Daemon:
                 self._ending.put(1)
                 return
             if until_settled and wrote(result):
-                self._want(Trigger.CHANGE)  # the pass that finds nothing left must come, seen change or not
+                self._want(Trigger.CHANGE)  # a pass that finds nothing left must follow, even without a change
             if max_passes is not None and self._passes >= max_passes:
                 self._ending.put(int(until_settled or failure_of(result) is not None))
                 return
 
     def _next(self) -> Trigger | None:
-        """Waits until a pass is due. None: the daemon stops."""
+        """Waits until a pass is due; None if the daemon stops."""
         while not self._stopping.is_set():
             leads = self._is_leader()
             with self._turn:
@@ -312,10 +312,10 @@ class Daemon:
             self._watchdog.rest()
             self._handled_request = asked
             self._ready = self._ready or result.plan is not None
-        self._edges.look_from(began)  # not from now: an edge that a commit brought may have come during the pass
+        self._edges.look_from(began)  # not from now, since an edge of a new commit may have come during the pass
         try:
             self._listeners.on_result(trigger, result)
-        except Exception as error:  # noqa: BLE001 - telling about a pass must not end the daemon either
+        except Exception as error:  # noqa: BLE001 - reporting a pass must not end the daemon either
             tell(as_failure(error, self._log), "could not tell about a pass", self._log)
         return result
 

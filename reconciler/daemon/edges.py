@@ -23,9 +23,9 @@ _CLOSE = timedelta(milliseconds=500)
 
 
 class Edges:
-    """next_edge: the first edge after an instant; at_edge: told when one has come, from any thread.
+    """next_edge: returns the first edge after an instant. at_edge: called when an edge has come, from any thread.
 
-    Thread-safe. Every edge is told once: the next one asked for lies after the clock's present.
+    Thread-safe. Every edge is reported once, since the next one is always after the present.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Edges:
             self._scheduler = None
 
     def look_from(self, since: datetime) -> None:
-        """The declaration or the clock may have changed: asks for the first edge after `since`, which may be past."""
+        """Finds the first edge after `since`, which may be past, since the declaration or the clock may have changed."""
         with self._lock:
             now = self._clock.now()
             if self._told is not None and self._told > now:
-                self._told = None  # the clock was set back: what it passed before comes again
+                self._told = None  # the clock was set back, so edges it has passed come again
             if self._told is not None:
                 since = max(since, self._told)
             self._next = self._ask(since)
             self.look()
 
     def look(self) -> None:
-        """Whether the next edge has come by now; if so it is told, and the one after the present is next."""
+        """Reports the next edge if it has come; the first one after the present is then next."""
         with self._lock:
             now = self._clock.now()
             edge = self._next
@@ -82,7 +82,7 @@ class Edges:
     def _ask(self, after: datetime) -> Edge | None:
         try:
             return self._next_edge(after)
-        except Exception:  # noqa: BLE001 - a defect there fails passes too, which tell of it; ticks still come
+        except Exception:  # noqa: BLE001 - a defect there makes passes fail too, which report it; ticks still come
             return None
 
     def _set_job(self) -> None:

@@ -9,7 +9,7 @@ from reconciler.telemetry.logs import Log
 
 
 def as_failure(error: Exception, log: Log) -> Failure:
-    """The message for any exception. One that is no `Failure` is a defect of headroom, and the pass is tried again."""
+    """The failure for any exception. One that is not a `Failure` is a defect of headroom, and the pass is retried."""
     if isinstance(error, Failure):
         return error
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -21,7 +21,7 @@ def as_failure(error: Exception, log: Log) -> Failure:
 
 
 def tell(failure: Failure, event: str, log: Log, **facts: str) -> None:
-    """A failure's type decides how loud it is."""
+    """Logs a failure at the level that its type calls for."""
     facts |= {"kind": type(failure).__name__, "message": failure.message}
     if failure.hint:
         facts["hint"] = failure.hint

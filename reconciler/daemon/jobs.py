@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
 JITTER = 0.05
-"""Part of the poll interval, more or less, so that many daemons do not ask a Git server at the same time."""
+"""The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
 
 
 Job = tuple[Callable[[], None], timedelta]
-"""What is called, from the scheduler's thread, and how often."""
+"""A function to call from the scheduler's thread, and how often."""
 
 
 class Jobs:
@@ -26,7 +26,7 @@ class Jobs:
         self._scheduler: BackgroundScheduler | None = None
 
     def start(self) -> BackgroundScheduler:
-        """The scheduler, for jobs of others."""
+        """Starts the scheduler and returns it, for other jobs."""
         from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - 60 ms, for the daemon alone
 
         self._scheduler = BackgroundScheduler(
@@ -42,7 +42,7 @@ class Jobs:
             self._scheduler = None
 
     def plan(self) -> None:
-        """Dates every job from now on. After a clock is set back they would otherwise be late by as much."""
+        """Sets the dates of all jobs, counted from now. After a clock was set back they would otherwise be late."""
         if self._scheduler is None:
             return
         poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()

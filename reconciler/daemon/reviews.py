@@ -1,4 +1,4 @@
-"""Watches pull requests and has each reported on when its head or its base has moved. A thread of its own."""
+"""Watches pull requests, and reports on each when its head or base has moved. It has its own thread."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reconciler.model.pull_requests import PullRequest
 from reconciler.telemetry.logs import logger
 
 SOON = 5.0
-"""Seconds until the next look while something is missing that will come by itself, such as the cluster's first view."""
+"""Seconds until the next look while something is still missing, such as the cluster's first view."""
 
 
 class Reviews:
-    """pull_requests: those that are open into the branch that is watched. report: plans one and says it; what became of it in
-    a word. base: the commit that they go into, None while it is not known. Nothing is done while this replica does not lead.
+    """pull_requests: returns the open ones into the watched branch. report: plans one and posts it; returns the outcome in a word.
+    base: returns the commit they go into, None while it is not known. Nothing is done unless this replica leads.
 
-    Reports are not remembered over a restart: posting the same again changes nothing.
+    Reports are not remembered after a restart, since posting the same again changes nothing.
     """
 
     def __init__(
@@ -47,28 +47,28 @@ class Reviews:
         self._thread = threading.Thread(target=self._run, name="reviews", daemon=True)
 
     def start(self, stack: ExitStack) -> None:
-        """Until the stack is left."""
+        """Runs until the stack is left."""
         stack.callback(self.close)
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now: a webhook tells of something new, or the base has moved. From any thread."""
+        """Looks at once: a webhook reported something new, or the base has moved. From any thread."""
         self._due.set()
 
     def close(self) -> None:
-        """A report under way is not waited for: a kill at any instant loses nothing."""
+        """Ends without waiting for a report under way: a kill at any instant loses nothing."""
         self._stopping.set()
         self._due.set()
 
     def look(self) -> None:
-        """One look at all of them. A pull request that cannot be reported on stops no other."""
+        """Looks at all of them once. A failure with one does not affect the others."""
         base = self._base()
         self._waits = base is None
         if base is None or not self._is_leader():
             return
         try:
             pulls = tuple(self._pull_requests())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next look must still come
+        except Exception as error:  # noqa: BLE001 - the next look must come in any case
             self._failed(as_failure(error, self._log))
             return
         self._said = {number: said for number, said in self._said.items() if number in {pull.number for pull in pulls}}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, either signal calls `stop`, which must be safe in a signal handler. Nothing but in the main thread."""
+    """While it lasts, either signal calls `stop`, which must be safe in a signal handler. Outside the main thread it does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -27,9 +27,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def ended_by_signals(code: int) -> Iterator[None]:
-    """For what comes before and after the daemon runs: either signal ends the process in order, with this exit code.
+    """For the time before and after the daemon runs: either signal ends the process cleanly with this exit code.
 
-    Without it the first second would end with an error, and process 1 of a container would not hear the signal at all.
+    Without it a signal in the first second would cause an error, and process 1 of a container would ignore it.
     """
     with stopped_by_signals(lambda: sys.exit(code)):
         yield

@@ -1,4 +1,4 @@
-"""Publishes a snapshot of the cluster every few minutes. A thread of its own: no pass waits for a push."""
+"""Publishes a snapshot of the cluster every few minutes. It has its own thread, so that no pass waits for a push."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reconciler.model.errors import Waiting
 from reconciler.telemetry.logs import logger
 
 SOON = 5.0
-"""Seconds until the next attempt while something is missing that will come by itself, such as the cluster's first view."""
+"""Seconds until the next attempt while something is still missing, such as the cluster's first view."""
 
 
 class Snapshots:
-    """publish: takes one and pushes it if it has changed; returns the outcome in a word. interval: least time between two.
-    Nothing is done while this replica does not lead."""
+    """publish: takes a snapshot and pushes it if it has changed; returns the outcome in a word. interval: the least time between two.
+    Nothing is done unless this replica leads."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class Snapshots:
         self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
 
     def start(self, stack: ExitStack) -> None:
-        """Until the stack is left. A push under way is not waited for: a kill at any instant loses nothing."""
+        """Runs until the stack is left, without waiting for a push under way: a kill at any instant loses nothing."""
         stack.callback(self._stopping.set)
         self._thread.start()
 
     def look(self) -> float:
-        """One attempt. Seconds until the next one."""
+        """Makes one attempt; returns the seconds until the next."""
         if not self._is_leader():
             return min(SOON, self._interval)
         try:
             result = self._publish()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt must still come
+        except Exception as error:  # noqa: BLE001 - the next attempt must come in any case
             if self._stopping.is_set():  # what it needs is being closed
                 return 0.0
             failure = as_failure(error, self._log)

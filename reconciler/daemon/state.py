@@ -16,8 +16,8 @@ from reconciler.timetable.agenda import Pacing, Trigger
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """poll: between polls of the repository. tick: between passes when nothing happens. pacing: how changes are awaited
-    and failures retried. grace: how long a pass under way may take to end when the daemon is stopped."""
+    """poll: the time between polls of the repository. tick: between passes when nothing happens. pacing: waits after changes and
+    failures. grace: how long a pass under way may take to end when the daemon is stopped."""
 
     poll: timedelta = timedelta(minutes=1)
     tick: timedelta = timedelta(minutes=5)
@@ -39,7 +39,7 @@ class BrokenPass(PassResult):
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """What the daemon is about to do. next_pass None: nothing is wanted, or the next poll decides."""
+    """What the daemon will do next. next_pass None: nothing is wanted, or the next poll decides."""
 
     leads: bool
     passes: int

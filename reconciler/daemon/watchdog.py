@@ -1,9 +1,9 @@
 """Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
 
-A pass reports every stage and every call to the cluster, and a poll its beginning. Git reports all that it reads and writes for either. If
-one is silent for too long, health fails within two minutes. Health itself cannot answer while one operation
-holds the interpreter. So a C thread of `faulthandler` ends the process unless it is put off each second. A
-kill at any instant loses nothing, and whoever runs the daemon starts it again.
+A pass reports every stage and every call to the cluster; a poll reports its beginning. Git reports all that it reads and writes for
+either. If one is silent for too long, health fails within two minutes. Health itself cannot answer while one operation holds the
+interpreter. So a C thread of `faulthandler` ends the process unless it is postponed each second. A kill at any instant loses nothing,
+and the daemon's supervisor restarts it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ PATIENCE = 90.0
 GIT = "git"
 """The phase in which a pass waits for Git: the first tree, if no poll has brought it yet."""
 FROZEN = 100.0
-"""Seconds until the process ends once nobody puts that off any more."""
+"""Seconds until the process ends once that is no longer postponed."""
 
 
 class Watchdog:
-    """more: seconds that a phase may take beyond the patience. ends_process: not in tests, nor for a mere library.
+    """more: by phase, seconds that it may take beyond the patience. ends_process: False in tests and in library use.
 
-    Thread-safe: what is noted is replaced as a whole.
+    Thread-safe, since its state is replaced as a whole.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class Watchdog:
         self._git_at = 0.0
 
     def progress(self, phase: str) -> None:
-        """The pass has come to this phase, or further within it."""
+        """Reports that the pass has reached this phase, or makes progress in it."""
         self._at = (phase, self._seconds())
 
     def rest(self) -> None:
-        """No pass is under way."""
+        """Reports that no pass is under way."""
         self._at = None
 
     def git_progress(self) -> None:
-        """Git makes progress. A poll and a pass never use it at the same time; one of them waits for the other."""
+        """Reports progress of Git. A poll and a pass never use it at the same time: one waits for the other."""
         self._git_at = self._seconds()
 
     def poll_begins(self) -> None:
-        """The repository is being looked at, beside any pass."""
+        """Reports that a poll of the repository begins, independently of passes."""
         self._polls_since = self._seconds()
 
     def poll_ended(self) -> None:
@@ -65,7 +65,7 @@ class Watchdog:
 
     @property
     def complaint(self) -> str:
-        """What is wrong; "" when nothing is."""
+        """What is wrong; "" for nothing."""
         at, polls_since = self._at, self._polls_since
         if at is not None and (silent := self._too_long(*at)):
             return f"a pass has made no progress for {silent:.0f} s (phase: {at[0]})"
@@ -74,12 +74,12 @@ class Watchdog:
         return ""
 
     def _too_long(self, phase: str, since: float) -> float:
-        """Seconds since then; 0 while the phase may still take that long."""
+        """Seconds since `since`; 0 while the phase may still take that long."""
         silent = self._seconds() - (max(since, self._git_at) if phase == GIT else since)
         return silent if silent > self._patience + self._more.get(phase, 0.0) else 0.0
 
     def feed(self) -> None:
-        """Puts the end of the process off, unless a pass is stuck. To be called each second."""
+        """Postpones the end of the process, unless a pass is stuck. Must be called each second."""
         if self._ends_process and not self.complaint:
             faulthandler.dump_traceback_later(self._frozen, exit=True)
 

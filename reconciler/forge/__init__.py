@@ -1,1 +1,1 @@
-"""GitHub, GitLab and Gitea: pull requests, comments, statuses, and the webhooks that they send."""
+"""GitHub, GitLab and Gitea: pull requests, comments, statuses and webhooks."""

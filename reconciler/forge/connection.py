@@ -1,4 +1,4 @@
-"""JSON over HTTP to a forge: sign-in, pages, rate limits, retries. Failures are typed, and no message has the token in it."""
+"""JSON over HTTP to a forge: sign-in, pages, rate limits, retries. Failures are typed, and messages never contain the token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 
 ATTEMPTS = 4
 LONGEST_WAIT = 60.0
-"""Seconds that one request waits for a rate limit or an overloaded server; after that it fails as transient."""
+"""Seconds that one request waits for a rate limit or an overloaded server, before it fails as transient."""
 MOST_BYTES = 32 * 2**20
 MOST_PAGES = 100
 PAGE_SIZE = 100
@@ -28,7 +28,7 @@ _LONGEST_REASON = 300
 
 
 class GoneError(Invalid):
-    """What was asked for is not there, or this token may not see it."""
+    """What was asked for does not exist, or this token may not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class _Answer:
 
 
 class ForgeConnection:
-    """api: the root of the forge's API, without a slash at its end. authorization: the header's value, which is secret.
+    """api: the root of the forge's API, without a trailing slash. authorization: the header's value, which is secret.
 
-    wait: seconds, for tests. Used by one thread at a time.
+    wait: sleeps, replaced in tests. Not thread-safe.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class ForgeConnection:
     def send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, again: Collection[int] = ()
     ) -> Any:
-        """What the forge answers to a change; None where it answers nothing.
+        """Sends a change; returns the forge's answer, None if that is empty.
 
-        again: statuses by which it says that nothing was done and that another attempt may succeed.
+        again: statuses that mean that nothing was done and another attempt may succeed.
         """
         return self._decoded(self._request(method, self._url(path), body, again))
 
     def pages(self, path: str, query: Mapping[str, str] | None = None, *, size: str = "per_page") -> Iterator[Any]:
-        """The items of every page of a list. size: how the forge calls the number of items on a page."""
+        """The items of every page of a list. size: the forge's parameter for the number of items on a page."""
         url: str | None = self._url(path, {**(query or {}), size: str(PAGE_SIZE)})
         for _ in range(MOST_PAGES):
             if url is None:
@@ -99,7 +99,7 @@ class ForgeConnection:
             target, _, attributes = entry.partition(";")
             if 'rel="next"' in attributes:
                 following: str = urljoin(url, target.strip(" <>"))
-                if urlsplit(following)[:2] == urlsplit(self._api)[:2]:  # the token goes nowhere else
+                if urlsplit(following)[:2] == urlsplit(self._api)[:2]:  # the token must not go anywhere else
                     return following
         return None
 
@@ -131,7 +131,7 @@ class ForgeConnection:
     def _attempt(
         self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int, again: Collection[int]
     ) -> tuple[_Answer | Failure, float | None]:
-        """The answer, or why there is none with the seconds to wait before another attempt (None: it would not help)."""
+        """The answer, or a failure with the seconds to wait before another attempt (None: another would not help)."""
         backoff = float(2 ** (attempt - 1))
         try:
             answer = self._once(method, url, body)
@@ -144,9 +144,9 @@ class ForgeConnection:
             return answer, None
         limited = _limited_for(answer)
         if limited is not None:
-            # Refused before anything was done: safe for every method.
+            # Refused before anything was done, so every method may be repeated.
             return self._failure(method, url, answer), max(limited, backoff)
-        # A server that failed may have done what it was asked for.
+        # A failed server may still have performed the request.
         safe = answer.status in _AGAIN and (method in _SAFE_TWICE or answer.status == 503)  # noqa: PLR2004 - unavailable
         return self._failure(method, url, answer), backoff if safe or answer.status in again else None
 
@@ -191,13 +191,13 @@ class ForgeConnection:
         return Invalid(told)
 
     def _plain(self, text: str) -> str:
-        """Without the token, without control characters, in one line of bounded length."""
+        """The text without the token and control characters, in one line of limited length."""
         clean = text.replace(self._secret, "***") if self._secret else text
         return " ".join("".join(letter if letter.isprintable() else " " for letter in clean).split())[:_LONGEST_REASON]
 
 
 def _said(body: bytes) -> str:
-    """The forge's own message; all three call it so."""
+    """The forge's own message, in a field that is the same for all three."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -210,7 +210,7 @@ def _said(body: bytes) -> str:
 
 
 def _limited_for(answer: _Answer) -> float | None:
-    """Seconds until the rate limit ends; None where the answer is about something else."""
+    """Seconds until the rate limit ends; None if the answer is about something else."""
     headers = answer.headers
     exhausted = answer.status == 403 and headers.get("x-ratelimit-remaining") == "0"  # noqa: PLR2004 - GitHub's way
     after = headers.get("retry-after", "")
@@ -225,7 +225,7 @@ def _limited_for(answer: _Answer) -> float | None:
 
 
 def _pool(api: str) -> urllib3.PoolManager:
-    """Through the proxy that the environment names, unless it excludes this host."""
+    """A pool that uses the environment's proxy, unless that excludes this host."""
     parts = urlsplit(api)
     proxy = getproxies().get(parts.scheme)
     if proxy and not proxy_bypass(parts.hostname or ""):

@@ -1,4 +1,4 @@
-"""Gitea and Forgejo: pull requests, comments and statuses over their REST API. It has no remarks beside lines."""
+"""Gitea and Forgejo: pull requests, comments and statuses over their REST API, which has no annotations of lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGE = "limit"
 
 
 class Gitea(GitHubLike):
-    """repository: `OWNER/NAME`; api: `https://HOST/api/v1`."""
+    """repository: `OWNER/NAME`. api: `https://HOST/api/v1`."""
 
     def __init__(self, repository: str, token: str, *, api: str, wait: Callable[[float], None] = time.sleep) -> None:
         super().__init__(repository, ForgeConnection(self.name, api, f"token {token}", wait=wait))
@@ -30,13 +30,13 @@ class Gitea(GitHubLike):
         return tuple(sorted((self._pull_request(each) for each in listed), key=lambda pull: pull.number))
 
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
-        """Gitea lists by no branch of its own accord: all are read, the newest first, and few repositories have many."""
+        """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many."""
         listed = self._connection.pages(f"{self._root}/pulls", {"state": "all"}, size=_PAGE)
         found = [self._pull_request(each) for each in listed if each["head"].get("ref") == branch]
         return tuple(sorted((pull for pull in found if not pull.from_fork), key=lambda pull: -pull.number))
 
     def comments(self, number: int) -> tuple[Comment, ...]:
-        # This list comes whole, without pages.
+        # This list has no pages.
         listed = self._connection.get(f"{self._root}/issues/{number}/comments") or []
         login = self._own_login()
         return tuple(

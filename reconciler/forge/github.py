@@ -14,14 +14,14 @@ from reconciler.model.pull_requests import Annotation, Comment, CommitState, Com
 
 PUBLIC_API = "https://api.github.com"
 _MOST_ANNOTATIONS = 50
-"""In one request; the rest comes in further ones."""
+"""The most annotations in one request; more come in further requests."""
 _LEVELS = {Severity.ERROR: "failure", Severity.WARNING: "warning", Severity.INFO: "notice"}
 _CONCLUSIONS = {CommitState.SUCCESS: "success", CommitState.FAILURE: "failure", CommitState.ERROR: "failure"}
 _HIDE = "mutation($id: ID!) { minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { clientMutationId } }"
 
 
 class GitHub(GitHubLike):
-    """repository: `OWNER/NAME`; api: of GitHub Enterprise, `https://HOST/api/v3`."""
+    """repository: `OWNER/NAME`. api: GitHub Enterprise's, `https://HOST/api/v3`."""
 
     longest_description = 140
 
@@ -32,7 +32,7 @@ class GitHub(GitHubLike):
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         root = (api or PUBLIC_API).rstrip("/")
         super().__init__(repository, ForgeConnection(self.name, root, f"Bearer {token}", headers=headers, wait=wait))
-        # On GitHub Enterprise it stands beside the versions of the REST API.
+        # On GitHub Enterprise it is next to the versions of the REST API.
         self._graphql = ForgeConnection(
             self.name, root.removesuffix("/v3"), f"Bearer {token}", headers=headers, wait=wait
         )
@@ -71,7 +71,7 @@ class GitHub(GitHubLike):
             raise Invalid(f"GitHub did not hide a comment: {answer['errors'][0].get('message', 'no reason given')}")
 
     def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
-        """As a check run, which only apps may make: a workflow's token is an app's, a person's is not."""
+        """Annotates with a check run, which only apps may create. A workflow's token is an app's, a person's is not."""
         output: dict[str, Any] = {"title": status.description, "summary": summary}
         rows = [_annotation(each) for each in annotations]
         request = {
@@ -91,14 +91,14 @@ class GitHub(GitHubLike):
         return True
 
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:
-        """A fork that was deleted since has no repository any more."""
+        """Whether it is from a fork. A deleted fork has no repository any more."""
         return (head.get("repo") or {}).get("full_name") != (base.get("repo") or {}).get("full_name")
 
     def _is_merged(self, document: dict[str, Any]) -> bool:
         return document.get("merged_at") is not None
 
     def _is_own(self, author: dict[str, Any]) -> bool:
-        """A workflow's token, as any app's, may not ask who it is: then every app counts, and no person."""
+        """Whether this account is the author. A workflow's token, like any app's, cannot ask who it is; then every app counts."""
         if not self._login_known:
             try:
                 self._login = str(self._connection.get("/user")["login"])

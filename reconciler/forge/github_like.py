@@ -1,4 +1,4 @@
-"""The part of GitHub's REST API that Gitea has taken over: pull requests, comments and statuses."""
+"""The part of GitHub's REST API that Gitea shares: pull requests, comments and statuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GitHubLike(ABC):
     """repository: `OWNER/NAME`. connection: closed with the forge."""
 
     longest_description: ClassVar[int | None] = None
-    """Characters of a status' description that the forge takes; None for no limit of its own."""
+    """The longest description of a status in characters; None for no limit."""
 
     def __init__(self, repository: str, connection: ForgeConnection) -> None:
         self._root = f"/repos/{quote(repository)}"
@@ -41,7 +41,7 @@ class GitHubLike(ABC):
         return Comment(str(made["id"]), body, made.get("node_id", ""))
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
-        del number  # comments are numbered through the repository
+        del number  # comment numbers are unique in the repository
         self._connection.send("PATCH", f"{self._root}/issues/comments/{comment.identity}", {"body": body})
 
     def delete_comment(self, number: int, comment: Comment) -> None:
@@ -80,8 +80,8 @@ class GitHubLike(ABC):
 
     @abstractmethod
     def _is_from_fork(self, head: dict[str, Any], base: dict[str, Any]) -> bool:
-        """Whether the two sides are of different repositories."""
+        """Whether the two sides are from different repositories."""
 
     @abstractmethod
     def _is_merged(self, document: dict[str, Any]) -> bool:
-        """Of a pull request as the forge shows it, in a list too."""
+        """Whether the pull request is merged. document: as the forge shows it, also in a list."""

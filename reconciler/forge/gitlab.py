@@ -1,4 +1,4 @@
-"""GitLab: merge requests, notes and commit statuses over its REST API. It has no remarks beside lines from outside a job."""
+"""GitLab: merge requests, notes and commit statuses over its REST API, which has no annotations of lines from outside a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_DESCRIPTION = 255
 
 
 class GitLab:
-    """repository: a project's path or number; api: `https://HOST/api/v4`."""
+    """repository: a project's path or number. api: `https://HOST/api/v4`."""
 
     def __init__(
         self, repository: str, token: str, *, api: str = PUBLIC_API, wait: Callable[[float], None] = time.sleep
@@ -99,7 +99,7 @@ class GitLab:
             # 409: another status of the commit is being written, and this one was not.
             self._connection.send("POST", f"{self._root}/statuses/{commit}", request, again=frozenset({409}))
         except Invalid as error:
-            # It answers so to a status that would not differ from the one that is there.
+            # It answers so to a status that equals the present one.
             if "transition" not in error.message:
                 raise
 

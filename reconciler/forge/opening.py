@@ -1,4 +1,4 @@
-"""Which forge is meant, and what CI tells of the pull request that a job runs for."""
+"""Opens a forge, and reads what CI tells about the pull request of a job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NUMBER_VARIABLES = {
     "gitlab": "CI_MERGE_REQUEST_IID",
     "gitea": "GITHUB_EVENT_PATH or GITHUB_REF",
 }
-"""What tells a job the number of its pull request, in words."""
+"""In words, what tells a job the number of its pull request."""
 _REPOSITORY_VARIABLES = {
     "github": "GITHUB_REPOSITORY",
     "gitlab": "CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID",
@@ -41,8 +41,8 @@ _PULL = re.compile(r"refs/pull/(\d+)/")
 
 @dataclass(frozen=True, slots=True)
 class CiJob:
-    """What a CI job knows. number: of its pull request; head_commit: of that, not of the merge that CI may have checked out;
-    url: of the job. "" and None for what is not known."""
+    """What a CI job knows; "" and None for what is not known. number: its pull request's. head_commit: the pull request's, not that of
+    a merge that CI may have checked out. url: the job's."""
 
     api: str = ""
     repository: str = ""
@@ -52,7 +52,7 @@ class CiJob:
 
 
 def surroundings(kind: str, environment: Mapping[str, str]) -> CiJob:
-    """From the variables of GitHub Actions, Gitea Actions (which has the same) or GitLab CI; nothing outside of CI."""
+    """The CI job by the variables of GitHub Actions, Gitea Actions (which has the same) or GitLab CI; empty outside of CI."""
     if kind == "gitlab":
         return _gitlab(environment)
     repository = environment.get("GITHUB_REPOSITORY", "")
@@ -75,7 +75,7 @@ def _gitlab(environment: Mapping[str, str]) -> CiJob:
         api=environment.get("CI_API_V4_URL", ""),
         repository=environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""),
         number=int(number) if number.isdigit() else None,
-        # A pipeline for merged results has checked out a merge, which is nobody's commit.
+        # A pipeline for merged results has checked out a temporary merge commit.
         head_commit=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", ""),
         url=environment.get("CI_JOB_URL", ""),
     )
@@ -93,7 +93,7 @@ def _event(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def forge_token(kind: str, token_file: str = "") -> str:
-    """Read anew by every caller. Raises `Stalled` where there is none."""
+    """The token, read again at each call. Raises `Stalled` if there is none."""
     if token_file:
         try:
             return Path(token_file).read_text(encoding="utf-8").strip()
@@ -115,8 +115,8 @@ def forge_token(kind: str, token_file: str = "") -> str:
 
 
 def open_forge(kind: str, *, repository: str, token: str, api: str = "", plain_http: bool = False) -> Forge:
-    """repository: `OWNER/NAME`, or GitLab's path or number; api: its root, where it is not the public one's. plain_http: the
-    token may be sent without encryption, to any host.
+    """repository: `OWNER/NAME`, or GitLab's path or number. api: its root, if it is not the public one. plain_http: whether the token
+    may be sent unencrypted, to any host.
 
     Raises `Invalid` for what cannot be asked anything.
     """
@@ -129,7 +129,7 @@ def open_forge(kind: str, *, repository: str, token: str, api: str = "", plain_h
 
 
 def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool = False) -> None:
-    """As `open_forge`, where there need be no token yet."""
+    """The same checks as `open_forge`, without a token."""
     if kind not in FORGES:
         raise Invalid(f"{kind!r} is no forge", hint=f"write one of {', '.join(FORGES)}")
     form = "the project's path or number" if kind == "gitlab" else "OWNER/NAME, as in its address"

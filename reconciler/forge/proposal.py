@@ -1,4 +1,4 @@
-"""One pull request for one branch: opened, kept up to date, closed when there is nothing left to propose."""
+"""One pull request for one branch: opened, kept up to date, and closed when there is nothing left to propose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.ports import Forge
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """branch and title are what it is known by; nothing else is remembered."""
+    """It is identified by branch and title; nothing else is remembered."""
 
     branch: str
     base: str
@@ -18,7 +18,7 @@ class Proposal:
 
 
 def is_declined(forge: Forge, proposal: Proposal) -> bool:
-    """Whether somebody has closed just this one without merging it: it is not opened again."""
+    """Whether somebody has closed this one without merging it. It is then not opened again."""
     pulls = [pull for pull in forge.pull_requests_of(proposal.branch) if pull.base_branch == proposal.base]
     if any(pull.is_open for pull in pulls):
         return False
@@ -26,7 +26,8 @@ def is_declined(forge: Forge, proposal: Proposal) -> bool:
 
 
 def keep_open(forge: Forge, proposal: Proposal, *, changed: bool) -> int | None:
-    """Its number, None where it is declined. changed: whether the branch has just been pushed, so that the body is about it."""
+    """Opens or updates it; returns its number, None if it was declined. changed: whether the branch was just pushed, so that the body
+    is new."""
     for pull in forge.pull_requests_of(proposal.branch):
         if pull.is_open and pull.base_branch == proposal.base:
             if changed or pull.title != proposal.title:
@@ -39,7 +40,7 @@ def keep_open(forge: Forge, proposal: Proposal, *, changed: bool) -> int | None:
 
 
 def close(forge: Forge, branch: str, base: str) -> None:
-    """There is nothing to propose any more."""
+    """Closes it, since there is nothing left to propose."""
     for pull in forge.pull_requests_of(branch):
         if pull.is_open and pull.base_branch == base:
             forge.close_pull_request(pull.number)

@@ -1,4 +1,4 @@
-"""Everything that is said of one pull request at once: the comment, remarks beside lines, and the commit's status."""
+"""Publishes everything about one pull request: the comment, annotations of lines, and the commit's status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.ports import Forge
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """summary: markdown above the remarks."""
+    """summary: Markdown above the annotations."""
 
     report: Report
     status: CommitStatus
@@ -30,7 +30,7 @@ def publish(
     only_if_there: bool = False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Posted:
-    """Nothing is said of a commit that is no longer the pull request's head: the run for the new one will say it."""
+    """Publishes, unless the commit is no longer the pull request's head: the run for the new one will do it."""
     commit = publication.report.commit
     if forge.pull_request(number).head_commit != commit:
         return Posted.STALE

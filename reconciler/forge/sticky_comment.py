@@ -1,8 +1,8 @@
 """One comment on a pull request that is kept up to date, found by a hidden marker in its first line.
 
-Runs may overtake each other. An older one never replaces what a newer one said, and of two comments that were made at once one
-stays. No forge can change a comment only if it is still as it was read. So who has written looks again after a while,
-and puts right what an older run, which had read before, wrote over it.
+Runs may overtake each other. An older one never replaces a newer one's text, and of two comments made at the same time one stays. No
+forge can update a comment on the condition that it is unchanged. So each run looks again a while after writing, and repairs what an
+older run has overwritten.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from reconciler.model.pull_requests import Comment
 from reconciler.ports import Forge
 
 SETTLE = 2.0
-"""Seconds after which who has written looks again: longer than others take from reading to writing."""
+"""Seconds until a run looks again, longer than others take from reading to writing."""
 _ROUNDS = 5
 MOST_BYTES = 65_000
-"""GitHub takes 65,536 characters, and bytes are never fewer."""
+"""The longest comment in bytes. GitHub allows 65,536 characters, and bytes are never fewer."""
 _MARKER = re.compile(r"<!-- headroom:report key=(?P<key>\S+) at=(?P<at>\S+) commit=(?P<commit>\S*) -->")
 _RETIRED = "<!-- headroom:retired -->"
 _CUT = "\n> The details are left out here: they are too long for a comment. The summary above is complete.\n"
 
 
 class Mode(StrEnum):
-    """What becomes of the comment of an earlier run: it is changed, stays beside a new one, is hidden, or is deleted."""
+    """What happens to an earlier run's comment: it is updated, kept next to a new one, hidden, or deleted."""
 
     UPDATE = "update"
     NEW = "new"
@@ -39,7 +39,7 @@ class Mode(StrEnum):
 
 
 class Posted(StrEnum):
-    """What was done. stale: a newer run has said something, so nothing; skipped: nothing changes, and nothing need be said."""
+    """What was done. stale: nothing, since a newer run has commented. skipped: nothing, since there is no change to report."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -50,8 +50,7 @@ class Posted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """key: what it is about, so that several can stand on one pull request. at: the instant it speaks of. commit: of the head.
-    body: markdown."""
+    """key: its subject, so that one pull request can have several. at: the instant it is about. commit: the head's. body: Markdown."""
 
     key: str
     at: datetime
@@ -60,7 +59,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """With the marker, and within what a comment may hold."""
+        """The text with its marker, cut to the length of a comment."""
         at = self.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
         marker = f"<!-- headroom:report key={quote(self.key) or '-'} at={at} commit={self.commit} -->"
         return f"{marker}\n{_fitted(self.body)}"
@@ -68,7 +67,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A comment of ours with what its marker tells."""
+    """One of this account's comments, with the content of its marker."""
 
     comment: Comment
     at: datetime
@@ -92,7 +91,7 @@ def post(
     only_if_there: bool = False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Posted:
-    """Says it on the pull request. only_if_there: no comment is made where there was none. Raises what the forge does."""
+    """Posts the report. only_if_there: only updates an existing comment. Raises the forge's failures."""
     said = _said(forge, number, report.key)
     if only_if_there and not said:
         return Posted.SKIPPED
@@ -121,7 +120,7 @@ def post(
 
 
 def _keep_one(forge: Forge, number: int, report: Report, said: Sequence[_Said], wait: Callable[[float], None]) -> None:
-    """Until the first comment has the newest words and no other is left."""
+    """Repeats until the first comment has the newest text and no other is left."""
     for _ in range(_ROUNDS):
         newest = max(said, key=lambda each: each.order, default=None)
         text = report.text if newest is None or newest.order <= _order(report) else newest.comment.body
@@ -156,7 +155,7 @@ def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
 
 
 def _said(forge: Forge, number: int, key: str) -> list[_Said]:
-    """Our comments about `key`, the oldest first."""
+    """This account's comments about `key`, the oldest first."""
     found = []
     for comment in forge.comments(number):
         marker = _MARKER.match(comment.body)
@@ -175,12 +174,12 @@ def _order(report: Report) -> tuple[datetime, str]:
 
 
 def _same(left: str, right: str) -> bool:
-    """Forges write line ends their own way, and drop blank ones at the end."""
+    """Whether both texts are equal. Forges change line ends and drop trailing blank lines."""
     return left.replace("\r\n", "\n").rstrip() == right.replace("\r\n", "\n").rstrip()
 
 
 def _fitted(body: str) -> str:
-    """The whole report, or where that is too long for a comment all that comes before its details."""
+    """The whole report; if that is too long for a comment, the part before its details."""
     if len(body.encode()) <= MOST_BYTES:
         return body
     summary = body.partition("<details")[0]

@@ -1,4 +1,4 @@
-"""What a webhook of GitHub, GitLab or Gitea says, once it is certain who sent it."""
+"""Reads webhooks of GitHub, GitLab and Gitea after verifying the sender."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reconciler.model.errors import Invalid
 
 
 class UnsignedError(Invalid):
-    """Whoever sent it does not have the secret."""
+    """The sender does not have the secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """branch: that was pushed to; "" for a tag."""
+    """A push. branch: the one pushed to; "" for a tag."""
 
     branch: str
 
@@ -35,10 +35,10 @@ _BRANCH = "refs/heads/"
 
 
 def read_webhook(headers: Mapping[str, str], body: bytes, secret: str) -> Event | None:
-    """headers: by name in lower case. None for what is of no interest, such as the forge's first test.
+    """The event; None for others, such as the forge's first test. headers: by name in lower case.
 
-    Raises `UnsignedError`, and `Invalid` for a body that is not what the headers say. Nothing of a body is looked at before
-    its signature.
+    Raises `UnsignedError`, and `Invalid` for a body that does not fit its headers. The body is parsed only after its signature was
+    verified.
     """
     kind = _verified(headers, body, secret)
     try:
@@ -62,7 +62,7 @@ def _number(document: dict[str, Any]) -> int:
 
 
 def _verified(headers: Mapping[str, str], body: bytes, secret: str) -> str:
-    """The event's name as the forge calls it. Gitea sends GitHub's headers too: its own come first."""
+    """Verifies the signature; returns the forge's name of the event. Gitea sends GitHub's headers too, so its own come first."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     proofs = (
         ("x-gitea-event", "x-gitea-signature", digest),
