@@ -15,12 +15,12 @@ from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
 from reconciler.report.escaping import terminal
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
-"""Errors of a write to standard output. An error of a file names the file, and its writer has reported it."""
+"""Errors of a write to standard output. Errors of files name the file, and are reported by their writers."""
 
 
 def collect_rarely() -> None:
-    """Python looks for garbage whenever there are 700 objects more than before. A pass makes hundreds of thousands that live as long as it
-    does, and looking among them in vain took a fifth of its time."""
+    """Makes garbage collection rare. By default Python looks for garbage after every 700 new objects. A pass makes hundreds of
+    thousands that live as long as the pass, and looking through them in vain took a fifth of its time."""
     gc.set_threshold(50_000, 20, 20)
 
 
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     collect_rarely()
     if sys.stdout is None:
-        # The caller closed it (`>&-`). Nothing may run, since the first file that is opened would take its number.
+        # The caller closed it (`>&-`). Nothing may run, since the first file to be opened would get its descriptor.
         click.echo("headroom: there is no standard output to write to: it is closed", err=True)
         sys.exit(exit_code_of(words, usage=False))
     try:
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(exit_code_of(words, usage=True))
     except Failure as failure:
         _tell(failure)
-        # A path that does not exist is a wrong command line, not something that was found.
+        # A path that does not exist is wrong usage, not a failure.
         not_there = isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND
         sys.exit(exit_code_of(words, usage=not_there or isinstance(failure, Misused)))
     except BrokenPipeError:

@@ -14,7 +14,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """Always the same instant: what a one-shot command's `--now` asks for."""
+    """Always the same instant, for `--now` of a one-shot command."""
 
     def __init__(self, instant: datetime) -> None:
         self._instant = instant.astimezone(UTC)
@@ -24,7 +24,7 @@ class FixedClock:
 
 
 class ShiftedClock:
-    """Starts at an instant and runs at the machine's pace: what the daemon's `--now` asks for."""
+    """Starts at an instant and runs at the machine's pace, for the daemon's `--now`."""
 
     def __init__(self, start: datetime) -> None:
         self._start = start.astimezone(UTC)

@@ -27,7 +27,7 @@ from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
 UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0, nodes_per_request=0)
-"""Rules of the cycle that compares. Without caps, since what several passes will make counts as a whole; a sentence names the caps."""
+"""The caps of the cycle that compares: none, since what several passes will make counts as a whole. A note names the real caps."""
 _TEMPLATE_SUFFIX = ".j2"
 
 
@@ -42,8 +42,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRequest:
-    """What is compared, and how. caps: those that the daemon keeps to. foreign: the head is not trusted, as a fork's is not, so its
-    templates are left out. conflicts, names: as in `Difference`."""
+    """What is compared, and how. caps: the daemon's. foreign: whether the head is untrusted, such as a fork's, so that its templates
+    are left out. conflicts, names: as in `Difference`."""
 
     base: SourceTree
     head: SourceTree
@@ -55,7 +55,7 @@ class ComparisonRequest:
 
 
 def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
-    """cycle: one of its own, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
+    """Compares the two sides. cycle: a separate one, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
     head_tree, notes = request.head, []
     if request.foreign:
         head_tree, left_out = _without_templates_of(request.head, request.base)
@@ -90,7 +90,7 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
 
 
 def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeline | None]:
-    """Raises a failure of the cluster or of its prices. Errors in the tree itself are findings."""
+    """The plan of one side. Raises failures of the cluster or of its prices. Errors in the tree itself are findings."""
     result = cycle.plan(tree=tree, settled=True)
     if result.failure is not None:
         raise result.failure
@@ -110,7 +110,7 @@ def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest
 
 
 def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
-    """NodePools that exceed a limit as soon as the head's limits are in force."""
+    """Findings about NodePools that exceed a limit as soon as the head's limits are in force."""
     if base.basis is None or head.basis is None:
         return ()
     left, right = base.basis, head.basis
@@ -119,7 +119,7 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
 
 
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:
-    """What other templates make of the head's NodePools and of placeholders."""
+    """Changes of NodePools and placeholders that come from other templates."""
     if base.templates is None or head.templates is None:
         return ()
     pairs = rendered_pairs(base.templates, head.templates, head.written, read_rendered)
@@ -139,7 +139,7 @@ def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTre
 
 
 def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
-    """Says what the daemon's caps would cut. Figures here are without caps."""
+    """Notes about what the daemon's caps would cut. The figures are without caps."""
     made = [item.planned for item in head.node_claims.create if not item.made_by]
     new = Counter(head.new_node_pools)
     standing = Standing(

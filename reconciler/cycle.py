@@ -1,6 +1,6 @@
-"""One pass: the ordered stages from a Git commit to an applied plan, nothing else.
+"""One pass: the ordered stages from a Git commit to an applied plan, and nothing else.
 
-Every stage takes what the pass knows so far and returns it with its own result added. A stage that cannot do its work raises a typed
+Every stage takes what the pass knows so far, and returns it with its own result added. A stage that cannot do its work raises a typed
 failure. The pass ends with that failure as its result, and what is in force stays in force.
 """
 
@@ -108,7 +108,7 @@ class Cycle:
         return Observation(state.effective, state.view, state.findings, state.local_budgets)
 
     def run(self, trigger: str) -> PassResult:
-        """A whole pass. trigger: why it is made, in one word, which its events tell."""
+        """A whole pass. trigger: why it is made, in one word, for its events."""
         state = PassState(self._clock.now(), trigger, suspended=self._suspended)
         done = self._after(PassProgress(state), (self._source, *self._reading, *self._planning))
         if not done.state.suspended:
@@ -121,7 +121,7 @@ class Cycle:
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
-        """Every schedule in force, the cluster's own among them, as the last pass read them."""
+        """Every schedule in force, including the cluster's own, as the last pass read them."""
         return () if self.outlook is None else self.outlook.declared.schedules
 
     @property

@@ -1,4 +1,4 @@
-"""What the declared capacity costs over the coming 30 days, beside the plan of one pass.
+"""What the declared capacity costs over the coming 30 days, in addition to the plan of one pass.
 
 A pass is planned for an instant. What schedules ask for later is placed and priced here, state by state.
 """
@@ -13,7 +13,7 @@ from reconciler.stages.result import PassResult
 
 
 def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | None:
-    """None if no price is known. Also None, unless thorough, if it would take another placement than that of the pass."""
+    """The forecast; None if no price is known. Unless thorough, also None if it needs more placements than that of the pass."""
     basis = result.basis
     if basis is None or not basis.instance_types:
         return None

@@ -26,7 +26,7 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What one pass knew. declared: what is in force, the repository over the cluster; now: the pass's instant."""
+    """What one pass knew. declared: what is in force, the repository over the cluster. now: the pass's instant."""
 
     now: datetime
     declared: Declared
@@ -34,10 +34,10 @@ class Outlook:
     dialect: Dialect
     instance_types: Sequence[InstanceType] = ()
     new_node_pools: Sequence[str] = ()
-    """The NodePool of each node that the pass's plan makes: budgets count them."""
+    """The NodePool of each node that the pass's plan makes, since budgets count them."""
 
     def ahead(self, now: datetime | None = None, span: timedelta = WEEK) -> CapacityTimeline:
-        """From `now`, or from the pass's own instant. Sizes and nodes are those that the pass saw."""
+        """The timeline from `now`, or from the pass's own instant. Sizes and nodes are those that the pass saw."""
         start = now or self.now
         end = start + span
         declared = self.declared

@@ -1,4 +1,4 @@
-"""The ports: what the shell asks of the world, as Protocols."""
+"""The ports: interfaces to the outside world, as Protocols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.model.view import ClusterView
 
 
 class Clock(Protocol):
-    """Where the present comes from: the machine's clock, or one that a test sets."""
+    """Tells the time: the machine's clock, or one that a test sets."""
 
     def now(self) -> datetime:
         """The present, in UTC, with a time zone."""
@@ -33,7 +33,7 @@ class Source(Protocol):
         """
 
     def hasten(self) -> None:
-        """Something new was announced, so the next read does not wait for a back-off."""
+        """Makes the next read ignore back-offs, since something new was announced."""
 
     def close(self) -> None:
         """Give up what it holds (processes, files); it is not read afterwards."""
@@ -57,19 +57,19 @@ class Cluster(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages call it: `kubeconfig:prod`, `in-cluster`, `embedded`, `snapshot:PATH`."""
+        """Its name in messages: `kubeconfig:prod`, `in-cluster`, `embedded`, `snapshot:PATH`."""
 
     def start(self, changed: Callable[[], None]) -> None:
         """Begin watching; `changed` is called (cheaply, from any thread) whenever the next view would differ."""
 
     def view(self) -> ClusterView:
-        """The present picture. Raises `Waiting` until every watch has synced and `Transient` when nothing can be read."""
+        """The present view. Raises `Waiting` until every watch has synced, and `Transient` if nothing can be read."""
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         """One write; refusals and conflicts are results, never exceptions. A snapshot refuses every write."""
 
     def record(self, event: Event) -> None:
-        """Best effort; never raises."""
+        """Records an event, as a best effort; never raises."""
 
     def close(self) -> None:
         """Give up what it holds (connections, watches); it is not used afterwards."""
@@ -80,7 +80,7 @@ class Catalog(Protocol):
 
     @property
     def source(self) -> str:
-        """Where prices come from and as of when, for the cost's assumptions."""
+        """Where prices come from and how old they are, for the assumptions about cost."""
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
         """Sorted by name. Raises `Waiting` or `Transient` when the source cannot be read."""
@@ -91,7 +91,7 @@ class Forge(Protocol):
 
     @property
     def name(self) -> str:
-        """How messages call it: `GitHub`, `GitLab`, `Gitea`."""
+        """Its name in messages: `GitHub`, `GitLab`, `Gitea`."""
 
     def pull_request(self, number: int) -> PullRequest:
         """The pull request of that number."""
@@ -103,45 +103,45 @@ class Forge(Protocol):
         """Those from this branch of this repository, closed ones too, the newest first."""
 
     def open_pull_request(self, *, title: str, body: str, head: str, base: str) -> PullRequest:
-        """A new one from branch `head` into branch `base`, both of this repository."""
+        """Opens one from branch `head` into branch `base`, both of this repository."""
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
         """Changes its title and text."""
 
     def close_pull_request(self, number: int) -> None:
-        """Without merging it."""
+        """Closes it without merging."""
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """Only those that this account wrote, the oldest first, since anyone may write what looks like headroom's."""
 
     def add_comment(self, number: int, body: str) -> Comment:
-        """A new comment; body: markdown."""
+        """Adds a comment. body: Markdown."""
 
     def edit_comment(self, number: int, comment: Comment, body: str) -> None:
         """Changes its text. Raises `Invalid` if it is gone."""
 
     def hide_comment(self, number: int, comment: Comment) -> None:
-        """Folds it up as outdated; it can still be read."""
+        """Collapses it as outdated. It can still be read."""
 
     def delete_comment(self, number: int, comment: Comment) -> None:
-        """No failure if it is gone already."""
+        """Deletes it. Not a failure if it is gone already."""
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Replaces the last status of the same context."""
 
     def annotate(self, commit: str, status: CommitStatus, summary: str, annotations: Sequence[Annotation]) -> bool:
-        """Remarks beside the lines, with the status as their heading. False if the forge or the token does not support them."""
+        """Annotates lines, with the status as the heading. False if the forge or the token does not support that."""
 
     def close(self) -> None:
         """Give up what it holds (connections); it is not used afterwards."""
 
 
 class Proposals(Protocol):
-    """Where a plan goes instead of the cluster, for somebody to merge and for something else to apply."""
+    """Takes a plan in place of the cluster, for people to merge and another tool to apply."""
 
     def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
-        """rendered: every document that should be in force, by the name of its file. keep: whether a file that was there before
-        and is not among these stays. Raises `Invalid`, `Stalled` or `Transient`."""
+        """Proposes a plan. rendered: every document that should be in force, by file name. keep: whether an existing file that is not
+        among these stays. Raises `Invalid`, `Stalled` or `Transient`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +153,15 @@ class ProposedPlan:
 
 
 class PassResult(Protocol):
-    """What one pass found and did, for those who watch passes. failure: it stopped there; timings: seconds by stage;
-    settled: nothing was left to change and nothing is on its way."""
+    """What one pass found and did, for observers of passes."""
 
     @property
     def plan(self) -> Plan | None:
-        """None where the pass ended before there was one."""
+        """The plan; None if the pass ended before it was made."""
 
     @property
     def change_set(self) -> ChangeSet | None:
-        """None where nothing was carried out: the pass ended before, or was to plan only."""
+        """The result of applying; None if nothing was applied, since the pass ended earlier or only planned."""
 
     @property
     def tree(self) -> SourceTree | None:
@@ -174,7 +173,7 @@ class PassResult(Protocol):
 
     @property
     def failure(self) -> Failure | None:
-        """Why it stopped; None where it did not."""
+        """Why it ended early; None if it did not."""
 
     @property
     def settled(self) -> bool:

@@ -19,7 +19,7 @@ from zoneinfo import TZPATH, ZoneInfo, available_timezones
 from reconciler.model.errors import Invalid
 
 _VERSION_FILES = ("tzdata.zi", "+VERSION")
-"""Where a compiled database says its version: in a comment on the first line, or alone."""
+"""Files in which a compiled database has its version: in a comment on the first line, or alone."""
 _VERSION = re.compile(r"(?:# version )?([0-9]{4})([a-z]{0,2})", re.ASCII)
 _LONGEST_LINE = 64
 _PACKAGE = "tzdata"
@@ -28,7 +28,7 @@ _MONTH_OF_NEWS = 7
 
 @dataclass(frozen=True, slots=True)
 class ZoneData:
-    """One database. version: such as `2026f`, "" where it does not say; folder: "" for the tzdata package."""
+    """One database. version: such as `2026f`, "" if it is unknown. folder: "" for the tzdata package."""
 
     version: str
     folder: str = ""
@@ -39,7 +39,7 @@ class ZoneData:
 
     @property
     def release(self) -> tuple[int, int, str]:
-        """Sorts by time: the year, then the letters, where `za` follows `z`."""
+        """The sort key by time: the year, then the letters, where `za` follows `z`."""
         match = _VERSION.fullmatch(self.version)
         return (int(match[1]), len(match[2]), match[2]) if match is not None else (0, 0, "")
 
@@ -50,12 +50,12 @@ class ZoneData:
 
 
 def newest(found: Iterable[ZoneData]) -> ZoneData:
-    """The newest; of two of one version the first. Without any, a machine's database of an unknown version."""
+    """The newest; of two with the same version the first. Without any, the machine's database with an unknown version."""
     return max(found, key=lambda data: data.release, default=ZoneData("", "this machine"))
 
 
 def databases() -> tuple[ZoneData, ...]:
-    """The tzdata package's, and the machine's where it has one that says its version."""
+    """The tzdata package's, and the machine's if it has one with a version."""
     found = (ZoneData(version, folder) for folder in TZPATH if (version := _version_in(Path(folder))))
     machine = next(found, None)
     return _packaged() if machine is None else (*_packaged(), machine)
@@ -82,7 +82,7 @@ def _packaged() -> tuple[ZoneData, ...]:
 
 @cache
 def zone_data() -> ZoneData:
-    """The database in use, found once: a running process does not change it."""
+    """The database in use, determined once, since it does not change during the process."""
     return newest(databases())
 
 

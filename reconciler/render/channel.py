@@ -1,6 +1,6 @@
 """Messages between headroom and the process that renders: JSON objects, each after its length in bytes.
 
-Nothing but plain data crosses, so that what a template makes of that process cannot reach this one.
+Only plain data crosses, so that a template that takes over the other process cannot reach this one.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 _LENGTH = struct.Struct(">Q")
 _MOST = 128 * 2**20
-"""Bytes of one message: every template of the largest repository, as JSON."""
+"""The largest message in bytes: every template of the largest repository, as JSON."""
 _PIECE = 2**16
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent. Raises ValueError and TypeError for what JSON cannot carry."""
+    """A message as bytes. Raises ValueError and TypeError for values that JSON cannot represent."""
     body = json.dumps(message).encode()
     return _LENGTH.pack(len(body)) + body
 
 
 def receive(channel: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other side has gone. Raises OSError, and ValueError for what is no message."""
+    """The next message; None if the other side has ended. Raises OSError, and ValueError for anything but a message."""
     head = _exactly(channel, _LENGTH.size)
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""What is wrong with a repository's templates, found by rendering them, so that a pull request shows it."""
+"""Finds errors in a repository's templates by rendering them, so that a pull request shows them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def findings_of_files(
     read_document: ReadDocument,
     manifests: Iterable[DeclaredManifest],
 ) -> tuple[Finding, ...]:
-    """For files without settings. Templates are taken from every folder called `templates`, and rendered with the
-    NodePools that are declared beside it or below."""
+    """Findings for files without settings. Templates come from every folder called `templates`, and are rendered with the
+    NodePools declared next to it or below."""
     declared = [manifest for manifest in manifests if manifest.ref.kind == "NodePool"]
     process = RenderProcess()
     findings: list[Finding] = []
@@ -64,14 +64,14 @@ def findings_of_files(
 
 
 def _templates_folder(path: str) -> str | None:
-    """The outermost folder called `templates` that a path is in."""
+    """The outermost folder called `templates` that contains the path."""
     parts = path.split("/")[:-1]
     return "/".join(parts[: parts.index("templates") + 1]) if "templates" in parts else None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedTemplates:
-    """What is wrong with a repository's templates. unrendered: the given objects that they cannot be rendered for."""
+    """Findings about a repository's templates. unrendered: those of the given objects that cannot be rendered."""
 
     findings: tuple[Finding, ...] = ()
     unrendered: Mapping[ObjectRef, Invalid] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class CheckedTemplates:
 def checked_for_plan(
     plan: Plan, templates: DocumentTemplates, read_document: ReadDocument, node_pools: Iterable[NodePool]
 ) -> CheckedTemplates:
-    """Rendered for whatever the plan makes of them, too."""
+    """Findings from rendering the plan's objects too."""
     pools = {pool.name: pool for pool in node_pools}
     return checked_templates(
         templates,
@@ -99,7 +99,7 @@ def checked_templates(
     creations: Iterable[tuple[NodeClaimCreation, NodePool]] = (),
     changes: Iterable[ObjectChange] = (),
 ) -> CheckedTemplates:
-    """Rendered with representative objects, and with the creations and changes that are given. One finding for each place."""
+    """Findings from rendering representative objects and the given creations and changes, one for each place."""
     strays = tuple(_stray(path, templates.folder) for path in templates.strays)
     if not templates.own:
         return CheckedTemplates(strays)
@@ -132,7 +132,7 @@ def _renderings(
     creations: Iterable[tuple[NodeClaimCreation, NodePool]],
     changes: Iterable[ObjectChange],
 ) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
-    """By templates of the repository alone. The object is None for a representative one."""
+    """Renderings by templates of the repository alone. The object is None for a representative one."""
     claim, pool = NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
     if claim in templates.own:
         for example in representative_creations():
@@ -151,7 +151,7 @@ def _renderings(
 
 
 def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
-    """The templates that a document is made from; None when one is named by an expression, so that any may be used."""
+    """The templates that documents use; None if an expression names one, so that any may be used."""
     used: set[str] = set()
     ahead = list(RENDERED)
     while ahead:

@@ -1,4 +1,4 @@
-"""What two revisions' templates make of the same objects, so that a reviewer sees a change that no manifest shows."""
+"""Renders the same objects with two revisions' templates, so that a reviewer sees changes that no manifest shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.render.templates import DocumentTemplates
 from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
 
 ANY_NODE_CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "every placeholder")
-"""Placeholders are rendered from one template, so that one of them stands for all."""
+"""Stands for all placeholders, which are rendered from one template."""
 
 
 def rendered_pairs(
@@ -24,7 +24,7 @@ def rendered_pairs(
     manifests: Iterable[DeclaredManifest],
     read_document: ReadDocument,
 ) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
-    """NodePools of both revisions, and a placeholder, as either renders them. What cannot be rendered is a finding already."""
+    """NodePools of both revisions, and a placeholder, as each side renders them. What cannot be rendered is already a finding."""
     if before.own == after.own:
         return
     creation, pool = representative_creations()[0]

@@ -1,4 +1,4 @@
-"""What templates are given: plain values, no model objects, so that a template cannot reach code.
+"""The values that templates get: plain values, no model objects, so that a template cannot reach code.
 
 docs/templates.md describes each name.
 """
@@ -27,8 +27,8 @@ from reconciler.model.requirements import Operator, Requirement, Taint
 
 
 def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str, Any]:
-    """For `nodeclaim.yaml.j2`. Labels, annotations and requirements are complete: those that Karpenter itself copies from
-    the pool's template, and headroom's own."""
+    """For `nodeclaim.yaml.j2`. Labels, annotations and requirements are complete: those that Karpenter would copy from the pool's
+    template, and headroom's own."""
     planned, template = creation.planned, pool.template
     node_class = template.node_class
     labels = dict(template.labels) | dict(planned.labels) | dict(creation.labels)
@@ -66,7 +66,7 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
 
 
 def _requirements(creation: NodeClaimCreation, pool: NodePool) -> list[Requirement]:
-    """The plan's requirements, with those it must always pin: pool, instance types, zones, capacity types."""
+    """The plan's requirements, with those that must always be there: pool, instance types, zones, capacity types."""
     planned = creation.planned
     pinned = {
         NODEPOOL_LABEL: (pool.name,),
@@ -96,7 +96,7 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 
 def balloon_context(change: ObjectChange) -> dict[str, Any]:
-    """For `balloon.yaml.j2`: the parts of the Deployment. pod: of its pod's spec all but the container."""
+    """For `balloon.yaml.j2`: the parts of the Deployment. pod: its pod's spec except the container."""
     manifest: dict[str, Any] = dict(change.manifest or {})
     spec = manifest["spec"]
     pod = dict(spec["template"]["spec"])

@@ -1,4 +1,4 @@
-"""Renders planned NodeClaims, NodePools and balloon pods to document text, which the caller validates as it would any manifest."""
+"""Renders planned NodeClaims, NodePools and balloon pods as text, which the caller validates like any manifest."""
 
 from __future__ import annotations
 

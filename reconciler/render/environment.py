@@ -1,6 +1,6 @@
-"""The Jinja2 sandbox: strict about undefined names, blind to the host, and exact about the line that failed.
+"""The Jinja2 sandbox: undefined names are errors, the host is out of reach, and failures name the exact line.
 
-The sandbox keeps a template from reaching code or files. It does not bound time or memory: worker.py does.
+The sandbox keeps a template from reaching code or files. It does not limit time or memory, which `worker.py` does.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from reconciler.model.errors import Invalid
 
 MOST_PAGE = 50_000_000
-"""Characters of a page with pictures."""
+"""The longest page with pictures, in characters."""
 CODE_NAME = re.compile(r"headroom-template-(\d+)")
-"""What a template's compiled code is called in tracebacks: a number, since repository names may hold anything."""
+"""The name of a template's compiled code in tracebacks. It has a number, since file names may contain anything."""
 _LINES = "debug_info"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Templates by name. Their compiled code keeps the template's own line numbers, which any traceback then shows."""
+    """Templates by name. Their compiled code keeps the template's line numbers, so that tracebacks show them."""
 
     def __init__(self, sources: Mapping[str, str], *, finalize: Callable[[object], object] | None = None) -> None:
         """finalize: applied to every value that a template prints."""
@@ -46,12 +46,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
             loader=_Sources(sources),
             finalize=finalize,
             undefined=StrictUndefined,
-            # Pages escape by themselves; documents are YAML, where `json` keeps a value a value.
+            # Pages are escaped automatically. Documents are YAML, where the filter `json` does it.
             autoescape=lambda name: name is not None and name.endswith(".html.j2"),
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            # Constants are worked out when the template runs, so that an endless one still has a line.
+            # Constants are evaluated when the template runs, so that an endless one still has a line.
             optimized=False,
             cache_size=-1,
         )
@@ -61,7 +61,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         # Equal input must give equal bytes.
         del self.filters["random"]
         del self.globals["lipsum"]
-        # A document needs no numbers but those it is given.
+        # A document needs no other numbers than those it gets.
         del self.globals["range"]
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -81,7 +81,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
                     node.col_offset = node.end_col_offset = 0
             code: CodeType = compile(module, filename, "exec")
         except SyntaxError as error:
-            # Python's own limits: 20 loops or 100 levels in one another.
+            # Python's own limits: 20 nested loops or 100 nested levels.
             line = error.lineno or 1
             raise TemplateSyntaxError(
                 str(error.msg), line if error.text is None else lines(line), filename=filename
@@ -92,9 +92,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Stateless(Template):
-    """A template whose module is made for each import of it.
+    """A template whose module is made again for each import.
 
-    Jinja2 keeps it, and with it the namespaces and cyclers in it, so that one document would depend on those before.
+    Jinja2 would keep it with its namespaces and cyclers, so that one document would depend on those before.
     """
 
     def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:
@@ -103,7 +103,7 @@ class _Stateless(Template):
 
 
 class _Sources(BaseLoader):
-    """Templates from memory, their code named by number."""
+    """Templates from memory, with numbers in their code's names."""
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
@@ -120,7 +120,7 @@ class _Sources(BaseLoader):
 
 
 class _UnfoldedCode(CodeGenerator):
-    """Leaves every expression to the run of the template; Jinja2 would otherwise evaluate constants as it compiles."""
+    """Evaluates every expression when the template runs. Jinja2 would otherwise evaluate constants as it compiles."""
 
     def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> str:
         if not isinstance(node, nodes.TemplateData):
@@ -129,7 +129,7 @@ class _UnfoldedCode(CodeGenerator):
 
 
 def _template_lines(source: str) -> Callable[[int], int]:
-    """From a line of generated code to the template's line. The code says so itself, in its last statement."""
+    """A function from lines of generated code to the template's lines. The code's last statement has the mapping."""
     pairs = [
         (int(code), int(template))
         for template, code in re.findall(r"(\d+)=(\d+)", source.rpartition(f"\n{_LINES} = ")[2])
@@ -151,7 +151,7 @@ def place_of(error: BaseException, names: list[str]) -> tuple[str, int] | None:
             found = (names[int(match[1])], trace.tb_lineno)
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
-        # Jinja2's lexer puts the name of the code where the template's belongs
+        # Jinja2's lexer has the code's name in place of the template's
         codes = [CODE_NAME.fullmatch(text or "") for text in (error.filename, error.name)]
         known = [names[int(match[1])] for match in codes if match]
         found = (known[0], error.lineno) if known else found
@@ -159,7 +159,7 @@ def place_of(error: BaseException, names: list[str]) -> tuple[str, int] | None:
 
 
 class Templates:
-    """The product's own pages, rendered in this process: they are trusted, and too large to send around."""
+    """The product's own pages, rendered in this process: they are trusted, and too large to send to another."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Templates:
         self._environment.filters.update(filters or {})
 
     def render(self, name: str, context: Mapping[str, Any], *, most_output: int = MOST_PAGE) -> str:
-        """most_output: characters. Raises `Invalid` for a page that is longer or cannot be rendered."""
+        """Renders a page. most_output: in characters. Raises `Invalid` for one that is longer or cannot be rendered."""
         try:
             return bounded(self._environment, name, context, most_output)
         except TemplateError as error:
@@ -181,7 +181,7 @@ class Templates:
 
 
 class TooLongError(Exception):
-    """More output than allowed. line: of the template, where it was exceeded."""
+    """More output than allowed. line: the template's, where the limit was exceeded."""
 
     def __init__(self, most: int, line: int) -> None:
         super().__init__(f"it writes more than {most:,} characters")
@@ -208,7 +208,7 @@ def _as_json(value: object) -> str:
 
 
 def _unwritable(value: object) -> str:
-    """For what JSON cannot carry; an undefined name says by itself which one it is."""
+    """Raises for values that JSON cannot represent. An undefined name raises its own error, which names it."""
     if isinstance(value, Undefined):
         str(value)
     raise TypeError(f"{type(value).__name__} is no value that JSON can carry")

@@ -1,6 +1,6 @@
-"""The parent's side of the process that renders: started when first needed, reused, killed and replaced on a breach.
+"""The parent's side of the process that renders: started when first needed, reused, and replaced if it breaks a limit.
 
-It is a fresh interpreter, never a fork: headroom has threads. It is given no environment, and so no token.
+It is a fresh interpreter, never a fork, since headroom has threads. It gets no environment, and so no token.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from reconciler.model.errors import Transient
 from reconciler.render.channel import encoded, receive
 
 SECONDS = 2.0
-"""Of processor time for one template; a NodeClaim takes a thousandth of that."""
+"""The limit of processor time for one template. A NodeClaim takes a thousandth of that."""
 PATIENCE = 60.0
-"""Seconds to wait for an answer. The limit above counts processor time, of which a stopped process uses none."""
+"""Seconds to wait for an answer. The limit above is of processor time, which a stopped process does not use."""
 _PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
 
 
 class BreachError(Exception):
-    """A request ended the worker. template: its number among the sources, None when none was running; in_time: it was
-    not a limit of time that ended the worker."""
+    """A request ended the worker. template: its number among the sources, None if none was running. in_time: whether something other
+    than the time limit ended the worker."""
 
     def __init__(self, template: int | None, line: int, *, ended_by: str, in_time: bool) -> None:
         super().__init__(f"the worker was ended by {ended_by}")
@@ -41,7 +41,7 @@ class BreachError(Exception):
 
 
 class RenderProcess:
-    """One worker, with the templates it was last given. It ends with this object at the latest. Not thread-safe."""
+    """One worker, with the templates it was last given. The worker ends with this object at the latest. Not thread-safe."""
 
     def __init__(self) -> None:
         self._worker: _Worker | None = None
@@ -49,15 +49,15 @@ class RenderProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the worker, None while there is none."""
+        """The worker's process id; None while there is none."""
         return None if self._worker is None else self._worker.process.pid
 
     def ask(self, sources: Mapping[str, str], request: Mapping[str, Any]) -> dict[str, Any]:
-        """The worker's answer. Raises `BreachError` when it died of the request, `Transient` when it cannot be started,
-        and ValueError when the request is no JSON."""
+        """The worker's answer. Raises `BreachError` if the request ended it, `Transient` if it cannot be started, and ValueError
+        if the request cannot be written as JSON."""
         messages = [encoded(request)]
         if self._worker is not None and self._worker.process.poll() is not None:
-            self.close()  # something else ended it since the last answer
+            self.close()  # it was ended by something else since the last answer
         if self._worker is None:
             self._worker = _Worker()
             self._sources = {}
@@ -92,10 +92,10 @@ class RenderProcess:
 
 
 class _Worker:
-    """A running worker and its socket. Its standard error is a file, which needs no reader while the worker runs."""
+    """A running worker and its socket. Its standard error is a file, so that nothing has to read it meanwhile."""
 
     def __init__(self) -> None:
-        """Raises `Transient` when the machine has no room for another process."""
+        """Starts it. Raises `Transient` if the machine has no room for another process."""
         command = [sys.executable, "-P", "-W", "ignore", "-m", "reconciler.render.worker", str(SECONDS)]
         environment = {"PYTHONPATH": _import_path(), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
@@ -111,13 +111,13 @@ class _Worker:
         self._ended = finalize(self, _end, self.process, self._channel, errors)
 
     def answer(self, messages: Sequence[bytes]) -> dict[str, Any] | None:
-        """To the last of the messages; None when the process ended instead."""
+        """The answer to the last of the messages; None if the process ended instead."""
         for message in messages:
             self._channel.sendall(message)
         return receive(self._channel)
 
     def end(self, *, wait: bool = False) -> tuple[int, str]:
-        """Ends the process; its status and what it left on standard error. wait: it is about to end by itself."""
+        """Ends the process; returns its status and its standard error. wait: it is about to end by itself."""
         if wait:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=PATIENCE)
@@ -125,7 +125,7 @@ class _Worker:
 
 
 def _import_path() -> str:
-    """Where this process found its modules, whatever started it: a checkout, a wheel, or a folder on PYTHONPATH."""
+    """The folders in which this process finds modules: a checkout, a wheel, or a folder on PYTHONPATH."""
     here = Path(__file__).resolve().parents[2]
     return os.pathsep.join([str(here), *(entry for entry in sys.path if entry)])
 

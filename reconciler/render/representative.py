@@ -1,6 +1,6 @@
-"""What every template must cope with: one object that has everything, and one that has nothing it need not have.
+"""Objects that every template must be able to render: one with every field, and one with only required fields.
 
-A repository's templates are rendered with these before they are merged, when no real object needs them yet.
+A repository's templates are rendered with these before they are merged, when no real object uses them yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
 
 
 def representative_creations() -> tuple[tuple[NodeClaimCreation, NodePool], ...]:
-    """Placeholders with the NodePools that they belong to."""
+    """Placeholders with their NodePools."""
     full = NodeClaimTemplate(
         labels=(("team", "shop"),),
         annotations=(("example.com/note", 'quotes " and\nlines'),),
@@ -57,7 +57,7 @@ def _creation(pool: str, template: NodeClaimTemplate) -> NodeClaimCreation:
 
 
 def representative_changes() -> tuple[ObjectChange, ...]:
-    """NodePools as declared: whole, and only a part of one that is in the cluster."""
+    """NodePools as declared: a whole one, and a part of one that is in the cluster."""
     whole: Manifest = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -88,7 +88,7 @@ def representative_changes() -> tuple[ObjectChange, ...]:
 
 
 def representative_balloons() -> tuple[ObjectChange, ...]:
-    """Deployments of balloon pods: with everything that a pod may ask for, and with nothing but requests."""
+    """Deployments of balloon pods: one with everything that a pod may have, and one with requests only."""
     full = {
         "nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],

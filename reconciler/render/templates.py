@@ -1,4 +1,4 @@
-"""The templates that documents are rendered from: the packaged ones, and a repository's own in front of them."""
+"""The templates for documents: the packaged ones, and a repository's own, which override them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from reconciler.render.process import BreachError, RenderProcess
 
 SUFFIX = ".j2"
 SECONDS = 20.0
-"""Of processor time for all documents of a pass, of which each may take 2: a hundred slow ones must not hold up the rest."""
+"""The limit of processor time for all documents of a pass. Each may take 2, but a hundred slow ones must not delay the rest."""
 MOST_OUTPUT = 1_000_000
-"""Characters one rendered document may have; the API server takes no object much larger."""
+"""The longest rendered document in characters. The API server does not accept much larger objects."""
 _LOOPS = "look for loops in one another, and for powers and products of large numbers"
 
 
@@ -28,12 +28,12 @@ class TemplateFailed(Invalid):
 
 
 class DocumentTemplates:
-    """packaged: templates by name; own: a repository's, likewise; folder: where those are, for messages.
+    """packaged: templates by name. own: a repository's templates by name. folder: where those are, for messages.
 
     strays: paths of templates that are in the repository but not in the folder.
 
-    process: may be shared between several of these, one after the other. A template that breached the worker's limits is
-    not tried again by the same object: a hundred claims would otherwise wait a hundred times.
+    process: several of these may use it, one after the other. A template that broke the worker's limits is not tried again by the same
+    object, since a hundred claims would otherwise wait a hundred times.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DocumentTemplates:
         return str(answer["text"])
 
     def references(self, name: str) -> tuple[str, ...]:
-        """The templates that one includes, imports or extends by name. Raises `TemplateFailed` when it does not compile."""
+        """The templates that one includes, imports or extends by name. Raises `TemplateFailed` if it does not compile."""
         return tuple(self._ask(name, {"compile": name})["references"])
 
     def position(self, name: str, line: int = 1) -> SourcePosition:
@@ -109,9 +109,9 @@ class DocumentTemplates:
 
 
 class TemplateSource:
-    """The templates for one tree of a repository after the other, all rendered in one process that is started when needed.
+    """Makes the templates for each tree of a repository. All are rendered in one process that is started when needed.
 
-    packaged: templates by name; folder: inside the repository, whose templates stand in front of them.
+    packaged: templates by name. folder: the folder in the repository whose templates override them.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The process that renders documents, started by process.py: `python -m reconciler.render.worker SECONDS`.
 
-Its standard input is a socket; a template may take that many seconds of processor time.
+Its standard input is a socket. A template may take that many seconds of processor time.
 
-Its kernel limits hold whatever a template does, also inside one endless operation that no Python code could interrupt.
+The kernel enforces its limits whatever a template does, even inside one endless operation that Python code cannot interrupt.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from reconciler.render.channel import encoded, receive
 from reconciler.render.environment import Sandbox, TooLongError, bounded, place_of
 
 MEMORY = 256 * 2**20
-"""Bytes of address space, of which Python and Jinja2 take some 40 MiB."""
+"""The limit of address space in bytes. Python and Jinja2 take some 40 MiB of it."""
 _LAST_WORDS = 2**16
-"""Bytes that may be written to a file, enough for the traceback."""
+"""The limit of bytes written to a file, enough for the traceback."""
 
 
 def main() -> None:
-    """Answers requests until the other side closes the socket, at the latest by ending."""
+    """Answers requests until the other side closes the socket, which happens at the latest when it ends."""
     seconds = float(sys.argv[1])
     _bind_limits()
     with socket.socket(fileno=sys.stdin.fileno()) as channel:
@@ -40,7 +40,7 @@ def main() -> None:
                 names = list(request["sources"])
                 sandbox = Sandbox(request["sources"])
                 continue
-            # Unless it is stopped before, the timer ends this process, after a traceback.
+            # Unless it is stopped first, the timer ends this process after a traceback.
             signal.setitimer(signal.ITIMER_PROF, seconds)
             answer = _answer(sandbox, names, request)
             left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
@@ -48,10 +48,10 @@ def main() -> None:
 
 
 def _bind_limits() -> None:
-    """The traceback on standard error is how the parent learns at which line a template used up its time."""
+    """Sets the limits. From the traceback on standard error the parent learns the line at which a template used up its time."""
     faulthandler.enable(all_threads=False)
     faulthandler.register(signal.SIGPROF, all_threads=False, chain=True)
-    # A terminal's Ctrl-C is for headroom, which closes the socket when it is done.
+    # A terminal's Ctrl-C is meant for headroom, which closes the socket when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limits = (
         (resource.RLIMIT_AS, MEMORY),
@@ -61,7 +61,7 @@ def _bind_limits() -> None:
     for limit, wanted in limits:
         _, hard = resource.getrlimit(limit)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(ValueError):  # macOS knows RLIMIT_AS and refuses it
+        with suppress(ValueError):  # macOS has RLIMIT_AS but refuses it
             resource.setrlimit(limit, (most, most))
 
 
@@ -77,7 +77,7 @@ def _answer(sandbox: Sandbox, names: list[str], request: Mapping[str, Any]) -> d
 
 
 def _compiled(sandbox: Sandbox, name: str) -> list[str]:
-    """The templates that one names, after it was compiled; "" among them for one that an expression names."""
+    """Compiles a template; returns the templates that it names, with "" for one that an expression names."""
     sandbox.get_template(name)
     source = sandbox.loader.get_source(sandbox, name)[0] if sandbox.loader else ""
     return sorted({found or "" for found in meta.find_referenced_templates(sandbox.parse(source))})

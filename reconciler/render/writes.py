@@ -1,4 +1,4 @@
-"""Turns a plan into the writes that carry it out. A document that cannot be rendered stops only itself."""
+"""Turns a plan into writes. A document that cannot be rendered does not affect the others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ReadDocument = Callable[[str, str], Manifest]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """writes: in the plan's order; failures: what could not be rendered, or waits for something that does not exist yet."""
+    """writes: in the plan's order. failures: what could not be rendered, or waits for something that does not exist yet."""
 
     writes: tuple[Write, ...] = ()
     failures: tuple[WriteResult, ...] = ()
@@ -116,8 +116,10 @@ def _failure(write: Write, error: Invalid) -> WriteResult:
 
 
 def _waits_for(pool: NodePool, changing: set[str]) -> str:
-    """Why a NodeClaim must wait, "" if it need not. It copies its pool's uid and hash, so Karpenter must have seen the
-    pool's new state first. Otherwise the NodeClaim would count as drifted at once."""
+    """Why a NodeClaim must wait; "" if it need not.
+
+    It copies its pool's uid and hash, so Karpenter must have seen the pool's new state first. Otherwise the NodeClaim would count as
+    drifted at once."""
     if pool.name in changing:
         return f"waits until NodePool {pool.name} is applied"
     if not pool.uid:
@@ -128,7 +130,7 @@ def _waits_for(pool: NodePool, changing: set[str]) -> str:
 
 
 def _waits_for_request(creation: NodeClaimCreation, view: ClusterView) -> str:
-    """Why a NodeClaim must wait for a request's object, "" if it need not: nobody could tell otherwise what was made for it."""
+    """Why a NodeClaim must wait for a request's object; "" if it need not. Without the object's uid, nothing would link the two."""
     missing = (
         holding.demand
         for holding in creation.planned.holdings
@@ -160,13 +162,13 @@ def _object_write(
 
 
 def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
-    """The NodePool as its template writes it. Raises `Invalid`."""
+    """The NodePool from its template. Raises `Invalid`."""
     text = render_node_pool(templates, replace(change, manifest=change.manifest or {}))
     return _read(read_document, change.ref, text)
 
 
 def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
-    """The Deployment of balloon pods as its template writes it. Raises `Invalid`, also when it writes another object."""
+    """The Deployment of balloon pods from its template. Raises `Invalid`, also if the template wrote another object."""
     manifest = _read(read_document, change.ref, render_balloon(templates, change))
     metadata = manifest.get("metadata", {})
     _check_identity(change.ref, manifest, (metadata.get("namespace"), metadata.get("name")), BALLOON_TEMPLATE)
@@ -184,7 +186,7 @@ def _check_identity(ref: ObjectRef, manifest: Manifest, named: tuple[str, str], 
 def node_claim_document(
     templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
 ) -> Manifest:
-    """The NodeClaim as its template writes it. Raises `Invalid`, also when it writes another object."""
+    """The NodeClaim from its template. Raises `Invalid`, also if the template wrote another object."""
     ref = node_claim_ref(creation.name)
     manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
     _check_identity(ref, manifest, ("", manifest.get("metadata", {}).get("name")), NODE_CLAIM_TEMPLATE)
@@ -193,7 +195,7 @@ def node_claim_document(
 
 
 def _check_taints(creation: NodeClaimCreation, manifest: Manifest) -> None:
-    """A node without the taint would not be the request's own: another would be made in its place, again and again."""
+    """Raises if a taint is missing. Without it the node would not be the request's own, and others would be made again and again."""
     written = manifest.get("spec", {}).get("taints") or ()
     there = {(item.get("key"), item.get("value", ""), item.get("effect")) for item in written}
     missing = [taint for taint in creation.planned.taints if (taint.key, taint.value, taint.effect) not in there]
@@ -205,7 +207,7 @@ def _check_taints(creation: NodeClaimCreation, manifest: Manifest) -> None:
 
 
 def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
-    """A template writes what it likes: whatever its reader makes of that is a failure of this document alone."""
+    """Reads a template's output, which may be anything. Whatever goes wrong is a failure of this document alone."""
     try:
         return read_document(str(ref), text)
     except Failure:
@@ -219,9 +221,9 @@ def _marks(
     nodes: Mapping[str, Node],
     claims: Mapping[str, NodeClaim],
 ) -> Iterator[Write]:
-    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration. What holds
-    nothing is no longer marked. Only a node's taints can change, those of
-    a NodeClaim cannot."""
+    """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration.
+
+    What holds nothing loses its marks. Only a node's taints can change; a NodeClaim's cannot."""
     for action in actions:
         value = "true" if action.holdings else None
         words = words_of_holdings(action.holdings) or None

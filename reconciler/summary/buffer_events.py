@@ -22,7 +22,7 @@ _KEPT_BY = {
     "TakenBack": (_WARNING, "TakenBack"),
     "AlsoServed": (_WARNING, "ServedTwice"),
 }
-"""Reason of the condition Fulfilment → kind and reason of the event."""
+"""By reason of the condition Fulfilment: kind and reason of the event."""
 
 
 def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Iterator[Event]:

@@ -3,8 +3,8 @@
 Field names and meanings are the CapacityBuffer CRD's (autoscaling.x-k8s.io/v1beta1, as Karpenter 1.14 ships it) and those
 of the Kubernetes Buffers API proposal. Times are kept where nothing changed, so that an unchanged cluster gets no write.
 
-What an autoscaler that serves the buffer has written stays as it is. A field that headroom owns in part must be written with the
-value that is there. Left out, the API server would take headroom's part of it away.
+What an autoscaler that serves the buffer has written stays as it is. A field that headroom owns too must be written with its present
+value: if it were left out, the API server would end headroom's ownership.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Stat
 
 
 def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | None) -> Status:
-    """What headroom may write beside an autoscaler: its own conditions, and of other fields only those that it owns in part."""
+    """What headroom may write next to an autoscaler: its own conditions, and fields that it already owns too."""
     theirs = frozenset[str]() if autoscaler is None else autoscaler.conditions
     kept = [condition_of(live, kind) for kind in sorted(theirs) if _owns(live, f"{_CONDITIONS}.{kind}")]
     own = [condition for condition in after["conditions"] if condition["type"] not in theirs]
@@ -79,7 +79,7 @@ def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | Non
 
 
 def _agrees(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """The live status says the same, if perhaps in other words."""
+    """Whether the live status says the same, even in other words."""
     there = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
     said = all(there.get(item["type"]) == item["status"] for item in after["conditions"] if item["type"] in _SHARED)
     return said and after.get("replicas") == before.get("replicas")
@@ -89,8 +89,8 @@ _SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
 def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, asks: bool) -> bool:
-    """What the autoscaler wrote stands while it is young. Later it stands while it is right, and nobody needs to know whether the
-    autoscaler is still there."""
+    """Whether the autoscaler's status is left alone. A recent one always is. A later one is while it is right, unless headroom has to
+    ask whether the autoscaler still runs."""
     if autoscaler.last_write is None:
         return agrees
     silent_for = now - autoscaler.last_write
@@ -98,7 +98,7 @@ def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, as
 
 
 def _owns(live: LiveObject, path: str) -> bool:
-    """Whether headroom set the field or a part of it."""
+    """Whether headroom owns the field or a part of it."""
     return any(path in fields for manager, fields in live.managers.items() if is_own(manager))
 
 
@@ -120,8 +120,8 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
 
 
 def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int | None, now: datetime) -> dict[str, Any]:
-    """The time when it was last full changes when fullness begins or ends, not with each pass in between. podBasedBufferSpec: the pods that
-    the buffer was translated into."""
+    """The status of a Buffer. The time when it was last full changes when fullness begins or ends, not with each pass in between.
+    podBasedBufferSpec: the pods that the buffer was translated into."""
     fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
     if outcome.demand.shape is not None and outcome.demand.desired is not None:
         fields["podBasedBufferSpec"] = {
@@ -144,7 +144,7 @@ def condition_document(
     before: Iterable[Mapping[str, Any]],
     now: datetime,
 ) -> dict[str, Any]:
-    """lastTransitionTime: when the condition's status last changed, by the API conventions."""
+    """One condition as JSON. lastTransitionTime: when its status last changed, by the API conventions."""
     live: Mapping[str, Any] = next((item for item in before if item.get("type") == condition.type), {})
     unchanged = live.get("status") == condition.status
     document: dict[str, Any] = {
@@ -164,8 +164,8 @@ def _status_of(conditions: Iterable[Mapping[str, Any]], kind: str) -> str:
 
 
 def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject) -> bool:
-    """Fields that headroom set and no longer sets count too, since a size that no longer holds must be cleared. Conditions of others do not
-    count."""
+    """Whether nothing changes. Fields that headroom no longer sets count too, since an outdated size must be cleared. Conditions of
+    others do not count."""
     known = live.managers or {}
     own = {kind for kind in _OWN_TYPES if not known or _owns(live, f"{_CONDITIONS}.{kind}")}
     wanted = {item["type"]: item for item in after["conditions"]}

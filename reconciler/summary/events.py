@@ -52,7 +52,7 @@ def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
             continue
         for demand in dict.fromkeys(holding.demand for holding in creation.planned.holdings):
             if demand.kind == REQUEST_KIND:
-                continue  # there may be hundreds of nodes: its conditions count them
+                continue  # there may be hundreds of nodes, which its conditions count
             yield Event(demand, NORMAL, "PlaceholderCreated", f"NodeClaim {creation.name}: {creation.reason}")
 
 

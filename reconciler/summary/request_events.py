@@ -14,12 +14,12 @@ from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
 
 MOST_PODS = 5
-"""Pods of one request that are told: all of them wait for the same."""
+"""The most pods of one request that get an event, since all of them wait for the same."""
 _WARNING, _NORMAL = "Warning", "Normal"
 
 
 def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> Iterator[Event]:
-    """Only of statuses that were written, so that each is told once."""
+    """Events for statuses that were written, so that each change has one event."""
     written = {
         result.write.ref
         for result in change_set.results
@@ -40,8 +40,8 @@ def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> It
 
 
 def _news(outcome: DemandOutcome) -> Iterator[Condition]:
-    """Conditions with another status or reason than before. That a request is accepted does not count, nor does CapacityAvailable, which
-    only repeats Provisioned."""
+    """Conditions whose status or reason has changed. Accepted does not count, nor does CapacityAvailable, which only repeats
+    Provisioned."""
     state = outcome.demand.request
     before = {} if state is None else {item.type: (item.status, item.reason) for item in state.status_conditions}
     for condition in outcome.conditions:

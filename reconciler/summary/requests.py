@@ -10,8 +10,9 @@ from reconciler.summary.buffers import condition_document
 
 
 def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-    """The write that brings the conditions up to date; None if they are. Conditions that it had before are written again, since leaving a
-    field out of an apply gives it up.
+    """The write that brings the conditions up to date; None if they are.
+
+    Earlier conditions are written again, since an apply without a field gives up its ownership.
     """
     before = (live.body.get("status") or {}).get("conditions") or ()
     generation = (live.body.get("metadata") or {}).get("generation")

@@ -15,25 +15,25 @@ from reconciler.summary.schedules import schedule_status
 
 
 class SettledStatuses:
-    """Outcomes of buffers whose objects had the right status in the previous pass. They still have it while object and outcome are the
-    same."""
+    """Outcomes of buffers whose objects had the right status in the previous pass. While object and outcome are the same, they still
+    have."""
 
     def __init__(self) -> None:
         self._before: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
         self._now: dict[ObjectRef, tuple[DemandOutcome, LiveObject]] = {}
 
     def begin(self) -> None:
-        """Another pass begins."""
+        """Begins another pass."""
         self._before, self._now = self._now, {}
 
     def status(self, outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
-        """As `buffer_status`."""
+        """The same as `buffer_status`, from memory where possible."""
         said = (outcome, live)
         if self._before.get(live.ref) != said:
             write = buffer_status(outcome, live, now)
             if (
                 write is not None or outcome.demand.autoscaler is not None
-            ):  # beside an autoscaler it depends on the time
+            ):  # next to an autoscaler it depends on the time
                 return write
         self._now[live.ref] = said
         return None
@@ -42,7 +42,7 @@ class SettledStatuses:
 def status_writes(
     plan: Plan, view: ClusterView, now: datetime, settled: SettledStatuses | None = None
 ) -> tuple[ApplyStatus, ...]:
-    """The status of every demand and schedule whose object is in the cluster, stays there, and says something else."""
+    """The status of every demand and schedule whose object is in the cluster, stays there, and has another status."""
     settled = settled or SettledStatuses()
     settled.begin()
     leaving = {change.ref for change in plan.objects if change.action is Action.DELETE}

@@ -1,1 +1,1 @@
-"""Logs and metrics: what the daemon tells operators beside Kubernetes' own status and events."""
+"""Logs and metrics: what the daemon tells operators in addition to Kubernetes' statuses and events."""

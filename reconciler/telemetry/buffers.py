@@ -1,4 +1,4 @@
-"""How full each buffer is, where its chunks are, since when it is short, and how long it took to fill."""
+"""How full each buffer is, where its chunks are, how long it has been short, and how long it took to fill."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LABELS = ("kind", "namespace", "name")
 
 
 class Shortages:
-    """Since when buffers are short, from one pass to the next. For shortages from before the daemon started, the object says so."""
+    """Since when buffers are short, kept from pass to pass. For shortages from before the daemon's start, the object says so."""
 
     def __init__(self) -> None:
         self._since: dict[ObjectRef, datetime] = {}
 
     def take(self, outcomes: Iterable[DemandOutcome], now: datetime) -> list[tuple[str, timedelta]]:
-        """Kind and duration of every shortage that has ended with this pass. A buffer that asks for nothing is not short."""
+        """Kind and duration of every shortage that ended with this pass. A buffer that asks for nothing is not short."""
         ended: list[tuple[str, timedelta]] = []
         short: dict[ObjectRef, datetime] = {}
         for outcome in buffers_of(outcomes):
@@ -37,7 +37,7 @@ class Shortages:
         return ended
 
     def age(self, ref: ObjectRef, now: datetime) -> float:
-        """In seconds; 0 while it is full."""
+        """For how long it has been short, in seconds; 0 while it is full."""
         since = self._since.get(ref)
         return 0.0 if since is None else max(0.0, (now - since).total_seconds())
 
@@ -47,18 +47,18 @@ def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
 
 
 def is_short(outcome: DemandOutcome) -> bool:
-    """It asks for chunks that do not all have room on nodes that are ready. Suspended, it is not to get any."""
+    """Whether some of its chunks have no room on ready nodes. A suspended buffer is not short, since it is to get none."""
     return bool(outcome.demand.desired) and not outcome.demand.suspended and _says(outcome) is False
 
 
 def _says(outcome: DemandOutcome) -> bool | None:
-    """Whether it is full, by its condition; None where nobody says."""
+    """Whether it is full by its condition; None if it has none."""
     found = (item.status is ConditionStatus.TRUE for item in outcome.conditions if item.type == "Provisioning")
     return next(found, None)
 
 
 def _part_that_is_there(outcome: DemandOutcome) -> float | None:
-    """None if that is not known: the size is unknown, or an autoscaler keeps the buffer and has written nothing."""
+    """The share of its chunks with room; None if its size is unknown, or an autoscaler keeps it and has written nothing."""
     desired, is_full = outcome.demand.desired, _says(outcome)
     if desired is None or (is_full is None and outcome.demand.fulfilment == Fulfilment.NATIVE):
         return None
@@ -72,7 +72,7 @@ def _ready(outcome: DemandOutcome) -> int:
 def buffer_gauges(
     outcomes: Iterable[DemandOutcome], shortages: Shortages, now: datetime
 ) -> Iterator[GaugeMetricFamily]:
-    """now: to which ages are compared."""
+    """The gauges of buffers. now: the instant that ages refer to."""
     buffers = buffers_of(outcomes)
     filled = GaugeMetricFamily(
         "headroom_buffer_fill_ratio", "Part of a buffer's chunks that have room on ready nodes", labels=_LABELS
@@ -104,7 +104,7 @@ def buffer_gauges(
 
 
 def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
-    """Under the names of the Karpenter RFC "CapacityBuffer": what stands or is on its way. Of what somebody else keeps too."""
+    """Capacity that exists or is on its way, whoever keeps it, under the names of the Karpenter RFC "CapacityBuffer"."""
     for name, text, resource, unit in (
         ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),
         ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
@@ -116,7 +116,7 @@ def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFa
 
 
 def _kept(outcome: DemandOutcome, resource: str) -> int:
-    """A buffer's chunks are all alike."""
+    """How much of a resource is kept. All chunks of a buffer are equal."""
     shape = next((group.shape for group in outcome.demand.groups), outcome.demand.shape)
     return 0 if shape is None else shape.requests.get(resource) * outcome.on_existing
 

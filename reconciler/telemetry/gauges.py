@@ -1,4 +1,4 @@
-"""The last pass as gauges, all from one snapshot."""
+"""The last pass as gauges, all read at the same time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Snapshot:
 
 
 class PassGauges(Collector):
-    """If a pass stopped early, gauges that it did not reach keep the values of the previous pass."""
+    """If a pass ended early, gauges of later stages keep the values of the previous pass."""
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
@@ -159,14 +159,14 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
 
 
 def _held_bins(plan: Plan) -> int:
-    """What somebody else keeps holds no node."""
+    """How many bins hold chunks. Demands that another party keeps hold no nodes."""
     watched = {outcome.demand.ref for outcome in plan.demands if not outcome.demand.holds_nodes}
     return sum(any(holding.demand not in watched for holding in item.holdings) for item in plan.occupied)
 
 
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
-    """A provisioning request gets an answer, so room that is missing for it was not promised. A suspended buffer lacks nothing either,
-    since it is to get nothing."""
+    """The gauges of demands. A provisioning request lacks nothing, since it gets an answer and not a promise of room. A suspended
+    buffer lacks nothing either, since it is to get nothing."""
     own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",

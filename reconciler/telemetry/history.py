@@ -1,4 +1,4 @@
-"""The passes that did something, for `headroom status`: the newest first, and no more than a person reads."""
+"""The passes that did something, for `headroom status`: the newest first, and only as many as a person reads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from reconciler.model.changes import NOT_WRITTEN, ApplyStatus, Outcome
 
 MOST_HISTORY = 20
 MOST_WRITES = 20
-"""Of one pass in the history."""
+"""The most writes of one pass in the history."""
 
 _OF_ONE_PASS = frozenset({"finished", "trigger", "times", "since"})
-"""What passes that came to the same may differ in."""
+"""The fields in which passes with the same result may differ."""
 
 
 class History:
-    """Rows are made from documents as `headroom.dev/status/v1`, and are never changed once they are in it."""
+    """Rows are made from documents of `headroom.dev/status/v1`, and are never modified."""
 
     def __init__(self) -> None:
         self._rows: deque[Mapping[str, Any]] = deque(maxlen=MOST_HISTORY)
@@ -26,8 +26,8 @@ class History:
         return list(self._rows)
 
     def remember(self, trigger: str, document: Mapping[str, Any]) -> None:
-        """A pass that wrote something or tried to, failed, or came out otherwise than the one before. Passes in a row that wrote nothing and
-        came to the same are one row."""
+        """Adds a pass that wrote something or tried to, failed, or had another result than the one before. Consecutive passes that
+        wrote nothing and had the same result are one row."""
         row = _row(trigger, document)
         before: Mapping[str, Any] = self._rows[0] if self._rows else {"result": ""}
         if not document["writes"] and row["result"] == before["result"] == "ok":

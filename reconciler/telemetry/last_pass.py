@@ -22,11 +22,11 @@ from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import result_of
 
 MOST_NAMED = 3
-"""Demands without their capacity, or objects that wait, in one line of the log."""
+"""The most demands without their capacity, or waiting objects, to name in one line of the log."""
 
 
 class LastPass:
-    """Thread-safe: passes are told from the daemon's thread, the document is asked for by web threads."""
+    """Thread-safe: the daemon's thread reports passes, and web threads read the document."""
 
     def __init__(self, *, cluster: str, clock: Clock, metrics: Metrics, log: Log) -> None:
         self._cluster = cluster
@@ -44,7 +44,7 @@ class LastPass:
         self._waiting = WaitingDeletions()
 
     def document(self) -> Mapping[str, Any] | None:
-        """As `headroom.dev/status/v1`; None before the first pass has ended."""
+        """The last pass as `headroom.dev/status/v1`; None before the first pass has ended."""
         with self._lock:
             return self._document
 
@@ -67,19 +67,19 @@ class LastPass:
             document = daemon_status_document(report)
             self._history.remember(trigger, document)
             document["history"] = self._history.rows()
-            # It is served to whoever asks, and messages of Git or a server may quote a credential.
+            # Anybody may read it, and messages of Git or a server may quote a credential.
             self._document = redacted(document)
         self._metrics.observe(result, now=now)
         self._tell(trigger, result)
 
     def standby(self, leader: str) -> Mapping[str, Any]:
-        """Before the first pass of a replica that waits for its turn. leader: who leads; "" while that is not known."""
+        """The document of a replica that does not lead, before its first pass. leader: who leads; "" while that is unknown."""
         waiting = Waiting(f"another replica leads: {leader}" if leader else "no replica is known to lead yet")
         report = PassReport(self._cluster, self._started, self._clock.now(), 0, failure=waiting)
         return daemon_status_document(report)
 
     def _tell(self, trigger: str, result: PassResult) -> None:
-        """One line a pass that changed something, one for each write that did not succeed, and one for what is new."""
+        """Logs a line for a pass that changed something, one for each write that failed, and one for what is new."""
         writes = () if result.change_set is None else result.change_set.results
         applied = [write for write in writes if write.outcome is Outcome.APPLIED]
         statuses = sum(isinstance(write.write, ApplyStatus) for write in applied)
@@ -104,13 +104,13 @@ class LastPass:
         self._tell_news(result)
 
     def _tell_waiting(self, waiting: WaitingDeletions) -> None:
-        """What waits to be deleted, when other objects wait than in the pass before."""
+        """Logs what waits to be deleted, if other objects wait than in the pass before."""
         before, self._waiting = self._waiting, waiting
         if waiting and waiting.refs != before.refs:
             self._log.info(waiting_words(waiting, UTC), objects=_named([str(ref) for ref in waiting.refs]))
 
     def _tell_news(self, result: PassResult) -> None:
-        """What began or ended since the pass before: findings, a stall, being settled."""
+        """Logs what began or ended since the pass before: findings, a stall, being settled."""
         if result.plan is not None:
             found = {
                 (finding.code, str(finding.position), str(finding.ref), finding.message): finding

@@ -1,6 +1,6 @@
 """Structured logs on stderr: JSON lines or a form for people, with secrets masked. Configured once, by wiring.
 
-What other libraries log through the standard library goes the same way, from warnings up.
+Messages of other libraries, from warnings up, are logged in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OWN_LOGGERS = ("reconciler", "headroom")
 
 
 class Log(Protocol):
-    """What a caller may do with a logger: an event in a few words, facts as keywords."""
+    """The interface of a logger: an event in a few words, with facts as keywords."""
 
     def debug(self, event: str, **facts: Any) -> Any: ...
     def info(self, event: str, **facts: Any) -> Any: ...
@@ -30,7 +30,7 @@ def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Muta
 
 
 def _printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """For people: no name or message can move the cursor, turn the text round or begin a line of its own."""
+    """Makes an event safe for a terminal: no name or message can move the cursor, reverse the text or start a new line."""
     return {key: value if key.startswith("_") else _shown(value, key) for key, value in event.items()}
 
 
@@ -90,7 +90,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
 
 
 def logger(name: str = "headroom") -> Log:
-    """A logger by name; take `headroom` or a module of this package, so that the level applies."""
+    """A logger by name. Use `headroom` or a module of this package, so that the level applies."""
     import structlog  # noqa: PLC0415 - see configure_logs
 
     log: Log = structlog.stdlib.get_logger(name)

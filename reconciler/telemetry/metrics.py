@@ -1,7 +1,7 @@
-"""What Prometheus may know of the daemon. One `Metrics` object, with its own registry, fed after every pass; served by web.
+"""The daemon's metrics for Prometheus. One `Metrics` object with its own registry, updated after every pass and served by web.
 
-Counters and histograms grow as things happen. Everything that describes the last pass comes from one snapshot of it
-(`gauges.py`), so that a scrape never sees half of a pass.
+Counters and histograms grow as things happen. Everything about the last pass is read at the same time (`gauges.py`), so that a scrape
+never sees half of a pass.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _BUFFER_KINDS = ("Buffer", "CapacityBuffer")
 
 
 class Metrics:
-    """Thread-safe: passes, polls and cluster requests are told from their own threads."""
+    """Thread-safe: passes, polls and cluster requests are reported from their own threads."""
 
     def __init__(self) -> None:
-        # Else every counter is served twice, the second time as the moment in which it was made.
+        # Without this every counter is served twice, the second time with its creation time.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the client leaves this function unannotated
         self.registry = CollectorRegistry()
         self._gauges = PassGauges()
@@ -84,7 +84,7 @@ class Metrics:
         return Counter(name, text, labels, registry=self.registry)
 
     def observe(self, result: PassResult, *, now: datetime) -> None:
-        """One pass is over; now: when it ended."""
+        """Reports a pass. now: when it ended."""
         self._duration.observe(sum(result.timings.values()))
         for stage, seconds in result.timings.items():
             self._stages.labels(stage).observe(seconds)
@@ -117,7 +117,7 @@ class Metrics:
                 self._node_claims.labels(kind).inc()
                 self._blocked.labels(kind).inc()
         for action in plan.node_claims.hold:
-            # The node alone is written where only its taint, or what it says that it holds, is another one.
+            # If only a node's taint or its holdings change, only the node is written, which does not count.
             if ("NodeClaim", action.node_claim) in applied:
                 self._blocked.labels(_kind_of(action.holdings)).inc()
 
@@ -127,7 +127,7 @@ class Metrics:
         self._poll_duration.observe(seconds)
 
     def count_request(self, method: str, resource: str, code: str) -> None:
-        """One request to the API server was answered; code: the HTTP status, or `error` where none came."""
+        """Reports a request to the API server. code: the HTTP status, or `error` without an answer."""
         self._requests.labels(method, resource, code).inc()
 
     def count_webhook(self, result: str) -> None:
@@ -135,7 +135,7 @@ class Metrics:
         self._webhooks.labels(result).inc()
 
     def count_report(self, result: str) -> None:
-        """result: what became of the comment, or a failure's type in lower case."""
+        """result: what was done with the comment, or a failure's type in lower case."""
         self._reviews.labels(result).inc()
 
     def count_snapshot(self, result: str) -> None:

@@ -1,4 +1,4 @@
-"""What became of a pass, in short."""
+"""The result of a pass, in one word."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result_of(result: PassResult) -> str:
 
 
 def failure_of(result: PassResult) -> Failure | None:
-    """The pass's own, or a transient one when writes of it are worth another try."""
+    """The pass's own failure, or a transient one if some of its writes should be tried again."""
     if result.failure is not None or result.change_set is None:
         return result.failure
     again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]

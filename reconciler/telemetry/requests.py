@@ -1,4 +1,4 @@
-"""How far provisioning requests are, and for how many pods room is kept."""
+"""The states of provisioning requests, and for how many pods room is kept."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from reconciler.model.provisioning_requests import (
 )
 
 _ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
-"""By condition type: what a request that has ended is counted as."""
+"""By condition type, the state that an ended request counts as."""
 
 
 def is_left(outcome: DemandOutcome) -> bool:
-    """A request that somebody else answers."""
+    """Whether another controller answers the request."""
     return outcome.demand.request is not None and outcome.demand.request.phase is Phase.LEFT
 
 
 def has_ended(outcome: DemandOutcome) -> bool:
-    """A request that asks for nothing any more, whether it failed or was used."""
+    """Whether the request asks for nothing any more, since it failed or was used."""
     return outcome.demand.request is not None and any(
         item.type in _ENDS and item.status is ConditionStatus.TRUE for item in outcome.conditions
     )

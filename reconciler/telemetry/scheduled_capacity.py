@@ -1,6 +1,7 @@
-"""What each schedule is worth at the very moment of a scrape. Registered with metrics by wiring; Prometheus' client collects.
+"""The value of each schedule at the moment of a scrape. Wiring registers it with the metrics; Prometheus' client collects it.
 
-The name and labels are those of the Karpenter design "Scheduled Capacity", so that a HorizontalAutoscaler's or KEDA's query finds what the proposal promised.
+The name and labels are those of the Karpenter design "Scheduled Capacity", so that queries of a HorizontalAutoscaler or KEDA work as
+the proposal says.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _Known = tuple[datetime, ScheduleOutcome]
 
 
 class ScheduledCapacity(Collector):
-    """schedules: those in force, asked for at every scrape. A value is worked out again only once it has ended, or when the
-    clock stands before the moment for which it was worked out."""
+    """schedules: returns those in force, called at every scrape. A value is computed again only once it has ended, or if the clock was
+    set back to before its computation."""
 
     def __init__(self, schedules: Callable[[], tuple[Schedule, ...]], clock: Clock) -> None:
         self._schedules = schedules
