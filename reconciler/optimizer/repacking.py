@@ -71,9 +71,9 @@ def packings(problem: PackingProblem, budget: WorkBudget) -> list[list[Pattern]]
     master = MasterProblem(Rows.of_counts(packing.counts, packing.pools), problem.nodes)
     columns = ColumnGeneration(master, packing, budget)
     exact = _EXACT_ROUNDS if len(packing.counts) > _FEW_ITEM_TYPES else _MOST_EXACT_ROUNDS
-    if packing.shares_say_all:
-        list(columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS, exact=exact))
-    solution = columns.solve(packing.counts, rounds=_FIRST_ROUNDS)
+    exactly = columns.solve_exactly(packing.counts, rounds=_FIRST_ROUNDS, exact=exact if packing.shares_say_all else 0)
+    list(exactly)
+    solution = columns.solve(packing.counts, rounds=0)
     if solution is None:
         return []
     first = rounded(columns, solution, packing.counts) or list(problem.nodes)

@@ -22,7 +22,7 @@ _ROUNDS = 3
 """Of column generation after each taking."""
 _FEW = 10
 """Nodes that are packed anew together: of more, fewer attempts find something, and each takes longer."""
-_ATTEMPTS = 30
+_ATTEMPTS = 20
 
 
 def cost(patterns: Sequence[Pattern]) -> tuple[int, int]:
