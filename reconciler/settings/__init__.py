@@ -1,1 +1,1 @@
-"""Settings: what they are, what values they take, and where they are given."""
+"""Settings: which there are, their values, and where they come from."""

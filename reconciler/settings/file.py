@@ -1,4 +1,4 @@
-"""The settings file as YAML, before any of it is taken for a setting."""
+"""Reads the settings file as YAML, before its keys are matched with settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.named_files import read_named_file
 
 
 def read_settings_file(path: str) -> Mapping[str, Any]:
-    """The file's settings as they are written. Raises `Misused`, also for one that is set twice."""
+    """The file's settings as written. Raises `Misused`, also for a setting that is set twice."""
     import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
 
     try:
@@ -39,7 +39,7 @@ def read_settings_file(path: str) -> Mapping[str, Any]:
 
 
 def _words(path: str, error: Any) -> str:
-    """error: PyYAML's, which tells its own name for the text, and draws the place."""
+    """The message for an error of PyYAML, whose own has another name for the text and a drawing of the position."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return f"{path}: is not YAML: {' '.join(str(error).split())}"
@@ -47,7 +47,7 @@ def _words(path: str, error: Any) -> str:
 
 
 def _refuse_repeated_keys(path: str, document: Any) -> None:
-    """YAML readers take the last of two values, and whoever wrote the first would never know. document: PyYAML's node."""
+    """Raises for a key that is set twice. YAML parsers silently take the last value. document: PyYAML's node."""
     seen: set[str] = set()
     for name, key in _keys(document):
         if name in seen:
@@ -56,7 +56,7 @@ def _refuse_repeated_keys(path: str, document: Any) -> None:
 
 
 def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each key's node with its setting's name, which may be written in more ways than one."""
+    """Each key's node with its setting's name, since a name may be spelled in several ways."""
     if node is None or node.id != "mapping":
         return
     for key, value in node.value:
@@ -67,5 +67,5 @@ def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def snake(key: str) -> str:
-    """As settings are named here: `optimalWithin` → `optimal_within`."""
+    """A setting's name in the code: `optimalWithin` → `optimal_within`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class ForgeSettings:
-    """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, ""
-    for the public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
+    """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, "" for the
+    public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
 
-    reports: the daemon reports on every open pull request what merging would change. interval: how often it looks for new ones.
+    reports: whether the daemon reports on every open pull request what merging would change. interval: how often it looks.
     """
 
     kind: str = ""
@@ -24,8 +24,8 @@ class ForgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """Where the forge announces pushes and pull requests. listen: address, "" for none. secret_file: the secret that they are signed with;
-    without one the secret is in HEADROOM_WEBHOOK_SECRET."""
+    """Where the forge announces pushes and pull requests. listen: the address, "" for none. secret_file: the secret that signs them;
+    without a file the secret is in HEADROOM_WEBHOOK_SECRET."""
 
     listen: str = ""
     secret_file: str = ""
@@ -33,9 +33,10 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProposalSettings:
-    """Instead of writing to the cluster, headroom keeps a pull request with what it would write; needs `forge`.
+    """Instead of writing to the cluster, headroom keeps a pull request with what it would write. Needs `forge`.
 
-    branch: where the rendered manifests are, "" for no such mode. base: the branch that it is merged into. folder: in it.
+    branch: the branch for the rendered manifests, "" to write to the cluster. base: the branch it is merged into. folder: the folder
+    for them.
     """
 
     branch: str = ""
@@ -47,7 +48,7 @@ class ProposalSettings:
 class SnapshotSettings:
     """A snapshot of the cluster on a branch of the repository, for CI that has no access to the cluster.
 
-    publish: the daemon pushes it. branch: used for nothing else; `headroom diff` looks there. interval: least time between two.
+    publish: whether the daemon pushes it. branch: for nothing else; `headroom diff` looks there. interval: the least time between two.
     """
 
     publish: bool = False

@@ -1,4 +1,4 @@
-"""Settings from where they are given: packaged defaults, then the config file, then HEADROOM_* variables, then flags."""
+"""Loads settings: packaged defaults, overridden by the config file, then by HEADROOM_* variables, then by flags."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NO_SETTINGS = (
     "SCENARIOS",
     "CONTROLPLANE_ASSETS",
 )
-"""Variables that are no settings: tracebacks, secrets that no file should hold, and those of this project's own tests."""
+"""Variables that are not settings: tracebacks, secrets that should not be in a file, and those of this project's tests."""
 _OF_SERVICE = r"_(SERVICE_(HOST|PORT(_.+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
-"""What kubelet appends to a Service's name in the variables that it sets in every container of the namespace."""
+"""The suffixes of variables that kubelet sets for each Service in every container of the namespace."""
 _S = TypeVar("_S")
 
 
@@ -40,10 +40,10 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Defaults, then the file at `path`, then the environment, then flags (dotted name → value, None is not given).
+    """Defaults, then the file at `path`, then the environment, then flags (values by dotted name, None if not given).
 
-    Raises `Misused` naming the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
-    nearly a setting, since a typing error would go unnoticed.
+    Raises `Misused` with the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
+    similar to a setting, since a typing error would go unnoticed.
     """
     settings = Settings()
     if path is not None:
@@ -61,15 +61,15 @@ def load_settings(
 
 
 def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
-    """settings: every variable that is one."""
+    """Raises for a variable that is similar to a setting. settings: every variable of a setting."""
     known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
     names = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
     for variable in sorted(variables):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in known or _of_service(variable, variables):
             continue
-        # Without what all of them begin with, or any two would be alike.
+        # Compared without the common prefix, which would make any two similar.
         closest = _closest(variable.removeprefix(ENVIRONMENT_PREFIX), names, before=ENVIRONMENT_PREFIX)
-        if closest:  # else it is somebody else's
+        if closest:  # otherwise it has another purpose
             raise Misused(
                 f"{variable}: there is no such setting{closest}",
                 hint="correct it or unset it; config/headroom.yaml has every setting",
@@ -77,7 +77,7 @@ def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) 
 
 
 def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
-    """A Service named headroom, or headroom-anything, must not keep headroom from starting beside it."""
+    """Whether kubelet set it for a Service named headroom or headroom-…, which must not keep headroom from starting."""
     import re  # noqa: PLC0415 - only where a variable is none of ours
 
     services = (name.removesuffix("_SERVICE_HOST") for name in variables if name.endswith("_SERVICE_HOST"))
@@ -85,7 +85,7 @@ def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
 
 
 def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
-    """prefix: the keys above, as they are written."""
+    """The settings overridden by a document. prefix: the parent keys, as written."""
     for key, value in document.items():
         written = f"{prefix}{key}"
         name = snake(written)
@@ -97,13 +97,13 @@ def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix
 
 
 def _camel(name: str) -> str:
-    """As it stands in a config file: `placement.spot_share` → `placement.spotShare`."""
+    """A setting's name in a config file: `placement.spot_share` → `placement.spotShare`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
 
 def _with(settings: _S, name: str, value: object, where: str, *, full: str = "", written: str = "") -> _S:
-    """name: of the setting inside of `settings`; full: inside of all of them; written: as messages name it."""
+    """The settings with one value set. name: the setting's inside `settings`. full: its dotted name. written: its name in messages."""
     full = full or name
     written = written or _camel(full)
     head, _, rest = name.partition(".")
@@ -128,7 +128,7 @@ def _nearest(name: str) -> str:
 
 
 def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:
-    """before: what every name begins with."""
+    """`, did you mean …?` for a similar name, or "". before: the prefix of every name."""
     import difflib  # noqa: PLC0415 - only for a message
 
     close = difflib.get_close_matches(name, known, n=1)

@@ -1,6 +1,6 @@
-"""Every setting, frozen, with its default: the one list of them.
+"""Every setting, frozen, with its default: the only list of them.
 
-`config/headroom.yaml` shows each with its default, and a test holds the two together.
+`config/headroom.yaml` shows each with its default, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from reconciler.settings.forge import ForgeSettings, ProposalSettings, SnapshotS
 class GitSettings:
     """The clone and how it is kept up to date. Paths: token_file, ssh_key, known_hosts, allowed_signers.
 
-    interval: between polls, with 5% jitter. state: folder for the shallow clone ("" is a temporary one).
+    interval: the time between polls, with 5% jitter. state: the folder for the shallow clone ("" is a temporary one).
     rewind_hold: how long nothing is pruned or released after a force-push.
-    plain_http: a token may be sent without encryption, to hosts other than this machine.
+    plain_http: whether a token may be sent unencrypted to hosts other than this machine.
     """
 
     interval: timedelta = timedelta(minutes=1)
@@ -38,8 +38,8 @@ class GitSettings:
 class PassSettings:
     """When passes are made.
 
-    interval: between passes when nothing changed. quiet: how long there must be no change before a pass starts.
-    quiet_at_most: a pass starts this long after the first change, even while changes go on.
+    interval: the time between passes if nothing changes. quiet: how long there must be no change before a pass starts.
+    quiet_at_most: a pass starts this long after the first change, even if changes continue.
     """
 
     interval: timedelta = timedelta(minutes=5)
@@ -57,10 +57,11 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: of the inventory within an hour, at least one object.
+    """Limits of what one pass may do; 0 means no limit. prune_share: the share of the inventory that may be pruned within an hour, but
+    at least one object.
 
-    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. All of them count as one for
-    new_nodes_per_pass: they are made in one pass, or wait for one in which nothing else is made.
+    nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. For new_nodes_per_pass all of them count as
+    one: they are made in one pass, or wait for one in which nothing else is made.
     """
 
     new_nodes_per_pass: int = 100
@@ -72,7 +73,7 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True)
 class BufferSettings:
-    """fulfilment: who keeps buffers that do not say: placeholder, native or balloon. balloon_image: of balloon pods."""
+    """fulfilment: who keeps buffers without the annotation: placeholder, native or balloon. balloon_image: for balloon pods."""
 
     fulfilment: str = "placeholder"
     balloon_image: str = "registry.k8s.io/pause:3.10"
@@ -82,9 +83,9 @@ class BufferSettings:
 class RequestSettings:
     """ProvisioningRequests.
 
-    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request is tried, from its creation,
-    where it has no ValidUntilSeconds. first_retry: wait after its first attempt that failed; doubled after each.
-    kept_for: how long a request from Git that has ended stays in the cluster, and is remembered once it has left Git.
+    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request without
+    ValidUntilSeconds is tried, from its creation. first_retry: the wait after its first failed attempt, doubled after each.
+    kept_for: how long an ended request from Git stays in the cluster, and is remembered after it has left Git.
     """
 
     booked_for: timedelta = timedelta(minutes=10)
@@ -97,12 +98,12 @@ class RequestSettings:
 class PlacementSettings:
     """How nodes are chosen.
 
-    mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long, the best answer
-    so far is used. chunks_per_node: most chunks of one demand on a node, so that losing the node loses no more (0: no limit).
-    instance_types: how many types a placeholder offers, so that its launch survives a stock-out of one.
-    spot_share: most of a demand's chunks on spot nodes of one instance type in one zone (1: no bound).
+    mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long the best found so far is used.
+    chunks_per_node: the most chunks of one demand on a node, which limits what the loss of a node costs (0: no limit).
+    instance_types: how many types a placeholder lists, so that its launch survives a stock-out of one.
+    spot_share: the largest share of a demand's chunks on spot nodes of one instance type in one zone (1: no limit).
     not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
-    check: verify every placement by independent code before it is used.
+    check: whether independent code verifies every placement before it is used.
     """
 
     mode: str = "fast"
@@ -116,7 +117,7 @@ class PlacementSettings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """How fast the in-process cluster is."""
+    """How fast the embedded cluster is."""
 
     launch_delay: timedelta = timedelta(seconds=2)
     register_delay: timedelta = timedelta(seconds=3)
@@ -124,7 +125,7 @@ class EmbeddedSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """form: console or json; level: debug, info, warning or error."""
+    """form: console or json. level: debug, info, warning or error."""
 
     form: str = "console"
     level: str = "info"
@@ -136,9 +137,9 @@ class Settings:
 
     repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
     path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
-    templates: folder inside the repository with its own templates. drift: correct or report what was changed in the cluster.
-    listen: address of health, metrics and status. suspend: plan but never write.
-    allow_empty: obey an empty repository, and prune what it no longer declares.
+    templates: the folder inside the repository with its own templates. drift: whether to correct or to report changes made in the
+    cluster. listen: the address of health, metrics and status. suspend: plan but never write.
+    allow_empty: accept an empty repository, and prune what it no longer declares.
     """
 
     repository: str = ""

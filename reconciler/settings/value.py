@@ -1,4 +1,4 @@
-"""One setting's value as it is written, in a file or a variable or a flag, converted and checked."""
+"""Converts and checks one setting's value, from a file, a variable or a flag."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _CHOICES = {
     "logs.level": ("debug", "info", "warning", "error"),
 }
 _PARTS = ("placement.spot_share",)
-"""Settings that are a share of something, and must be above 0."""
+"""Settings that are shares, and must be above 0."""
 _MOST_COUNTED = 1_000_000
-"""Most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
+"""The most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
 _RANGES: dict[str, tuple[float, float]] = {
     "caps.price_per_hour": (0, 1_000_000_000),
     "caps.prune_share": (0, 1),
     "placement.instance_types": (1, 600),  # as many as Karpenter sends for a launch (MaxInstanceTypes)
 }
-"""Bounds of numbers that may not be every count from 0."""
+"""Bounds of numbers with another range than 0 and above."""
 
 
 def converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
-    """The value of a setting. name: dotted, as in `setting_names`; written: as messages name it; where: what stands before that.
+    """The value of a setting. name: dotted, as in `setting_names`. written: its name in messages. where: put before that.
 
     Raises `Misused`.
     """
