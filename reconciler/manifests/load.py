@@ -158,10 +158,15 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + first_line + 1, mark.column + 1) if mark else (first_line + 1, 1)
         code = codes.TEMPLATE_NOT_RENDERED if _TEMPLATE in text else codes.YAML_SYNTAX
-        if code is codes.YAML_SYNTAX and mark and text.split("\n")[mark.line][mark.column :].startswith("\t"):
+        if code is codes.YAML_SYNTAX and mark and _is_tab(text, mark.line, mark.column):
             yield _unreadable(path, code, "a tab where only spaces may be", line, column, hint="indent with spaces")
             return
         yield _unreadable(path, code, _words(error), line, column)
+
+
+def _is_tab(text: str, line: int, column: int) -> bool:
+    """Whether a tab stands there. YAML knows further line breaks, after which the lines of a text are others."""
+    return any(found[column:].startswith("\t") for found in text.split("\n")[line : line + 1])
 
 
 def _words(error: Any) -> str:

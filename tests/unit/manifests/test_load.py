@@ -85,6 +85,8 @@ def test_a_tab_is_told_with_its_line() -> None:
     finding = only_finding("a: 1\nb:\n\tc: 2\n")
     assert (finding.code, finding.position) == (codes.YAML_SYNTAX.name, SourcePosition("dir/file.yaml", 3, 1))
     assert (finding.message, finding.hint) == ("a tab where only spaces may be", "indent with spaces")
+    # YAML takes U+2028 for the end of a line.
+    assert only_finding("a:\u2028b:\u2028\tc: 2").code == codes.YAML_SYNTAX.name
 
 
 def test_a_duplicate_key_is_told_with_both_lines() -> None:
