@@ -96,7 +96,7 @@ def time_zone(name: str) -> ZoneInfo:
         # The machine's database is the newer one, or the only one with this name.
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise Invalid(f"{name!r} is no time zone", hint="write an IANA name such as Europe/Berlin") from error
+        raise Invalid(f"{name!r} is not a time zone", hint="write an IANA name such as Europe/Berlin") from error
 
 
 @cache

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
     """Refuses nan: no amount exceeds it, so the bound would have no effect."""
     if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is no amount: write a number of USD, such as 100.")
+        raise click.BadParameter("nan is not an amount: write a number of USD, such as 100.")
     return value
 
 

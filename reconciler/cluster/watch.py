@@ -162,7 +162,7 @@ class ResourceWatch:
             event = _EVENT.decode(line)
             told = _OBJECT.decode(event.object)
         except msgspec.MsgspecError as error:
-            raise Transient(f"a watch sent what is no event ({error})") from error
+            raise Transient(f"a watch sent something that is not an event ({error})") from error
         store, changed = self._around.store, False
         match event.type:
             case "ADDED" | "MODIFIED":

@@ -112,7 +112,7 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
     if buffer.strategy != ACTIVE_CAPACITY:
         return Unresolved(
             RESOLUTION_FAILED,
-            f"strategy {buffer.strategy} is not provided here",
+            f"strategy {buffer.strategy} is not supported",
             codes.UNKNOWN_STRATEGY,
             f"remove the field, or write {ACTIVE_CAPACITY}",
         )

@@ -131,7 +131,7 @@ def open_forge(kind: str, *, repository: str, token: str, api: str = "", plain_h
 def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool = False) -> None:
     """The same checks as `open_forge`, without a token."""
     if kind not in FORGES:
-        raise Invalid(f"{kind!r} is no forge", hint=f"write one of {', '.join(FORGES)}")
+        raise Invalid(f"{kind!r} is not a forge", hint=f"write one of {', '.join(FORGES)}")
     form = "the project's path or number" if kind == "gitlab" else "OWNER/NAME, as in its address"
     if not repository:
         raise Invalid(
@@ -139,7 +139,7 @@ def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool =
             hint=f"set it, or HEADROOM_FORGE_REPOSITORY, to {form}; in CI {_REPOSITORY_VARIABLES[kind]} tells it",
         )
     if kind != "gitlab" and repository.count("/") != 1:
-        raise Invalid(f"{repository!r} is no repository on {kind}", hint=f"set forge.repository to {form}")
+        raise Invalid(f"{repository!r} is not a repository on {kind}", hint=f"set forge.repository to {form}")
     if kind == "gitea" and not api:
         raise Invalid(
             "it is not known where Gitea is: forge.api is empty",
@@ -152,7 +152,9 @@ def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool =
 def _check_address(api: str, *, plain_http: bool) -> None:
     parts = urlsplit(api)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query:
-        raise Invalid("forge.api is no address of an API", hint="write https://HOST/api/v1, with no user and no token")
+        raise Invalid(
+            "forge.api is not the address of an API", hint="write https://HOST/api/v1, with no user and no token"
+        )
     if parts.scheme == "http" and not plain_http and not _is_this_machine(parts.hostname):
         raise Invalid(
             f"the token for {parts.hostname} is not sent over plain http",

@@ -44,7 +44,7 @@ def read_webhook(headers: Mapping[str, str], body: bytes, secret: str) -> Event 
     try:
         document = json.loads(body)
         if not isinstance(document, dict):
-            raise Invalid("the webhook's body is no object")
+            raise Invalid("the webhook's body is not an object")
         if kind in {"push", "Push Hook"}:
             ref = str(document["ref"])
             return Push(ref.removeprefix(_BRANCH) if ref.startswith(_BRANCH) else "")

@@ -89,7 +89,7 @@ def check_strategy(inspection: Inspection, key: str) -> None:
         inspection.report(
             codes.UNKNOWN_STRATEGY,
             ("spec", key),
-            f"strategy {strategy} is not provided here: the buffer is left alone",
+            f"strategy {strategy} is not supported: the buffer is left alone",
             hint=f"remove the field, or write {ACTIVE_CAPACITY}",
         )
 

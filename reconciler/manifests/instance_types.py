@@ -223,7 +223,7 @@ def _printed(quantity: object) -> str:
 
 
 def _words(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "nothing"}
     return kinds.get(type(value), "a number")
 
 
@@ -248,13 +248,13 @@ class _Fields:
     def text(self, name: str) -> str:
         value = self._get(name)
         if not isinstance(value, str) or not value:
-            raise self.wrong(name, "a text", value)
+            raise self.wrong(name, "a string", value)
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._get(name)
         if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-            raise self.wrong(name, "a list of texts", value)
+            raise self.wrong(name, "a list of strings", value)
         return tuple(value)
 
     def mapping(self, name: str) -> Mapping[str, Any]:
@@ -266,7 +266,7 @@ class _Fields:
     def labels(self, name: str) -> dict[str, str]:
         for key, value in self.mapping(name).items():
             if not isinstance(value, str):
-                raise self.wrong(f"{name}[{key}]", "a text (quote it)", value)
+                raise self.wrong(f"{name}[{key}]", "a string (quote it)", value)
         return dict(self.mapping(name))
 
     def resources(self, name: str) -> Resources:

@@ -32,7 +32,7 @@ def read_json(text: str) -> Any:
 
 def _refused_constant(name: str) -> Scalar:
     raise _unreadable(
-        codes.NOT_JSON, f"{name} is not a number that JSON can carry", "write a number, or text in quotes"
+        codes.NOT_JSON, f"{name} is not a number that JSON can represent", "write a number, or text in quotes"
     )
 
 

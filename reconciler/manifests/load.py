@@ -176,7 +176,7 @@ def _words(error: Any) -> str:
 
 _HINTS = {
     codes.TEMPLATE_NOT_RENDERED: "this is a Helm or Go template; commit what it renders to, or leave it out by .sourceignore",
-    codes.YAML_SYNTAX: "mind indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes",
+    codes.YAML_SYNTAX: "check indentation (spaces, never tabs), colons inside values (quote them) and unclosed quotes",
 }
 
 
@@ -197,9 +197,7 @@ def _json_value(path: str, text: str, first_line: int) -> Any:
 def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
     if not isinstance(value, dict):
-        yield _finding(
-            codes.NOT_AN_OBJECT, path, "not a Kubernetes object: passed over", position.line, position.column
-        )
+        yield _finding(codes.NOT_AN_OBJECT, path, "not a Kubernetes object: skipped", position.line, position.column)
         return
     items = value.get("items")
     kind = value.get("kind")
@@ -212,7 +210,7 @@ def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> 
         if isinstance(item, dict):
             yield Document(path, item, place, marks)
         else:
-            yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is no object: passed over", place.line)
+            yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is not an object: skipped", place.line)
 
 
 def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:

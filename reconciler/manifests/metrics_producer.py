@@ -33,7 +33,7 @@ def check(inspection: Inspection) -> None:
         inspection.report(
             codes.UNKNOWN_TIME_ZONE,
             (*_SCHEDULE, "timezone"),
-            f"{zone!r} is no time zone",
+            f"{zone!r} is not a time zone",
             hint=time_zone_hint(zone),
         )
     behaviors = schedule.get("behaviors")
@@ -87,7 +87,7 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:
     schedule = mapping_at(manifest, "spec", "schedule")
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if not is_time_zone(zone):  # files have been checked, but an object in the cluster may have any text
-        raise Invalid(f"{zone!r} is no time zone", hint=time_zone_hint(zone))
+        raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
     try:
         behaviors = tuple(
             Behavior(

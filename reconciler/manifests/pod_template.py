@@ -78,7 +78,7 @@ def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], pa
             inspection.report(
                 codes.HALF_CONSUMPTION,
                 (*path, found[0]),
-                f"{path_text((*path, found[0]))} stands without {missing}: pods need both",
+                f"{path_text((*path, found[0]))} is set without {missing}: pods need both",
                 hint=f"add {missing}, or remove both",
             )
 

@@ -43,8 +43,8 @@ def check(inspection: Inspection) -> None:
         inspection.report(
             codes.FOREIGN_CLASS,
             ("spec", "provisioningClassName"),
-            f"class {class_name} is not provided here: the request is left to others",
-            hint=_similar_class(class_name) or f"the classes here are {', '.join(KNOWN_CLASSES)}",
+            f"class {class_name} is not one of headroom's: the request is left to other controllers",
+            hint=_similar_class(class_name) or f"headroom's classes are {', '.join(KNOWN_CLASSES)}",
         )
     check_parameters(inspection, class_name, ("spec", "parameters"))
     _check_reserve(inspection, class_name)
@@ -63,7 +63,11 @@ def _check_reserve(inspection: Inspection, class_name: str) -> None:
     kind = CLASSES.get(class_name)
     if asked != "true" or kind is RequestKind.ATOMIC:
         return
-    why = "on a check" if kind is RequestKind.CHECK else f"on a request of class {class_name}, which is left to others"
+    why = (
+        "on a check"
+        if kind is RequestKind.CHECK
+        else f"on a request of class {class_name}, which is left to other controllers"
+    )
     inspection.report(
         codes.ANNOTATION_WITHOUT_EFFECT,
         ("metadata", "annotations", RESERVE_ANNOTATION),

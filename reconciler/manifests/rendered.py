@@ -30,7 +30,7 @@ def read_rendered(name: str, text: str) -> Manifest:
     _refuse(name, loaded.findings)
     if not loaded.documents:
         found = " ".join(text.split())
-        wrote = f"{found[:_LONGEST_SHOWN]!r}, which is no object" if found else "nothing"
+        wrote = f"{found[:_LONGEST_SHOWN]!r}, which is not an object" if found else "nothing"
         raise Invalid(f"the template for {name} wrote {wrote}", hint="it must write one document")
     if len(loaded.documents) != 1:
         raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")

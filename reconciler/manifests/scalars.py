@@ -55,7 +55,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
         case "bool":
             if isinstance(word := _WORDS.get(text), bool):
                 return word
-            raise ValueError(f"{text!r} is no boolean")
+            raise ValueError(f"{text!r} is not a boolean")
         case "null":
             if _WORDS.get(text, text) is not None:
                 raise ValueError(f"{text!r} is not null")

@@ -165,7 +165,7 @@ class TreeBuilder:
             line, column = self._place(event)
             raise Unreadable(
                 codes.NOT_JSON,
-                f"{text} is no number that JSON can carry",
+                f"{text} is not a number that JSON can represent",
                 line,
                 column,
                 hint=f'write "{text}" in quotes if it is meant as text',
@@ -178,7 +178,7 @@ class TreeBuilder:
         except (binascii.Error, UnicodeDecodeError) as error:
             line, column = self._place(event)
             raise Unreadable(
-                codes.NOT_JSON, "a !!binary value that is no text", line, column, hint="remove the !!binary tag"
+                codes.NOT_JSON, "a !!binary value that is not text", line, column, hint="remove the !!binary tag"
             ) from error
 
     def _sequence(self, depth: int) -> list[Any]:

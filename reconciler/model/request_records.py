@@ -92,7 +92,7 @@ def read_records(memory: Mapping[str, Any]) -> dict[str, RequestRecord]:
     except (KeyError, TypeError, ValueError) as error:
         raise Invalid(
             f"{REQUESTS_KEY} in the inventory is not what headroom wrote ({error!r})",
-            hint="mend the record in the inventory's ConfigMap, or remove it if its request may run again",
+            hint="repair the record in the inventory's ConfigMap, or remove it if its request may run again",
         ) from error
 
 

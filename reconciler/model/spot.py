@@ -42,7 +42,7 @@ class Crowding:
 
     def __str__(self) -> str:
         return (
-            f"{self.demand}: {self.chunks} of {self.total} chunks may come to stand on spot {self.instance_type} in "
+            f"{self.demand}: {self.chunks} of {self.total} chunks may end up on spot {self.instance_type} in "
             f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: its nodes, its constraints "
             "and the pool's types and zones leave no better choice"
         )

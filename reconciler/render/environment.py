@@ -211,4 +211,4 @@ def _unwritable(value: object) -> str:
     """Raises for values that JSON cannot represent. An undefined name raises its own error, which names it."""
     if isinstance(value, Undefined):
         str(value)
-    raise TypeError(f"{type(value).__name__} is no value that JSON can carry")
+    raise TypeError(f"{type(value).__name__} is not a value that JSON can represent")

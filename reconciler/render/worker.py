@@ -94,7 +94,7 @@ def _failure(error: Exception, names: list[str]) -> dict[str, Any]:
         case RecursionError():
             message = "it includes or calls itself without end, or is nested too deep"
         case UnicodeEncodeError():
-            message = "it writes half of a surrogate pair, which is no text"
+            message = "it writes half of a surrogate pair, which is not text"
         case UndefinedError():
             message, hint = str(error.message), "docs/templates.md lists what a template is given"
         case SecurityError():

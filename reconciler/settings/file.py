@@ -27,7 +27,7 @@ def read_settings_file(path: str) -> Mapping[str, Any]:
         raise Misused(f"{path}: is nested too deeply") from error
     except yaml.YAMLError as error:
         raise Misused(
-            _words(path, error), hint="mind indentation (spaces, never tabs) and unclosed brackets"
+            _words(path, error), hint="check indentation (spaces, never tabs) and unclosed brackets"
         ) from error
     if document is None:
         return {}

@@ -47,7 +47,7 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         result = _parsed(kind, value)
     except (ValueError, TypeError, Invalid) as error:
         raise Misused(
-            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a text')}",
+            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a string')}",
             hint=error.hint if isinstance(error, Invalid) else "",
         ) from error
     choices = _CHOICES.get(name)

@@ -177,7 +177,7 @@ def load_git() -> ModuleType:
 
 
 def _no_git() -> Stalled:
-    return Stalled("the git program is not there", reason="GitOperationFailed", hint="install git and have it on PATH")
+    return Stalled("git is not installed", reason="GitOperationFailed", hint="install git and have it on PATH")
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -87,7 +87,7 @@ def parse_address(repository: str) -> Address:
     """The address. Raises `Invalid` for a URL that git must not get, such as one that would run a program."""
     if "://" not in repository:
         if repository.startswith("-") or "::" in repository:
-            raise Invalid(f"{repository.partition('::')[0]} is no host", hint="write git@host:path or a URL")
+            raise Invalid(f"{repository.partition('::')[0]} is not a host", hint="write git@host:path or a URL")
         return Address(repository)
     try:
         parts = urlsplit(repository)

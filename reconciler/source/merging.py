@@ -78,7 +78,7 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
         return _remote_sides(repository, revisions, scope, options)
     if not Path(repository).is_dir():
         raise Stalled(
-            f"repository {repository!r} is no folder",
+            f"repository {repository!r} is not a folder",
             reason="PathNotFound",
             hint="name a folder or a Git URL with --repo",
         )
@@ -110,7 +110,7 @@ def folders(base: str, head: str, subdirectory: str = "", *, templates: str = ""
     for folder in (base, head):
         if not Path(folder).is_dir():
             raise Invalid(
-                f"{folder!r} is no folder",
+                f"{folder!r} is not a folder",
                 hint="write BASE..HEAD for two revisions, or two folders",
             )
     before, after = (WorkingTree(Path(folder), subdirectory, templates=templates).read() for folder in (base, head))

@@ -33,7 +33,7 @@ def open_source(
         return GitSource(repository, clock=clock, revision=revision, scope=scope, options=options)
     if not path.is_dir():
         raise Stalled(
-            f"repository {repository!r} is no folder",
+            f"repository {repository!r} is not a folder",
             reason=PATH_NOT_FOUND,
             hint="name a folder or a Git URL with --repo",
         )

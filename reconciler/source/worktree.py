@@ -44,7 +44,7 @@ class WorkingTree:
         folder = _Folder(self._path)
         if folder.entries("") is None:
             raise Stalled(
-                f"{self._path} is no folder that can be read",
+                f"{self._path} is not a folder that can be read",
                 reason="PathNotFound",
                 hint="name a folder or a Git URL with --repo",
             )

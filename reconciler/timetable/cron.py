@@ -188,7 +188,7 @@ def _descriptor(text: str, stripped: str) -> Cron:
         nothing: frozenset[int] = frozenset()
         return Cron(text, (), (), DayRule(nothing, nothing, nothing, either=False), timedelta(seconds=seconds))
     raise Invalid(
-        f"schedule {text!r} is no descriptor",
+        f"schedule {text!r} is not a descriptor",
         hint=f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields",
     )
 
@@ -263,7 +263,7 @@ def _number(text: str, word: str, field: _Field) -> int:
 
 def _integer(text: str, word: str, field: _Field) -> int:
     if _INTEGER.fullmatch(word) is None or len(word.lstrip("+0")) > _MOST_DIGITS:
-        raise _refused(text, f"{word!r} is no number", field)
+        raise _refused(text, f"{word!r} is not a number", field)
     return int(word)
 
 

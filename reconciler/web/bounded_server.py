@@ -29,7 +29,7 @@ SILENCE = 5.0
 def parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - the highest port
-        raise Invalid(f"{address!r} is no address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
+        raise Invalid(f"{address!r} is not an address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -42,7 +42,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     if kind == "embedded":
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
-        raise Misused(f"--cluster {choice} is no cluster", hint=f"write {CLUSTER_CHOICES}")
+        raise Misused(f"--cluster {choice} is not a cluster", hint=f"write {CLUSTER_CHOICES}")
     from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - only where it is used
 
     if choice == "in-cluster":
@@ -60,7 +60,7 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
         try:
             found = published_cluster(settings, inventory_parent(settings))
         except Stalled as failure:
-            message = f"{error.message}; whether a snapshot is published cannot be told"
+            message = f"{error.message}; whether a snapshot is published is unknown"
             raise NoClusterHere(message, hint=error.hint, causes=(failure,)) from error
         if found is None:
             raise

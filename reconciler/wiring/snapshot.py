@@ -22,7 +22,7 @@ def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
         cluster.start(lambda: None)
         if not isinstance(cluster, KubernetesCluster):
             raise Misused(
-                f"{cluster.name} is no cluster to capture",
+                f"{cluster.name} is not a cluster to capture",
                 hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
             )
         catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())

@@ -34,7 +34,7 @@ class SnapshotPublisher:
             raise _nowhere_to_push(settings.repository)
         if not branch or branch in {settings.revision, settings.proposal.branch, settings.proposal.base}:
             raise Invalid(
-                f"snapshot.branch {branch!r} is no branch that headroom may have for its snapshots",
+                f"snapshot.branch {branch!r} is not a branch that headroom may use for its snapshots",
                 hint="name one that is used for nothing else, such as headroom/snapshot",
             )
         self._settings = settings
@@ -76,7 +76,7 @@ class SnapshotPublisher:
 
         cluster = self._cluster
         if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
-            raise Invalid(f"{cluster.name} is no cluster to capture")
+            raise Invalid(f"{cluster.name} is not a cluster to capture")
         types = open_catalog(self._settings, cluster, self._clock).instance_types(cluster.view())
         return captured(cluster.read, types, cluster.read_scaled(), inventory_parent(self._settings))
 

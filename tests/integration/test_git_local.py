@@ -116,9 +116,9 @@ def test_a_tree_for_comparison_is_never_an_old_one(
 @pytest.mark.parametrize(
     ("repository_name", "revision", "failure", "message"),
     [
-        ("no/such/folder", None, Stalled, "repository 'no/such/folder' is no folder"),
+        ("no/such/folder", None, Stalled, "repository 'no/such/folder' is not a folder"),
         ("{folder}", "main", Invalid, "is in no Git repository, so it has no revisions"),
-        ("ext::sh -c true", None, Invalid, "ext is no host"),
+        ("ext::sh -c true", None, Invalid, "ext is not a host"),
     ],
 )
 def test_what_cannot_be_opened(

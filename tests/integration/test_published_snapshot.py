@@ -182,7 +182,7 @@ def test_what_was_fetched_last_counts_where_origin_cannot_be_asked(published: Pu
     done = diff(folder)
     assert done.returncode == 2
     assert "there is no cluster here" in done.stderr
-    assert "; whether a snapshot is published cannot be told\n  because" in done.stderr
+    assert "; whether a snapshot is published is unknown\n  because" in done.stderr
     assert "does not appear to be a git repository" in done.stderr
 
 
@@ -213,7 +213,7 @@ def test_a_branch_of_somebody_elses_is_never_written(published: Published) -> No
     with pytest.raises(Invalid, match="has the snapshot of clusters/staging, which would be lost"):
         published.publisher(path="clusters/production").publish()
     for wrong in ({"revision": BRANCH}, {"proposal": ProposalSettings(branch=BRANCH)}, {"branch": ""}):
-        with pytest.raises(Invalid, match="is no branch that headroom may have"):
+        with pytest.raises(Invalid, match="is not a branch that headroom may use"):
             published.publisher(**wrong)
     with pytest.raises(Invalid, match=r"needs a repository to push to: /.* is a path") as refused:
         published.publisher(repository=str(published.repository.work))

@@ -182,7 +182,7 @@ class ObjectStore:
     def _stored(self, ref: ObjectRef) -> Stored:
         stored = self._objects.get(ref)
         if stored is None:
-            raise Missing(f"{ref} is not there")
+            raise Missing(f"{ref} does not exist")
         return stored
 
     def _check_namespace(self, ref: ObjectRef, *, dry_run: bool) -> None:

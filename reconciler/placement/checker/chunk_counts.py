@@ -15,10 +15,10 @@ def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str
     """Names of things that do not exist. If there are any, nothing else can be judged."""
     for planned in placement.planned:
         if planned.node_pool not in problem.pools:
-            yield f"NodePool {planned.node_pool} is not there"
+            yield f"NodePool {planned.node_pool} does not exist"
         for name in planned.instance_types:
             if name not in problem.instance_types:
-                yield f"instance type {name} is not there"
+                yield f"instance type {name} does not exist"
     for holding in _held((*placement.occupied, *placement.planned)):
         demand = problem.demands.get(holding.demand)
         if demand is None or holding.group >= len(demand.groups):

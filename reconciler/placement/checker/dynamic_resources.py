@@ -30,7 +30,7 @@ def device_violations(problem: IndexedProblem, samples: SampleNodes, nodes: Sequ
             shape = claims.owned(occupant.shape)
             if not occupant.is_chunk or not _claims_devices(shape):
                 continue
-            missing = [f"{node.name}: {words} is not there" for words in claims.missing(shape)]
+            missing = [f"{node.name}: {words} does not exist" for words in claims.missing(shape)]
             yield from missing
             if not missing:
                 yield from inventory.misplaced(node, claims.named(shape))

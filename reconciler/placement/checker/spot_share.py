@@ -33,13 +33,13 @@ def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], place
             if words is not None:
                 yield f"{demand.ref}: {words.chunks} chunks are said to crowd one spot offering, which they do not"
         elif words is None or words.chunks != most:
-            yield f"{demand.ref}: {most} of {total} chunks may come to stand on one spot offering, {allowed} are allowed"
+            yield f"{demand.ref}: {most} of {total} chunks may end up on one spot offering, {allowed} are allowed"
         else:
             zones = {zone for (name, zone), count in counts.items() if name == words.instance_type and count == most}
             if zones != set(words.zones):
                 yield f"{demand.ref}: {most} chunks are said to crowd {words.instance_type} in {words.zones}, which is {zones}"
     for ref in sorted(said):
-        yield f"{ref}: is said to crowd one spot offering, and is not there"
+        yield f"{ref}: is said to crowd one spot offering, and does not exist"
 
 
 def _held(nodes: Sequence[CheckedNode]) -> Mapping[ObjectRef, Mapping[tuple[str, str], int]]:

@@ -39,7 +39,7 @@ class Gates:
         if bound is not None and cost.more_unpriced():
             found.append(
                 f"{counted(cost.more_unpriced(), 'new node')} without a known price: whether the cost keeps to"
-                f" {dollars(bound)} over 30 days cannot be told"
+                f" {dollars(bound)} over 30 days is unknown"
             )
         peak = cost.new_nodes()
         if self.max_new_nodes is not None and peak is not None and peak.count > self.max_new_nodes:

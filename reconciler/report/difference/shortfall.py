@@ -66,7 +66,7 @@ def short_words(short: Shortfall, when: str, later: str = "") -> list[str]:
     words = [f"{counted(short.chunks, 'chunk')} without a place {when}{later}{why}"] if short.chunks else []
     if short.unsure:
         have = "has" if short.unsure == 1 else "have"
-        words.append(f"whether {counted(short.unsure, 'chunk')} {have} a place cannot be told: {NOT_SHOWN}")
+        words.append(f"whether {counted(short.unsure, 'chunk')} {have} a place is unknown: {NOT_SHOWN}")
     return words
 
 

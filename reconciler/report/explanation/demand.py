@@ -39,7 +39,7 @@ def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanatio
     outcomes = {str(outcome.demand.ref): outcome for outcome in plan.demands}
     names = matching(name, outcomes)
     if len(names) != 1:
-        what = "fits several demands" if names else "is no demand, schedule or NodePool here"
+        what = "fits several demands" if names else "is not a demand, schedule or NodePool here"
         hint = near_words(name, names or [*outcomes, *others]) or "`headroom plan` lists every demand"
         if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in outcomes):
             hint = "pending pods are explained with --include-pending"

@@ -79,4 +79,4 @@ def test_what_is_not_declared_hints_at_what_is() -> None:
 def test_what_is_not_declared_is_refused(name: str) -> None:
     error = explain(name).exception
     assert isinstance(error, Invalid)
-    assert "is no demand, schedule or NodePool here" in error.message
+    assert "is not a demand, schedule or NodePool here" in error.message

@@ -183,7 +183,7 @@ def test_a_form_without_findings_tells_them_on_stderr(form: str, tmp_path: Path)
     done = schedule(str(tmp_path), "--now", MONDAY, "--output", form)
     assert done.return_value == 1
     assert done.stdout.startswith({"svg": "<svg ", "ics": "BEGIN:VCALENDAR"}[form])
-    assert "'Europe/Belin' is no time zone [unknown-time-zone]" in done.stderr
+    assert "'Europe/Belin' is not a time zone [unknown-time-zone]" in done.stderr
     assert "wrong.yaml" in done.stderr
     (tmp_path / "wrong.yaml").write_text(producer(office_hours()))
     assert schedule(str(tmp_path), "--now", MONDAY, "--output", form).stderr == ""
@@ -201,12 +201,12 @@ def test_sentences_wrap_at_the_terminals_width_and_a_long_name_moves_no_column(
     monkeypatch.delenv("COLUMNS", raising=False)
     whole = schedule(*words).output
     assert re.search(r"^  shop/short {1,40} 1  3 from", whole, re.MULTILINE)
-    assert any("'Europe/Belin' is no time zone [unknown-time-zone]" in line for line in whole.splitlines())
+    assert any("'Europe/Belin' is not a time zone [unknown-time-zone]" in line for line in whole.splitlines())
     monkeypatch.setenv("COLUMNS", "60")
     narrow = schedule(*words).output
     told = narrow[narrow.index("  Findings") :].splitlines()
     assert all(len(line) <= 60 or " " not in line.strip() for line in told)
-    assert " ".join(narrow.split()).count("'Europe/Belin' is no time zone [unknown-time-zone]") == 1
+    assert " ".join(narrow.split()).count("'Europe/Belin' is not a time zone [unknown-time-zone]") == 1
 
 
 def test_the_page_begins_with_the_document_that_is_broken_and_invents_none(tmp_path: Path) -> None:

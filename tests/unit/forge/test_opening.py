@@ -82,13 +82,13 @@ def test_a_token_is_of_headroom_first_then_of_the_forge(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("kind", "repository", "api", "words"),
     [
-        ("bitbucket", "a/b", "", "is no forge"),
+        ("bitbucket", "a/b", "", "is not a forge"),
         ("github", "", "", "which repository on github is meant: forge.repository is empty"),
-        ("github", "a/b/c", "", "is no repository"),
+        ("github", "a/b/c", "", "is not a repository"),
         ("gitlab", "", "", "which repository on gitlab is meant"),
         ("gitea", "a/b", "", "where Gitea is: forge.api is empty"),
-        ("gitea", "a/b", "ftp://git.example.com", "no address of an API"),
-        ("gitea", "a/b", "https://user:secret@git.example.com", "no address of an API"),
+        ("gitea", "a/b", "ftp://git.example.com", "not the address of an API"),
+        ("gitea", "a/b", "https://user:secret@git.example.com", "not the address of an API"),
         ("gitea", "a/b", "http://git.example.com/api/v1", "not sent over plain http"),
     ],
 )

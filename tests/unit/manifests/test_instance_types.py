@@ -114,8 +114,8 @@ def test_labels_that_the_kwok_provider_derives(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"architecture": 64}, "instance type m5.large: architecture is 64, expected a text"),
-        ({"operatingSystems": []}, "instance type m5.large: operatingSystems is [], expected a list of texts"),
+        ({"architecture": 64}, "instance type m5.large: architecture is 64, expected a string"),
+        ({"operatingSystems": []}, "instance type m5.large: operatingSystems is [], expected a list of strings"),
         (
             {"resources": {"cpu": "2"}},
             "instance type m5.large: resources.memory is missing, expected an amount above zero",
@@ -124,7 +124,7 @@ def test_labels_that_the_kwok_provider_derives(
             {"resources": {"cpu": "2x", "memory": "8Gi"}},
             "instance type m5.large: resources: resource cpu: '2x' is not a quantity",
         ),
-        ({"labels": {"a": 1}}, "instance type m5.large: labels[a] is 1, expected a text (quote it)"),
+        ({"labels": {"a": 1}}, "instance type m5.large: labels[a] is 1, expected a string (quote it)"),
         ({"offerings": None}, "instance type m5.large: offerings is missing, expected a list of objects"),
         ({"offerings": [3]}, "instance type m5.large: offerings[0] is 3, expected an object"),
         (
@@ -161,9 +161,9 @@ def test_a_mistake_is_told_with_the_type_and_the_field(changes: dict[str, Any], 
     ("document", "message"),
     [
         ({"items": []}, "a catalog of instance types is a list, not an object"),
-        ([entry(), "m5"], "instance type [1] is a text, expected an object with a name"),
+        ([entry(), "m5"], "instance type [1] is a string, expected an object with a name"),
         ([entry(), entry()], "instance type m5.large is listed twice"),
-        ([{"architecture": "amd64"}], "instance type [0]: name is missing, expected a text"),
+        ([{"architecture": "amd64"}], "instance type [0]: name is missing, expected a string"),
     ],
 )
 def test_a_catalogue_that_is_none(document: Any, message: str) -> None:

@@ -164,7 +164,7 @@ def test_everything_that_is_wrong_is_told_in_one_go() -> None:
         (f"{place}[2].end.hours", "'-1' is not one of the hours"),
         (f"{place}[2].end.hours", "hours go from 0 to 23, not 24"),
         (f"{place}[2].start", f"{place}[2].start must be a mapping, not the number 9"),
-        ("spec.schedule.timezone", "'Europe/Berln' is no time zone"),
+        ("spec.schedule.timezone", "'Europe/Berln' is not a time zone"),
     ]
 
 

@@ -146,7 +146,7 @@ def test_a_class_that_is_left_to_others_reserves_no_nodes(class_name: str, hint:
     """Only a note said that the class is left to others, however near its name was."""
     without, foreign = findings(RESERVING.replace("atomic-scale-up.kubernetes.io", class_name))
     assert (foreign.code, without.code) == ("foreign-class", "annotation-without-effect")
-    assert foreign.hint.startswith(hint or "the classes here are check-capacity")
+    assert foreign.hint.startswith(hint or "headroom's classes are check-capacity")
     assert class_name in without.message
     assert without.hint == (hint or "remove it, or ask for an atomic class")
 

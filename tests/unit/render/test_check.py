@@ -57,7 +57,7 @@ def test_a_mistake_that_only_some_objects_show() -> None:
         (CLAIM.replace("  requirements:", "  requirements: 7\n  others:"), "not valid"),
         (f"{CLAIM}\n---\na: 1\n", "wrote 2 documents"),
         ("", "wrote nothing"),
-        ("{{ 10 ** 10 ** 3 }}", "wrote '1000000000000000000000000000000', which is no object"),
+        ("{{ 10 ** 10 ** 3 }}", "wrote '1000000000000000000000000000000', which is not an object"),
         ("a: [", "not valid"),
     ],
 )

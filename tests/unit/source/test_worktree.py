@@ -186,7 +186,7 @@ def test_the_last_good_tree_stays_when_the_folder_goes(tmp_path: Path) -> None:
     root.rename(tmp_path / "elsewhere")
     tree = source.read()
     assert names(tree) == ["a.yaml"]
-    assert tree.stalled == ("PathNotFound", f"{root} is no folder that can be read")
+    assert tree.stalled == ("PathNotFound", f"{root} is not a folder that can be read")
     (tmp_path / "elsewhere").rename(root)
     assert source.read().stalled is None
 

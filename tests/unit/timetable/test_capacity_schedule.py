@@ -227,7 +227,7 @@ def test_an_empty_span_has_no_spans() -> None:
 
 
 def test_a_zone_that_is_not_known_is_refused_with_a_hint() -> None:
-    with pytest.raises(Invalid, match="'Mars/Base' is no time zone") as error:
+    with pytest.raises(Invalid, match="'Mars/Base' is not a time zone") as error:
         state_at(schedule(Behavior(1, at(9), at(17)), zone="Mars/Base"), MONDAY)
     assert "Europe/Berlin" in error.value.hint
 

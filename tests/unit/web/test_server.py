@@ -259,7 +259,7 @@ def test_an_address_in_use_is_said_with_what_to_do() -> None:
 
 @pytest.mark.parametrize("address", ["8080", "localhost", "127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", ""])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(Invalid, match="no address to listen on"):
+    with pytest.raises(Invalid, match="not an address to listen on"):
         PageServer(address, {})
 
 

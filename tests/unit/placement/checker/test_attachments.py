@@ -253,9 +253,9 @@ def with_templates(*templates: str) -> PodShape:
             [with_templates("one"), with_templates("card")],
             ["one: 2 devices of card and gpu are asked for, 1 are free"],
         ),
-        (Devices((GPUS,), (GPU,)), [with_templates("gone")], ["one: ResourceClaimTemplate shop/gone is not there"]),
-        (Devices((GPUS,), (GPU,)), [with_claims("gone")], ["one: ResourceClaim shop/gone is not there"]),
-        (Devices((GPUS,), (GPU,)), [with_templates("tpu")], ["one: DeviceClass tpu is not there"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("gone")], ["one: ResourceClaimTemplate shop/gone does not exist"]),
+        (Devices((GPUS,), (GPU,)), [with_claims("gone")], ["one: ResourceClaim shop/gone does not exist"]),
+        (Devices((GPUS,), (GPU,)), [with_templates("tpu")], ["one: DeviceClass tpu does not exist"]),
     ],
 )  # fmt: skip
 def test_pods_where_their_devices_cannot_be(devices: Devices, shapes: list[PodShape], sentences: list[str]) -> None:

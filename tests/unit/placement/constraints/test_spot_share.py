@@ -161,7 +161,7 @@ def test_what_stands_stays_though_it_is_more_than_the_share() -> None:
     assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a",), 4, 2, 4),)
     (sentence,) = placement.assumptions
     assert sentence == (
-        "CapacityBuffer/shop/web: 4 of 4 chunks may come to stand on spot m1 in zone-a, where placement.spotShare allows 2: its nodes, "
+        "CapacityBuffer/shop/web: 4 of 4 chunks may end up on spot m1 in zone-a, where placement.spotShare allows 2: its nodes, "
         "its constraints and the pool's types and zones leave no better choice"
     )
 
@@ -172,7 +172,7 @@ def test_all_zones_that_may_come_to_be_as_full_are_named() -> None:
     assert placement.crowded == (Crowding(buffer_ref(), "m1", ("zone-a", "zone-b"), 2, 1, 5),)
     (sentence,) = placement.assumptions
     assert sentence.startswith(
-        "CapacityBuffer/shop/web: 2 of 5 chunks may come to stand on spot m1 in one of zone-a and zone-b, where "
+        "CapacityBuffer/shop/web: 2 of 5 chunks may end up on spot m1 in one of zone-a and zone-b, where "
         "placement.spotShare allows 1: "
     )
 
@@ -256,7 +256,7 @@ def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
         return violations(Problem(EMPTY, (node_pool(),), types, asked, options=options), placement)
 
     web = "CapacityBuffer/shop/web"
-    assert found(wide) == (f"{web}: 2 of 2 chunks may come to stand on one spot offering, 1 are allowed",)
+    assert found(wide) == (f"{web}: 2 of 2 chunks may end up on one spot offering, 1 are allowed",)
     assert found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", ("zone-a", "zone-b"), 2, 1, 2),))) == ()
     (in_part,) = found(replace(wide, crowded=(Crowding(buffer_ref(), "m1", ("zone-a",), 2, 1, 2),)))
     assert in_part.startswith(f"{web}: 2 chunks are said to crowd m1 in ('zone-a',), which is ")
@@ -264,4 +264,4 @@ def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
     wrong = replace(narrow, crowded=(Crowding(buffer_ref(), "m1", ("zone-a",), 2, 1, 2),))
     assert found(wrong) == (f"{web}: 2 chunks are said to crowd one spot offering, which they do not",)
     unheard_of = replace(narrow, crowded=(Crowding(buffer_ref("other"), "m1", ("zone-a",), 2, 1, 2),))
-    assert found(unheard_of) == ("CapacityBuffer/shop/other: is said to crowd one spot offering, and is not there",)
+    assert found(unheard_of) == ("CapacityBuffer/shop/other: is said to crowd one spot offering, and does not exist",)
