@@ -1,1 +1,1 @@
-"""What capacity will cost: the demand of every state of the schedules placed, priced and added up over time."""
+"""What capacity will cost: the demand of every state of the schedules is placed, priced and added up over time."""

@@ -1,6 +1,6 @@
 """The cost of what is declared over the coming 30 days: a steady state for each distinct state of the schedules, added up.
 
-Edges count at the instant at which demand changes. How long nodes take to come and to go is not counted.
+Costs change at the instant at which demand changes. The time that nodes take to start and to go is not counted.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from reconciler.spending.states import Key, States
 from reconciler.spending.steady import Accountant
 
 MOST_STATES = 250
-"""Distinct states that are placed one by one. Those that last longest come first; the rest is priced as their mean."""
+"""How many distinct states are placed one by one, those that last longest first. The rest is priced as their mean."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """What a pass knew, and how it placed the demands of its instant. declared: the repository over the cluster, without what
-    is to be pruned; view: the cluster without pods that need another place."""
+    """What a pass knew, and how it placed the demands of its instant. declared: the repository over the cluster, without what is to
+    be pruned. view: the cluster without pods that need another place."""
 
     now: datetime
     declared: Declared
@@ -61,7 +61,7 @@ def is_steady(basis: Basis) -> bool:
 
 
 def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
-    """Percentages, quotas and the nodes of pods stay as they are now: what they will be cannot be foreseen."""
+    """The costs over the span. Percentages, quotas and the nodes of pods stay as they are now, since their future is unknown."""
     start, end = basis.now, basis.now + span
     states = States(basis.declared, start, end)
     lasting = _lasting(states)
@@ -114,7 +114,7 @@ def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyS
 
 
 def _present(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
-    """The pass has placed it already, unless somebody else is to make nodes for some of it."""
+    """The present state. The pass has already placed it, unless another party is to make nodes for some of it."""
     found = settled(basis.demands, basis.view)
     if found is basis.demands:
         return accountant.steady_state(declared, found, basis.placement)
@@ -151,7 +151,7 @@ def _joined(spans: Sequence[CostSpan]) -> tuple[CostSpan, ...]:
 
 
 def _windows(states: States, known: dict[Key, SteadyState]) -> tuple[WindowCost, ...]:
-    """One row for each schedule and what it says. A follower of two schedules counts for each of them."""
+    """One row for each schedule and value. A follower of two schedules counts for both."""
     hours: dict[tuple[ObjectRef, int | None], float] = {}
     costs: dict[tuple[ObjectRef, int | None], float] = {}
     for index, following in sorted(enumerate(states.followings), key=lambda entry: entry[1].lead):
@@ -167,6 +167,6 @@ def _windows(states: States, known: dict[Key, SteadyState]) -> tuple[WindowCost,
                 key = (schedule, says)
                 own_hours[key] = own_hours.get(key, 0.0) + lasts
                 costs[key] = costs.get(key, 0.0) + price * lasts
-        hours = own_hours | hours  # of followers with the least lead, which is nearest to what the schedule says
+        hours = own_hours | hours  # of followers with the least lead, which are closest to the schedule itself
     rows = [WindowCost(schedule, value, lasts, costs[schedule, value]) for (schedule, value), lasts in hours.items()]
     return tuple(sorted(rows, key=lambda row: (row.schedule, row.value is not None, -(row.value or 0))))

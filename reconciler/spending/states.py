@@ -1,4 +1,4 @@
-"""The distinct states that schedules put the declared capacity into, and when each of them holds."""
+"""The distinct states of the declared capacity by schedules, and when each holds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reconciler.model.following import Following, following_of
 from reconciler.model.refs import ObjectRef
 
 Key = tuple[State, ...]
-"""What every distinct following says at an instant, in a fixed order."""
+"""The value of every distinct following at an instant, in a fixed order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """[start, end), in which no schedule that anything follows changes."""
+    """[start, end), in which no followed schedule changes."""
 
     start: datetime
     end: datetime
@@ -48,7 +48,7 @@ class States:
         self.intervals = tuple(_intervals({item: pieces[item] for item in self.followings}, start, end))
 
     def at(self, key: Key) -> Declared:
-        """What is declared while the state holds: followers sized, the rest as it is."""
+        """What is declared while the state holds: followers with their sizes, all else as it is."""
         declared = self._declared
         buffers = []
         for buffer in declared.buffers:
@@ -68,7 +68,7 @@ class States:
         return replace(declared, buffers=tuple(buffers), node_pools=tuple(pools))
 
     def followers(self, following: Following) -> tuple[list[ObjectRef], list[str]]:
-        """Buffers by reference, and static NodePools by name, that follow just so."""
+        """Buffers by reference, and static NodePools by name, with exactly this following."""
         return (
             [ref for ref, item in self._buffers.items() if item == following],
             [name for name, item in self._pools.items() if item == following],

@@ -1,4 +1,4 @@
-"""What is paid in one state once the cluster has settled: demands are placed, and nodes that hold nothing are gone.
+"""The cost of one state once the cluster has settled: demands are placed, and nodes that hold nothing are gone.
 
 Caps on what one pass may make do not count, since later passes make the rest.
 """
@@ -27,7 +27,7 @@ from reconciler.plan.node_pools.static_nodes import cheapest_admitted, leaving, 
 
 @dataclass(slots=True)
 class _Account:
-    """Sums of one state. nodes, unpriced: counts; prices: USD an hour."""
+    """Sums of one state. nodes, unpriced: counts. prices: USD an hour."""
 
     nodes: dict[str, int] = field(default_factory=dict)
     prices: dict[str, float] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Accountant:
                 _share(price, item.chunks, asked, account.demands)
         for planned in placement.planned:
             if any(holding.demand not in asked for holding in planned.holdings):
-                continue  # a node for pending pods is Karpenter's to make, with or without these manifests
+                continue  # Karpenter makes nodes for pending pods, with or without these manifests
             price = planned.price if planned.price_known else None
             account.add(planned.node_pool, price)
             if price is not None:
@@ -84,7 +84,7 @@ class Accountant:
         )
 
     def _bins(self, placement: Placement) -> list[Bin]:
-        """Every bin of the cluster, with what the placement puts there."""
+        """Every bin of the cluster, with what the placement puts on it."""
         if self._empty is None:
             self._empty = all_bins(self._view)
         held = {
@@ -99,7 +99,7 @@ class Accountant:
         return found
 
     def _shrunk(self, declared: Declared, bins: Sequence[Bin], account: _Account) -> frozenset[str]:
-        """Names of the bins that static NodePools lose; what they gain is added to the account."""
+        """The names of bins that static NodePools lose. What they gain is added to the account."""
         there: dict[str, int] = {}
         for item in bins:
             if not item.is_going:
@@ -122,7 +122,7 @@ class Accountant:
 def _share(
     price: float, holdings: Sequence[Holding], asked: Mapping[ObjectRef, Demand], shares: dict[ObjectRef, float]
 ) -> None:
-    """Divides a node's price among its chunks by what they request: the mean of their parts of each resource."""
+    """Divides a node's price among its chunks by their requests: the mean of their shares of each resource."""
     amounts = []
     for holding in holdings:
         demand = asked.get(holding.demand)

@@ -1,8 +1,7 @@
-"""A threaded HTTP server that clients cannot use up. One request a connection.
+"""A threaded HTTP server that clients cannot exhaust. One request for each connection.
 
-A slow or silent client costs one thread for a few seconds and no more. Connections have a deadline as a whole, and their number is
-bounded. Where there is no room, the oldest one that has not finished its request makes way. So clients that only connect
-keep no probe from its answer.
+A slow or silent client costs no more than one thread for a few seconds. Each connection has a deadline, and their number is limited.
+If there is no room, the oldest one with an unfinished request is closed. So clients that only connect keep no probe from its answer.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from reconciler.model.errors import Invalid
 
 MOST_CONNECTIONS = 32
 MOST_WAITING = 128
-"""Connections that the kernel keeps until they are taken. What comes beyond is only tried again by its sender after a second."""
+"""Connections that the kernel keeps until they are accepted. The sender of any more retries only after a second."""
 DEADLINE = 10.0
 """Seconds that a connection may last, from its first byte to the last of the answer."""
 SILENCE = 5.0
-"""Seconds without a byte, either way."""
+"""Seconds that a connection may last without a byte in either direction."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -53,7 +52,7 @@ class BoundedServer(ThreadingHTTPServer):
         self._limits = limits
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}
-        # In the order in which they came, those whose request is not read yet.
+        # Connections whose request is not read yet, in the order of arrival.
         self._asking: dict[socket.socket, None] = {}
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, handler)
@@ -77,7 +76,7 @@ class BoundedServer(ThreadingHTTPServer):
             super().process_request(request, client_address)
 
     def has_asked(self, request: Any) -> None:
-        """Its request is read: it is answered now, and makes way for nobody."""
+        """Reports that its request is read: it is answered now, and not closed for others."""
         with self._lock:
             self._asking.pop(request, None)
 
@@ -101,4 +100,4 @@ class BoundedServer(ThreadingHTTPServer):
                 request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing is printed about a client that went away in the middle."""
+        """Prints nothing about a client that disconnected."""

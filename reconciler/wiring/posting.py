@@ -1,4 +1,4 @@
-"""A difference as what is posted on a pull request, and the forge that it is posted to."""
+"""Turns a difference into what is posted on a pull request, and opens the forge for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONTEXT = "headroom/plan"
 
 @dataclass(frozen=True, slots=True)
 class PullRequestTarget:
-    """The pull request that is posted to. head_commit: "" where only the plan tells it; url: of the CI job, "" outside of one.
+    """The pull request to post on. head_commit: "" if only the plan knows it. url: the CI job's, "" outside of one.
 
     refusal: why nothing can be posted, or None. With a refusal the pull request counts as a fork's, which is not trusted.
     """
@@ -42,7 +42,7 @@ class PullRequestTarget:
 
 @contextmanager
 def destination(kind: str, number: int | None, settings: Settings) -> Iterator[PullRequestTarget]:
-    """What CI tells, unless settings and flags say otherwise. Raises `Invalid` or `Stalled` for what is missing."""
+    """The pull request from CI's variables, overridden by settings and flags. Raises `Invalid` or `Stalled` if something is missing."""
     around = surroundings(kind, os.environ)
     number = number or around.number
     if number is None:
@@ -52,7 +52,7 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[P
         )
     forge = forge_of(kind, settings, around)
     try:
-        # A number that was named may be of another pull request than the one that CI runs for.
+        # A number from a flag may be another pull request's than the one that CI runs for.
         own = around.number in (None, number)
         refusal, from_fork = _asked(forge, number)
         yield PullRequestTarget(forge, number, around.head_commit if own else "", around.url, from_fork, refusal)
@@ -61,7 +61,7 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[P
 
 
 def _asked(forge: Forge, number: int) -> tuple[Failure | None, bool]:
-    """Why nothing can be posted, or None, and whether it is the pull request of a fork."""
+    """Why nothing can be posted, or None, and whether the pull request is from a fork."""
     try:
         return None, forge.pull_request(number).from_fork
     except Failure as failure:
@@ -69,7 +69,7 @@ def _asked(forge: Forge, number: int) -> tuple[Failure | None, bool]:
 
 
 def check_forge_of(settings: Settings) -> None:
-    """Raises `Invalid` where the settings name no forge. The token may come later: it is read anew each time."""
+    """Raises `Invalid` if the settings name no forge. The token may come later, since it is read again each time."""
     chosen = settings.forge
     check_forge(chosen.kind, repository=chosen.repository, api=chosen.api, plain_http=settings.git.plain_http)
 
@@ -96,7 +96,7 @@ def publication(
     commit: str = "",
     url: str = "",
 ) -> Publication:
-    """commit: the pull request's head, where that is not what was planned."""
+    """What to post. commit: the pull request's head, if that is not what was planned."""
     change = comparison.change
     page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines)
     commit = commit or _commit_of(change.head.revision)
@@ -115,7 +115,7 @@ def failed(failure: Failure, settings: Settings, url: str = "") -> CommitStatus:
 
 
 def status_context(settings: Settings) -> str:
-    """One for each folder that is planned by itself."""
+    """The context of the status: a separate one for each folder that is planned alone."""
     path = settings.path.strip("/")
     return f"{_CONTEXT} ({path})" if path else _CONTEXT
 

@@ -20,7 +20,7 @@ _MOST_BODY = 60_000
 
 
 def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
-    """None where plans are written to the cluster. Raises `Invalid` for settings that do not suffice."""
+    """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
     from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
 
     if not settings.proposal.branch:
@@ -76,7 +76,7 @@ class PullRequestProposals:
             forge.close()
 
     def _check(self, revision: str) -> None:
-        """Headroom must not read what it writes here, or it would propose its own proposals."""
+        """Raises if headroom would read what it writes here, since it would then propose its own proposals."""
         settings, path = self._settings.proposal, self._settings.path.strip("/")
         inside = not path or f"{settings.folder.strip('/')}/".startswith(f"{path}/")
         if inside and settings.base == revision.partition("@")[0]:

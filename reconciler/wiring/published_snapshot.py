@@ -18,7 +18,7 @@ from reconciler.settings.settings import Settings
 from reconciler.wiring.repository import git_options
 
 MOST_BYTES = 90 * 2**20
-"""Of all files; GitHub takes none of more than 100 MiB."""
+"""The largest snapshot in bytes. GitHub accepts no file of more than 100 MiB."""
 _TAKEN = re.compile(r"^Headroom-Snapshot: (\S+)$", re.MULTILINE)
 _PATH = re.compile(r"^Headroom-Path: (.*)$", re.MULTILINE)
 
@@ -37,7 +37,7 @@ class SnapshotNote:
 
     @classmethod
     def of(cls, message: str) -> SnapshotNote | None:
-        """None for a commit that is no snapshot."""
+        """The note in a commit message; None for a commit that is not a snapshot."""
         taken, path = _TAKEN.search(message), _PATH.search(message)
         try:
             time = datetime.fromisoformat(taken[1]) if taken else None
@@ -52,7 +52,7 @@ class PublishedCluster(SnapshotCluster):
     def __init__(
         self, files: Mapping[str, bytes], inventory: InventoryParent, *, taken: datetime, folder: str, branch: str
     ) -> None:
-        """folder: of its manifests, "" is the whole repository."""
+        """folder: that of its manifests, "" for the whole repository."""
         name = f"published:{branch}, as of {moment(taken, UTC)}"
         super().__init__(name, partial(snapshot_of, name, files), inventory)
         self.taken = taken
@@ -87,6 +87,6 @@ def published_cluster(settings: Settings, inventory: InventoryParent, branch: st
 
 
 def manifests_folder(settings: Settings) -> str:
-    """As a snapshot names it; "" is the whole repository."""
+    """The manifests' folder as a snapshot names it; "" is the whole repository."""
     folder = normpath(settings.path.strip("/"))
     return "" if folder == "." else folder

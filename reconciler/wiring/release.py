@@ -1,4 +1,4 @@
-"""Releasing all that is held on the cluster that the settings name."""
+"""Releases everything that headroom holds on the settings' cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.wiring.cluster import open_cluster
 
 
 def release_all(settings: Settings) -> tuple[WriteResult, ...]:
-    """What became of each write. Raises `Stalled` if the cluster cannot be read in full, since something would stay held."""
+    """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
     from reconciler.plan.holding.release_all import releases  # noqa: PLC0415 - only where it is used
 
     cluster = open_cluster(settings, SystemClock())

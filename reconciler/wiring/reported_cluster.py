@@ -1,4 +1,4 @@
-"""What reports call the cluster that they are about, so that those of several clusters can be told apart."""
+"""The name of a cluster in reports, so that reports about several clusters can be distinguished."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reconciler.wiring.published_snapshot import PublishedCluster, manifests_fol
 
 @dataclass(frozen=True, slots=True)
 class ReportedCluster:
-    """name: for titles. snapshot: which published snapshot is planned on, in words; "" for any other cluster."""
+    """name: for titles. snapshot: in words, the published snapshot that is planned with; "" for any other cluster."""
 
     name: str
     snapshot: str = ""
 
 
 def reported_cluster(cluster: Cluster, settings: Settings) -> ReportedCluster:
-    """A cluster that has no name of its own has that of the folder of its manifests: `clusters/production` is `production`."""
+    """The cluster's name. One without a name gets that of its manifests' folder: `clusters/production` is `production`."""
     if isinstance(cluster, PublishedCluster):
         of = f" of {cluster.folder}" if cluster.folder else ""
         snapshot = f"planned on the snapshot{of} as of {moment(cluster.taken, UTC)}"

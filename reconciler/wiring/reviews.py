@@ -1,4 +1,4 @@
-"""The daemon's reports on pull requests: planned on its own view of the cluster, so that CI needs no access to it."""
+"""The daemon's reports on pull requests. They are planned with its own view of the cluster, so that CI needs no access to it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from reconciler.wiring.repository import git_options
 
 
 def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> Reporter | None:
-    """None where the settings ask for no reports. source: the repository's newest tree, without waiting for it."""
+    """The reporter; None if the settings ask for no reports. source: gives the repository's newest tree without waiting."""
     return Reporter(settings, source, cluster, clock) if settings.forge.reports else None
 
 
 def reviews_by(
     reporter: Reporter | None, settings: Settings, is_leader: Callable[[], bool], on_result: Callable[[str], None]
 ) -> Reviews | None:
-    """None where nobody reports."""
+    """The reviews by this reporter; None without one."""
     if reporter is None:
         return None
     return Reviews(
@@ -42,7 +42,7 @@ def reviews_by(
 
 
 class Reporter:
-    """What `Reviews` asks for. Raises `Invalid` for settings that do not suffice."""
+    """The functions that `Reviews` calls. Raises `Invalid` if a setting is missing."""
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
         from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
@@ -63,7 +63,7 @@ class Reporter:
         try:
             return self._source.read().revision
         except Failure:
-            return None  # the poll tells of it
+            return None  # the poll reports it
 
     def pull_requests(self) -> list[PullRequest]:
         branch = (self.base() or "").partition("@")[0]
@@ -88,7 +88,7 @@ class Reporter:
 
     def _comparison(self, pull: PullRequest, now: datetime) -> Comparison:
         sides = self._trees.sides(pull)
-        # A cycle for each pull request: what one of them breaks must be no last good version for another.
+        # A cycle for each pull request, since the last good versions of one must not count for another.
         cycle = make_cycle(
             self._settings,
             source=self._source,

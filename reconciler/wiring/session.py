@@ -1,4 +1,4 @@
-"""What a one-shot command works with: adapters that are opened together and closed whatever happens."""
+"""The adapters of a one-shot command, which are opened together and closed in any case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.wiring.repository import open_source
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a one-shot command works with; open_session closes it."""
+    """The adapters of a one-shot command. `open_session` closes them."""
 
     cycle: Cycle
     cluster: Cluster
@@ -36,9 +36,9 @@ def open_session(
     capped: bool = True,
     published: bool = False,
 ) -> Iterator[Session]:
-    """Adapters for one command: opened, and closed whatever happens. capped: as for `make_cycle`.
+    """Opens the adapters for one command, and closes them in any case. capped: as for `make_cycle`.
 
-    published: whether the snapshot that the daemon publishes will do where no cluster is named and none is there.
+    published: whether the daemon's published snapshot is used if no cluster is named and none is found.
     """
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)

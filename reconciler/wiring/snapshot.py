@@ -1,4 +1,4 @@
-"""Taking a snapshot of the cluster that the settings name."""
+"""Takes a snapshot of the settings' cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.wiring.cluster import inventory_parent, open_cluster
 
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
-    """Writes a snapshot of the cluster that the settings name; the number of objects by plural."""
+    """Writes a snapshot of the settings' cluster; returns the number of objects by plural."""
     from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
     from reconciler.cluster.snapshot.capture import capture  # noqa: PLC0415 - only where it is used
 

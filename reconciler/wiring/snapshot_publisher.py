@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from reconciler.daemon.snapshots import Snapshots
 
 RENEWED_AFTER = timedelta(days=1)
-"""Pushed so often even if nothing has changed. So an older snapshot shows that the daemon does not run."""
+"""A snapshot is pushed at least this often, even if nothing has changed. So an older one shows that the daemon does not run."""
 
 
 class SnapshotPublisher:
-    """Raises `Invalid` for settings that do not suffice."""
+    """Raises `Invalid` if a setting is missing."""
 
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock) -> None:
         from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
@@ -42,7 +42,7 @@ class SnapshotPublisher:
         self._clock = clock
 
     def publish(self) -> str:
-        """Takes a snapshot: `published` where it differs from the one on the branch or that is a day old, else `unchanged`."""
+        """Takes a snapshot. Returns `published` if it differs from the one on the branch or that one is a day old, else `unchanged`."""
         from reconciler.source.written_branch import WrittenBranch  # noqa: PLC0415 - only where it is used
 
         settings, now = self._settings, self._clock.now()
@@ -97,7 +97,7 @@ def snapshots_by(
     is_leader: Callable[[], bool],
     on_result: Callable[[str], None],
 ) -> Snapshots | None:
-    """None where the settings ask for none."""
+    """The snapshots; None if the settings ask for none."""
     from reconciler.daemon.snapshots import Snapshots  # noqa: PLC0415 - only where it is used
 
     if not settings.snapshot.publish:

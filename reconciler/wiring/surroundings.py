@@ -1,4 +1,4 @@
-"""What a first repository is written for: the cluster that the settings name, and the remote of its folder."""
+"""Finds what a first repository is written for: the settings' cluster, and the remote of its folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
 
 
 def remote_of(folder: Path) -> str | None:
-    """The URL of the remote `origin` of the repository whose top is this folder; None where there is none."""
+    """The URL of the remote `origin` of the repository with this root folder; None if there is none."""
     from reconciler.source.origin import origin_of  # noqa: PLC0415 - only where it is used
 
     return origin_of(folder)

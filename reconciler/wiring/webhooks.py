@@ -21,7 +21,7 @@ SECRET_VARIABLE = "HEADROOM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variab
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """What a webhook sets going; each answers at once."""
+    """The functions that webhooks trigger; each returns at once."""
 
     source: LatestTree
     daemon: Daemon
@@ -37,7 +37,7 @@ class Announced:
 
 
 def receive_webhooks(settings: Settings, announced: Announced, count: Callable[[str], None], stack: ExitStack) -> None:
-    """Until the stack is left; not at all where the settings name no address. Raises `Invalid` where there is no secret."""
+    """Receives webhooks until the stack is left, if the settings name an address. Raises `Invalid` without a secret."""
     from reconciler.forge.webhooks import Push, UnsignedError, read_webhook  # noqa: PLC0415 - only where it is used
 
     if not settings.webhooks.listen:
@@ -69,7 +69,7 @@ def receive_webhooks(settings: Settings, announced: Announced, count: Callable[[
 
 
 def _secret(settings: Settings) -> str:
-    """Read anew for each webhook. An empty one would let everybody sign."""
+    """The secret, read again for each webhook. An empty one is refused, since anybody could sign with it."""
     path = settings.webhooks.secret_file
     try:
         secret = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get(SECRET_VARIABLE, "").strip()
