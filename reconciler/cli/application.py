@@ -23,7 +23,7 @@ COMMANDS = {
     "status": "What the daemon last did.",
     "snapshot": "Capture a cluster for offline planning.",
     "release": "Hand every held node back, before headroom is removed.",
-    "crd": "Print the CustomResourceDefinitions that headroom can bring.",
+    "crd": "Print headroom's CustomResourceDefinitions.",
     "init": "Scaffold a capacity repository.",
     "schema": "Print the JSON Schema of an output, or of manifests.",
 }

@@ -1,4 +1,4 @@
-"""`headroom crd`: prints the CustomResourceDefinitions that headroom can bring, from its own types."""
+"""`headroom crd`: prints headroom's CustomResourceDefinitions, made from its own types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 _KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
 
-@click.command("crd", short_help="Print the CustomResourceDefinitions that headroom can bring.")
+@click.command("crd", short_help="Print headroom's CustomResourceDefinitions.")
 @click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]...")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 def command(kinds: tuple[str, ...], output: str) -> None:
