@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read_named_file(path: str | Path) -> bytes:
-    """The file's content. Raises OSError, also for a named pipe: without a writer, opening it would wait for ever.
+    """The file's content. Raises OSError, also for a named pipe: without a writer, opening it would wait forever.
 
     A pipe from a shell (`/dev/stdin`, `<(command)`) has a writer, and no path that it resolves to.
     """

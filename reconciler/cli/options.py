@@ -80,7 +80,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "cost": click.option(
         "--cost",
         is_flag=True,
-        help="Also work out what capacity costs over the coming 30 days, with all that schedules ask for.",
+        help="Also compute what capacity costs over the coming 30 days, with all that schedules ask for.",
     ),
     "detailed_exitcode": click.option(
         "--detailed-exitcode",

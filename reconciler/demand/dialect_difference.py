@@ -19,7 +19,7 @@ _FIELDS: Mapping[str, str] = {
 
 
 def difference_of_shapes(shapes: Mapping[Dialect, PodShape], dialect: Dialect, *, pod: str) -> str:
-    """How a chunk of the template differs from one like the newest live pod; "" where they are alike.
+    """How a chunk of the template differs from one like the newest live pod; "" if they are equal.
 
     pod: the live pod, "" where none gave a shape.
     """

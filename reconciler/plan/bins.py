@@ -64,7 +64,7 @@ class Bin:
 
     @property
     def is_going(self) -> bool:
-        """It is being deleted or drained, whoever decided so."""
+        """Whether it is being deleted or drained, for any reason."""
         tainted = self.node is not None and any(taint.key == DISRUPTED_TAINT for taint in self.node.taints)
         return tainted or any(side.deleting for side in self.sides)
 

@@ -78,7 +78,7 @@ def _between(commands: Commands, since: str, commit: str) -> list[str]:
         raise Stalled(
             f"more than {_MOST:,} commits came since {since[:12]}, too many to verify at once",
             reason=SIGNATURE_FAILED,
-            hint="remove the folder of git.state to begin anew with the newest commit, once you have looked at them",
+            hint="remove the folder of git.state to start again with the newest commit, once you have looked at them",
         )
     return found
 

@@ -50,7 +50,7 @@ def _no_folder(subdirectory: str) -> Stalled:
     return Stalled(
         f"the repository has no folder {subdirectory!r}",
         reason="PathNotFound",
-        hint="name a folder that is there with --path",
+        hint="name an existing folder with --path",
     )
 
 

@@ -27,7 +27,7 @@ def _uncounted(_method: str, _resource: str, _code: str) -> None:
 
 
 def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) -> Cluster:
-    """The cluster that `cluster` names; without one, what is there, and never the embedded one by itself.
+    """The cluster that `cluster` names; without one, the cluster that is found, but never the embedded one.
 
     count: called for every request to an API server (method, resource, HTTP status).
     """

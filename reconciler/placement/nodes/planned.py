@@ -92,7 +92,7 @@ class PlannedNodes:
         return templates, positions
 
     def took(self, number: int, was: int) -> None:
-        """Notes that chunks came to a node that is of another template now. A new one is the first after those that are there."""
+        """Records that a node with new chunks has another template now. A new node is the first after the existing ones."""
         if was < 0:
             self.count += 1
         self._census(number, was)

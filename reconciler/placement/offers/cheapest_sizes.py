@@ -19,7 +19,7 @@ Mix: TypeAlias = list[tuple[int, int]]
 _NODES = 2**20
 """More nodes than any mix has."""
 _FEW = 8
-"""Prices are always worked out up to this many chunks, since a table that small costs next to nothing."""
+"""Prices are always computed up to this many chunks, since a table that small costs next to nothing."""
 _NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 
 
@@ -56,7 +56,7 @@ def mix_of(count: int, useful: Sequence[NodeSize]) -> Mix:
 
 
 class SizeOptions:
-    """The instance types that new nodes can have for equal chunks, and their cheapest mixes, worked out once for each count.
+    """The instance types that new nodes can have for equal chunks, and their cheapest mixes, computed once for each count.
 
     types: numbers through all pools. chunks: how many one node of the type holds, 0 where the type cannot be had.
     prices: of its cheapest offering, in billionths of a USD an hour. These three have shape (types,).

@@ -1,6 +1,6 @@
 """Whether chunks may come to planned nodes, by labels and taints, and what template a node has then.
 
-Shapes that ask for the same labels and tolerate the same NodePools share one compatibility, so that this is worked out once.
+Shapes that ask for the same labels and tolerate the same NodePools share one compatibility, so that this is computed once.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Offerings:
     others_may_buy: tuple[Mapping[str, str], ...] = ()
     left_out: tuple[str, ...] = ()
     allocatable: tuple[Resources, ...] = ()
-    """By type, what pods may request on one: worked out once, since every NodePool asks for it."""
+    """By type, what pods may request on one. Computed once, since every NodePool asks for it."""
 
     def types_in(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which types have at least one of these rows."""

@@ -1,6 +1,6 @@
 """Why chunks could not be placed: causes counted over bins and NodePools, each with the nearest miss in words.
 
-Reasons are worked out for unplaced chunks only, against bins and limits as they are once everything else is placed. If their demand is
+Reasons are computed for unplaced chunks only, against bins and limits as they are once everything else is placed. If their demand is
 placed as a whole, as many of its own chunks as find a place count as placed.
 """
 

@@ -1,4 +1,4 @@
-"""Instants at which a pass may decide anew who keeps a buffer, or correct what an autoscaler says about it."""
+"""Instants at which a pass may decide again who keeps a buffer, or correct what an autoscaler says about it."""
 
 from __future__ import annotations
 

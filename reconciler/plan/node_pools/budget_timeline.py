@@ -182,7 +182,7 @@ class _Pieces:
 
 
 class _Windows:
-    """The windows of each schedule in [first, last), worked out once for all NodePools that have it."""
+    """The windows of each schedule in [first, last), computed once for all NodePools that have it."""
 
     def __init__(self, first: int, last: int) -> None:
         self.first = first

@@ -1,4 +1,4 @@
-"""What was changed in the cluster since headroom applied it, and what becomes of that.
+"""What was changed in the cluster since headroom applied it, and what happens then.
 
 A live object has drifted if it carries the hash of the manifest that would be applied, and yet differs from it. Then it was changed in the
 cluster, not in Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.

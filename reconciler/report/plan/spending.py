@@ -16,7 +16,7 @@ SPAN = f"{MONTH.days} days"
 _CENTS = 0.005
 """In USD. Rows that cost less are left out."""
 
-AT_THIS_INSTANT = f"at the price of this instant: --cost works out what schedules ask for over the coming {SPAN}"
+AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
 
 
 def before(plan: Plan, spending: Spending) -> float:
