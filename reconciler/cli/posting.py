@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {
     "created": "a comment was made on",
     "updated": "the comment was updated on",
-    "unchanged": "the comment says the same already on",
+    "unchanged": "the comment is already up to date on",
     "stale": "nothing was posted, since a newer run or commit is there, on",
     "skipped": "nothing changes, so that no comment was made on",
 }

@@ -316,7 +316,7 @@ class Daemon:
         try:
             self._listeners.on_result(trigger, result)
         except Exception as error:  # noqa: BLE001 - reporting a pass must not end the daemon either
-            tell(as_failure(error, self._log), "could not tell about a pass", self._log)
+            tell(as_failure(error, self._log), "could not report a pass", self._log)
         return result
 
     def _want(self, trigger: Trigger) -> None:

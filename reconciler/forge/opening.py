@@ -136,14 +136,14 @@ def check_forge(kind: str, *, repository: str, api: str = "", plain_http: bool =
     if not repository:
         raise Invalid(
             f"it is not known which repository on {kind} is meant: forge.repository is empty",
-            hint=f"set it, or HEADROOM_FORGE_REPOSITORY, to {form}; in CI {_REPOSITORY_VARIABLES[kind]} tells it",
+            hint=f"set it, or HEADROOM_FORGE_REPOSITORY, to {form}; in CI {_REPOSITORY_VARIABLES[kind]} has it",
         )
     if kind != "gitlab" and repository.count("/") != 1:
         raise Invalid(f"{repository!r} is not a repository on {kind}", hint=f"set forge.repository to {form}")
     if kind == "gitea" and not api:
         raise Invalid(
             "it is not known where Gitea is: forge.api is empty",
-            hint="set it, or HEADROOM_FORGE_API, to https://HOST/api/v1; in CI GITHUB_API_URL tells it",
+            hint="set it, or HEADROOM_FORGE_API, to https://HOST/api/v1; in CI GITHUB_API_URL has it",
         )
     if api:
         _check_address(api, plain_http=plain_http)

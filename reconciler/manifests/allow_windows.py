@@ -29,7 +29,7 @@ def allow_windows_of(text: str) -> tuple[AllowWindow, ...]:
     """The windows in the annotation's text. Raises `Invalid` for the first malformed line, naming it."""
     found = tuple(_of_line(number, line) for number, line in _lines(text))
     if not found:
-        raise Invalid(f"{ALLOW_WINDOWS} names no window", hint=f'write one a line, such as "{EXAMPLE}"')
+        raise Invalid(f"{ALLOW_WINDOWS} names no window", hint=f'write one on each line, such as "{EXAMPLE}"')
     return found
 
 

@@ -60,7 +60,7 @@ def _is_duration(value: str) -> bool:
 
 _ANY = _Annotation(bool, "write a value, or remove the annotation")
 _YES_OR_NO = _one_of("true", "false")
-_PRIORITY = (is_priority, "write an integer, such as 10; the higher goes first")
+_PRIORITY = (is_priority, "write an integer, such as 10; higher goes first")
 _KNOWN: dict[str, _Annotation] = {
     "active-during": _ANY,
     "allow-windows": _ANY,

@@ -99,7 +99,7 @@ def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Find
             f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: that day does not exist in {schedule.timezone},"
             f" whose clocks go from {opens:%a %H:%M} to {closes:%a %H:%M}"
         )
-        hint = "nothing, or let it end on another day"
+        hint = "nothing to do, or let it end on another day"
         return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
     message = (
         f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: clocks of {schedule.timezone} go from"
@@ -129,7 +129,7 @@ def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int
     hint = (
         "let one end where the other begins, or give the one that is to count a higher priority"
         if matters
-        else "nothing, if that is what you mean"
+        else "nothing to do, if this is intended"
     )
     code = codes.OVERLAPPING_BEHAVIORS if matters else codes.OVERLAP_SETTLED
     return _finding(code, schedule, collision.loser, message, hint=hint)

@@ -15,7 +15,7 @@ SECONDS = 20.0
 """The limit of processor time for all documents of a pass. Each may take 2, but a hundred slow ones must not delay the rest."""
 MOST_OUTPUT = 1_000_000
 """The longest rendered document in characters. The API server does not accept much larger objects."""
-_LOOPS = "look for loops in one another, and for powers and products of large numbers"
+_LOOPS = "look for nested loops, and for powers and products of large numbers"
 
 
 class TemplateFailed(Invalid):

@@ -80,7 +80,7 @@ class Remote:
         raise Stalled(
             f"{self._address.url} has no branch or tag {revision!r}",
             reason=OPERATION_FAILED,
-            hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its whole name",
+            hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its full name",
         )
 
     def _references(self, revision: str) -> tuple[dict[str, str], str]:

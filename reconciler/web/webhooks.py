@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(404, f"webhooks are taken at {PATH}")
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            return self._answer(411, "a webhook tells its length")
+            return self._answer(411, "a webhook needs a Content-Length")
         if int(length) > MOST_BYTES:
             return self._answer(413, f"a webhook has at most {MOST_BYTES} bytes")
         if not server.slots.acquire(blocking=False):

@@ -48,7 +48,7 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[P
     if number is None:
         raise Invalid(
             "the pull request's number is not known",
-            hint=f"name it with --pull-request; in the CI of a pull request {NUMBER_VARIABLES[kind]} tells it",
+            hint=f"name it with --pull-request; in the CI of a pull request {NUMBER_VARIABLES[kind]} has it",
         )
     forge = forge_of(kind, settings, around)
     try:

@@ -157,7 +157,7 @@ def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitR
 def test_a_revision_that_never_was_names_the_default_branch(repository: GitRepository, tmp_path: Path) -> None:
     with pytest.raises(Stalled, match="no branch or tag 'mian'") as caught:
         opened(repository, tmp_path, revision="mian").read()
-    assert caught.value.hint == "its default branch is main; a commit needs its whole name"
+    assert caught.value.hint == "its default branch is main; a commit needs its full name"
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class Consolidation:
             return
         why = "has drifted" if reason == DRIFTED else "is empty"
         self._world.record(
-            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is taken away")
+            Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is removed")
         )
         self._world.store.delete(claim_ref(claim.name))
 

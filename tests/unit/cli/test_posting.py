@@ -101,10 +101,10 @@ def test_a_flag_that_would_say_nothing_is_wrong_usage(folder: Path, words: tuple
 @pytest.mark.parametrize(
     ("kind", "words", "told"),
     [
-        ("github", (), "in the CI of a pull request GITHUB_EVENT_PATH or GITHUB_REF tells it"),
-        ("gitlab", (), "CI_MERGE_REQUEST_IID tells it"),
+        ("github", (), "in the CI of a pull request GITHUB_EVENT_PATH or GITHUB_REF has it"),
+        ("gitlab", (), "CI_MERGE_REQUEST_IID has it"),
         ("github", ("--pull-request", "7"), "set it, or HEADROOM_FORGE_REPOSITORY, to OWNER/NAME"),
-        ("gitlab", ("--pull-request", "7"), "in CI CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID tells it"),
+        ("gitlab", ("--pull-request", "7"), "in CI CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID has it"),
     ],
 )
 def test_what_is_not_known_of_the_forge_is_told_with_where_it_was_looked_for(
