@@ -60,14 +60,14 @@ def packing_problem(state: State) -> PackingProblem:
     held = {index: found for index, entries in enumerate(by_node) if (found := shapes.on(index, entries)) is not None}
     known: dict[Shape, int] = {}
     chunks = [(known.setdefault(shape, len(known)), count) for found in held.values() for shape, count in found]
-    batches = [shape.batch for shape in known]
-    purchases = [{shape.pool: shape.compatibility.rows(shape.pool)} for shape in known]
+    every = list(known)
+    batches = [shape.batch for shape in every]
+    purchases = [{shape.pool: shape.compatibility.rows(shape.pool)} for shape in every]
     rules = NodeRules.of(state, batches, placed, spread=True)
-    rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, list(known)))
-    numbers = rules.alike([tuple((pool, rows.tobytes()) for pool, rows in rows_.items()) for rows_ in purchases])
+    rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, every))
+    numbers = rules.alike(purchases)
     firsts = np.unique(numbers, return_index=True)[1].tolist()
     of_items: list[list[tuple[Shape, int]]] = [[] for _ in firsts]
-    every = list(known)
     for number, count in chunks:
         of_items[numbers[number]].append((every[number], count))
     nodes = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reconciler.model.refs import ObjectRef
+from reconciler.optimizer.bin_types import Purchase
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
@@ -41,11 +42,14 @@ class NodeRules:
         """Of these numbers, in their order."""
         return replace(self, sizes=self.sizes[batches], conflicts=self.conflicts[np.ix_(batches, batches)])
 
-    def alike(self, *told: Sequence[object]) -> Amounts:
-        """The same number for batches that nothing here tells apart, nor any of these lists: in order of the first of each."""
+    def alike(self, purchases: Iterable[Purchase], *told: Sequence[object]) -> Amounts:
+        """The same number for batches that nothing tells apart: these rules, what they may be bought as, what is told of each. Numbers are
+        in order of the first of each."""
+        bought_as = [tuple((pool, rows.tobytes()) for pool, rows in purchase.items()) for purchase in purchases]
         rows = ([row.tobytes() for row in rows] for rows in (self.sizes, self.conflicts))
         known: dict[tuple[object, ...], int] = {}
-        return np.array([known.setdefault(key, len(known)) for key in zip(*rows, *told, strict=True)], dtype=np.int64)
+        keys = zip(bought_as, *rows, *told, strict=True)
+        return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
 def _conflicts(state: State, batches: Sequence[Batch]) -> Mask:

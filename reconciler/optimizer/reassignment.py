@@ -40,9 +40,10 @@ def reassign(state: State, problem: PackingProblem, patterns: Sequence[Pattern])
         if offers.minimums and template.least(used) is None:
             return f"NodePool {offers.pool.name} asks for more types (minValues) than hold its nodes"
         _open(state, template, [(shape.batch, count) for shape, count in held])
-        if state.limits.shortage(*_charged(state)) is not None:
+        charged = _charged(state)
+        if state.limits.shortage(*charged) is not None:
             return f"NodePool {offers.pool.name} has limits that it would break"
-        state.charge(*_charged(state))
+        state.charge(*charged)
     return ""
 
 

@@ -54,8 +54,7 @@ def relaxation_of(state: State) -> Relaxation:
     batches, spread = list(placed), spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
     purchases, rules = _purchases(state, batches), NodeRules.of(state, batches, placed, spread=False)
-    bought_as = [tuple((pool, rows.tobytes()) for pool, rows in purchase.items()) for purchase in purchases]
-    kinds = rules.alike(bought_as, [spread.weights.get(batch) for batch in batches], fits.tolist())
+    kinds = rules.alike(purchases, [spread.weights.get(batch) for batch in batches], fits.tolist())
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     items = [(first, place) for first in firsts for place in spread.places(batches[first])]
     owners = [first for first, _ in items]

@@ -51,8 +51,8 @@ def placement_of(
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
     """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
     bins = state.base + state.planned.count
+    # By batch and bin in one number, which sorts faster than two.
     amounts: defaultdict[int, int] = defaultdict(int)
-    """By batch and bin in one number, which sorts faster than two."""
     for entry in state.entries():
         amounts[entry.batch.number * bins + entry.bin] += entry.count
     found: defaultdict[int, list[_Held]] = defaultdict(list)

@@ -50,9 +50,7 @@ class Pruning:
         waiting = self.waiting
         if waiting.next_at is None:
             return ()
-        count = len(waiting.refs)
-        what = f"{count:,} {'object' if count == 1 else 'objects'} no longer declared"
-        return (Edge(waiting.next_at, f"{what}: the next may be deleted"),)
+        return (Edge(waiting.next_at, f"{_objects(len(waiting.refs))} no longer declared: the next may be deleted"),)
 
 
 def prune(
@@ -170,8 +168,12 @@ def _removal(ref: ObjectRef, live: LiveObject) -> ObjectChange:
     return ObjectChange(ref, Action.UPDATE, manifest=bare, reason=reason)
 
 
+def _objects(count: int) -> str:
+    return f"{count:,} object" if count == 1 else f"{count:,} objects"
+
+
 def _counted(count: int) -> str:
-    return f"{count:,} object is" if count == 1 else f"{count:,} objects are"
+    return f"{_objects(count)} {'is' if count == 1 else 'are'}"
 
 
 def _listed(refs: Iterable[ObjectRef], most: int = 5) -> str:

@@ -20,6 +20,7 @@ from reconciler.report.plan.document import (
     money,
     object_row,
     plan_document,
+    reference_row,
     static_pool_row,
     unplaced_reason_row,
 )
@@ -81,9 +82,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
 
 def _demand_row(item: DemandChange) -> dict[str, Any]:
     return {
-        "kind": item.ref.kind,
-        "namespace": item.ref.namespace,
-        "name": item.ref.name,
+        **reference_row(item.ref),
         "before": None if item.before is None else item.before.wanted,
         "after": None if item.after is None else item.after.wanted,
         "unplacedBefore": item.unplaced_before,
@@ -96,9 +95,7 @@ def _demand_row(item: DemandChange) -> dict[str, Any]:
 
 def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
     return {
-        "kind": ref.kind,
-        "namespace": ref.namespace,
-        "name": ref.name,
+        **reference_row(ref),
         "first": timestamp(loss.since),
         "from": timestamp(loss.at),
         "unplaced": loss.worst.chunks,
@@ -109,9 +106,7 @@ def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
 
 def _asked_row(item: MostAsked) -> dict[str, Any]:
     return {
-        "kind": item.ref.kind,
-        "namespace": item.ref.namespace,
-        "name": item.ref.name,
+        **reference_row(item.ref),
         "before": item.before,
         "after": item.after,
         "from": timestamp(item.at),
@@ -127,9 +122,7 @@ def _cost(cost: CostChange) -> dict[str, Any]:
         "over30Days": {"before": money(cost.before), "after": money(cost.after), "delta": money(cost.delta)},
         "byDemand": [
             {
-                "kind": item.ref.kind,
-                "namespace": item.ref.namespace,
-                "name": item.ref.name,
+                **reference_row(item.ref),
                 **_sums(item),
                 "perReplica": None if item.per_replica is None else money(item.per_replica),
                 "keptBy": "headroom" if item.kept_by is None else str(item.kept_by.by),

@@ -20,6 +20,7 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import Condition
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.precedence import NO_PRIORITY_CLASS
+from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import Spending
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.budgets.document import budget_row
@@ -111,8 +112,7 @@ def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
         "after": money(spending.total),
         "delta": money(spending.total - start),
         "byDemand": [
-            {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name, "cost": money(cost)}
-            for ref, (cost, _) in sorted(spending.of_demands().items())
+            {**reference_row(ref), "cost": money(cost)} for ref, (cost, _) in sorted(spending.of_demands().items())
         ],
         "byNodePool": [{"name": name, "cost": money(cost)} for name, cost in sorted(spending.of_pools().items())],
         "byScheduleValue": [
@@ -128,12 +128,15 @@ def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
     }
 
 
+def reference_row(ref: ObjectRef) -> dict[str, Any]:
+    """What begins every row about an object."""
+    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+
+
 def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     return {
-        "kind": demand.ref.kind,
-        "namespace": demand.ref.namespace,
-        "name": demand.ref.name,
+        **reference_row(demand.ref),
         "source": None if demand.source is None else {"file": demand.source.file, "line": demand.source.line},
         "desired": demand.desired,
         "onExisting": outcome.on_existing,
@@ -207,9 +210,7 @@ def _changes(change: ObjectChange) -> list[dict[str, Any]]:
 
 def object_row(change: ObjectChange) -> dict[str, Any]:
     return {
-        "kind": change.ref.kind,
-        "namespace": change.ref.namespace,
-        "name": change.ref.name,
+        **reference_row(change.ref),
         "action": str(change.action),
         "changes": _changes(change),
         "reason": change.reason,
@@ -222,8 +223,7 @@ def waiting_deletions_row(waiting: WaitingDeletions) -> dict[str, Any]:
         cap: dict[str, Any] = {"mostInAnHour": None, "outOf": None, "next": None}
     else:
         cap = {"mostInAnHour": waiting.most, "outOf": waiting.held, "next": timestamp(waiting.next_at)}
-    rows = [{"kind": ref.kind, "namespace": ref.namespace, "name": ref.name} for ref in waiting.refs]
-    return {"objects": rows, **cap}
+    return {"objects": list(map(reference_row, waiting.refs)), **cap}
 
 
 def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:

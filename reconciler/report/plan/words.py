@@ -183,7 +183,7 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     waiting = waiting_words(plan.waiting, zone)
     parts = [part for part in (listed(nodes), listed(objects), static, what_if) if part]
     if parts:
-        return "; ".join([*parts, *([waiting] if waiting else [])])
+        return "; ".join(filter(None, (*parts, waiting)))
     if waiting:
         return f"No change now: {waiting}{', and there are errors' if plan.has_errors else ''}"
     return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"
