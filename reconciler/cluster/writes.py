@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.conflicts import conflict_words
 from reconciler.cluster.connection import (
     CONFLICT,
     JSON,
@@ -244,24 +245,22 @@ def _refused(write: Write, answer: Answer) -> WriteResult:
     failure = answer.failure()
     conflicts = _conflicts(failure)
     if conflicts:
-        return WriteResult(write, Outcome.CONFLICT, f"{write.ref}: {conflicts}")
+        return WriteResult(write, Outcome.CONFLICT, conflicts)
     retried = answer.status in {UNAUTHORIZED, _TIMED_OUT, CONFLICT, TOO_MANY} or answer.status >= _SERVER_ERROR
     return WriteResult(write, Outcome.FAILED if retried else Outcome.REFUSED, failure.message)
 
 
 def _conflicts(failure: StatusWire) -> str:
-    """`spec.weight belongs to "kubectl"`, for each field, in order; "" when it is no such conflict.
+    """Which fields belong to which managers, in words; "" when it is no such conflict.
 
     Source: apimachinery's NewApplyConflict, which names the manager in a cause's message as `conflict with "NAME"…`.
     """
     causes = failure.details.causes if failure.details else None
-    fields: dict[str, list[str]] = {}
-    for cause in causes or ():
-        if cause.reason == "FieldManagerConflict":
-            manager = cause.message.removeprefix("conflict with ").partition(" using ")[0]
-            fields.setdefault(manager, []).append(cause.field.removeprefix("."))
-    told = [
-        f"{', '.join(sorted(names))} {'belongs' if len(names) == 1 else 'belong'} to {manager}"
-        for manager, names in sorted(fields.items())
-    ]
-    return "; ".join(told)
+    return conflict_words(
+        (
+            cause.message.removeprefix("conflict with ").partition(" using ")[0].strip('"'),
+            cause.field.removeprefix("."),
+        )
+        for cause in causes or ()
+        if cause.reason == "FieldManagerConflict"
+    )

@@ -19,7 +19,7 @@ from reconciler.report.words import counted, listed
 from reconciler.telemetry.history import History
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
-from reconciler.telemetry.passes import result_of
+from reconciler.telemetry.passes import Problems, problems_of, result_of
 
 MOST_NAMED = 3
 """The most demands without their capacity, or waiting objects, to name in one line of the log."""
@@ -41,6 +41,7 @@ class LastPass:
         self._findings: dict[tuple[str, str, str, str], Finding] = {}
         self._stalled: tuple[str, str] | None = None
         self._settled = False
+        self._problems: Problems = frozenset()
         self._waiting = WaitingDeletions()
 
     def document(self) -> Mapping[str, Any] | None:
@@ -79,7 +80,7 @@ class LastPass:
         return daemon_status_document(report)
 
     def _tell(self, trigger: str, result: PassResult) -> None:
-        """Logs a line for a pass that changed something, one for each write that failed, and one for what is new."""
+        """Logs a line for a pass that changed something, and one for what is new: writes that fail, findings, a stall."""
         writes = () if result.change_set is None else result.change_set.results
         applied = [write for write in writes if write.outcome is Outcome.APPLIED]
         statuses = sum(isinstance(write.write, ApplyStatus) for write in applied)
@@ -95,13 +96,20 @@ class LastPass:
         # A pass that found nothing to do is not logged, and the daemon itself logs one that failed.
         tell = self._log.info if applied else self._log.debug
         tell("pass", **facts)
-        for write in writes:
-            if not write.ok:
-                waits = write.outcome is Outcome.SKIPPED
-                (self._log.info if waits else self._log.warning)(
-                    "write", object=str(write.write.ref), outcome=write.outcome.value, message=write.message
-                )
+        if result.change_set is not None:
+            self._tell_problems(problems_of(result.change_set))
         self._tell_news(result)
+
+    def _tell_problems(self, problems: Problems) -> None:
+        """Logs the writes that were not made, and those that no longer fail, unless the pass before had the same."""
+        before, self._problems = self._problems, problems
+        for about, outcome, message in sorted(problems - before):
+            waits = outcome == Outcome.SKIPPED
+            (self._log.info if waits else self._log.warning)("write", object=about, outcome=outcome, message=message)
+        still = {about for about, _, _ in problems}
+        for about, outcome, _ in sorted(before):
+            if about not in still and outcome != Outcome.SKIPPED:
+                self._log.info("write no longer fails", object=about, outcome=outcome)
 
     def _tell_waiting(self, waiting: WaitingDeletions) -> None:
         """Logs what waits to be deleted, if other objects wait than in the pass before."""

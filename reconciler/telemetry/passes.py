@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from reconciler.model.changes import Outcome
+from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Failure, Transient
 from reconciler.ports import PassResult
 
 GOOD = frozenset({"applied", "unchanged"})
+Problems = frozenset[tuple[str, str, str]]
+"""Writes that were not made: object, outcome and message of each."""
 WORDS = ("applied", "unchanged", "partial", "invalid", "waiting", "stalled", "transient")
 
 
@@ -36,3 +38,7 @@ def failure_of(result: PassResult) -> Failure | None:
 def wrote(result: PassResult) -> bool:
     writes = result.change_set.results if result.change_set is not None else ()
     return any(write.outcome is Outcome.APPLIED for write in writes)
+
+
+def problems_of(change_set: ChangeSet) -> Problems:
+    return frozenset((str(item.write.ref), item.outcome.value, item.message) for item in change_set.failures)

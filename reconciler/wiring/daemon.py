@@ -21,6 +21,7 @@ from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import configure_logs, logger
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.telemetry.shown_passes import ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.web.pages import check_page, json_page, text_page
 from reconciler.web.server import PageServer
@@ -134,11 +135,11 @@ def _watchdog(settings: Settings) -> Watchdog:
 
 def _listener(settings: Settings, last: LastPass, cluster: str) -> Callable[[Trigger, PassResult], None]:
     """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
+    shown = ShownPasses()
 
     def on_result(trigger: Trigger, result: PassResult) -> None:
         last.observe(trigger.value, result)
-        did_something = result.plan is not None and (result.plan.has_changes or result.change_set is None)
-        if settings.logs.form == "console" and result.plan is not None and did_something:
+        if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
             sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
             sys.stdout.flush()
 

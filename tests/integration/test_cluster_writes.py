@@ -92,7 +92,9 @@ def test_a_conflict_names_the_manager_and_the_field(cluster: KubernetesCluster, 
     empty_api_server.api.apply(capacity_buffer(replicas=9), manager="platform-team")
     result = cluster.write(Apply(buffer_ref(), capacity_buffer(replicas=3)))
     assert result.outcome is Outcome.CONFLICT
-    assert result.message == 'CapacityBuffer/default/web: spec.replicas belongs to "platform-team"'
+    assert result.message == (
+        'spec.replicas belongs to "platform-team". To take it over, annotate the manifest with headroom.dev/ssa: Override'
+    )
     assert stored(empty_api_server)["spec"]["replicas"] == 9
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from reconciler.cluster.conflicts import conflict_words
 from reconciler.cluster.embedded.admission import admit, check_version, resource_of
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
 from reconciler.cluster.node_taints import with_taints
@@ -285,8 +286,7 @@ def _manager(row: Mapping[str, Any]) -> Manager:
 
 def _without_conflicts(merged: Merge) -> Merge:
     if merged.conflicts:
-        fields = ", ".join(sorted({f"{manager} owns {_dotted(field)}" for manager, field in merged.conflicts}))
-        raise Conflicting(f"conflict: {fields}")
+        raise Conflicting(conflict_words((manager, _dotted(field)) for manager, field in merged.conflicts))
     return merged
 
 

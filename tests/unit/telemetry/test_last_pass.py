@@ -122,6 +122,20 @@ def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared()
     ]
 
 
+def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_fails() -> None:
+    """A conflict of field managers lasts until a person ends it. Every pass logged it."""
+    log = Lines()
+    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    for outcomes in ((Outcome.CONFLICT,), (Outcome.CONFLICT,), (Outcome.REFUSED,), (Outcome.APPLIED,), ()):
+        last.observe("change", FakePass(change_set=wrote(*outcomes)))
+    assert log.told == [
+        ("warning", "write"),
+        ("warning", "write"),
+        ("info", "pass"),
+        ("info", "write no longer fails"),
+    ]
+
+
 def history(last: LastPass) -> list[tuple[str, str, int]]:
     document = last.document()
     assert document is not None

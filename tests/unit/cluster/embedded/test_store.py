@@ -109,7 +109,9 @@ def test_a_field_that_another_manager_owns_is_a_conflict_that_names_it_and_chang
     sandbox.cluster.apply(buffer(replicas=7), manager="kubectl")
     result = sandbox.write(apply(buffer(replicas=3)))
     assert result.outcome is Outcome.CONFLICT
-    assert result.message == "conflict: kubectl owns spec.replicas"
+    assert result.message == (
+        'spec.replicas belongs to "kubectl". To take it over, annotate the manifest with headroom.dev/ssa: Override'
+    )
     assert body(sandbox, buffer_ref())["spec"]["replicas"] == 7
 
 
