@@ -29,7 +29,7 @@ from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.masking import masked_changes
 from reconciler.report.plan.pending import leaving_nodes
-from reconciler.report.plan.spending import before
+from reconciler.report.plan.spending import before, price_notes
 from reconciler.report.schedules.document import schedule_row
 from reconciler.report.service import service_row
 
@@ -100,7 +100,7 @@ def _cost(plan: Plan, spending: Spending | None) -> dict[str, Any]:
         "perMonthDelta": money((plan.cost.per_hour_after - plan.cost.per_hour_before) * HOURS_PER_MONTH),
         "currency": plan.cost.currency,
         "over30Days": None if spending is None else _over_30_days(plan, spending),
-        "assumptions": [*plan.cost.assumptions, *(() if spending is None else spending.notes)],
+        "assumptions": [*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
     }
 
 

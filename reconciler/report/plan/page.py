@@ -29,7 +29,7 @@ from reconciler.report.plan.page_rows import (
     static_pool_row,
 )
 from reconciler.report.plan.pending import LeftOver, PendingLaunch, launches, left_over, pending_words
-from reconciler.report.plan.spending import SPAN, demand_rows, pool_rows, spending_words, window_rows
+from reconciler.report.plan.spending import SPAN, demand_rows, pool_rows, price_notes, spending_words, window_rows
 from reconciler.report.plan.words import reason_words, summary
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.timeline.chart import timeline_chart
@@ -61,7 +61,7 @@ def plan_page(
         "has_changes": plan.has_changes,
         "cost": cost_row(before, after),
         "month": None if spending is None else {"words": spending_words(plan, spending)},
-        "assumptions": [*plan.cost.assumptions, *(() if spending is None else spending.notes)],
+        "assumptions": [*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
         "demands": cut(
             [_demand(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
         ),

@@ -10,13 +10,44 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Keeper, Service
 from reconciler.model.spending import HOUR, MONTH, Spending, WindowCost
 from reconciler.report.service import keeper_words
-from reconciler.report.words import change_words, dollars
+from reconciler.report.words import change_words, dollars, listed
 
 SPAN = f"{MONTH.days} days"
 _CENTS = 0.005
 """In USD. Rows that cost less are left out."""
 
 AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
+
+
+_MOST_NAMED = 3
+
+
+def price_notes(plan: Plan) -> list[str]:
+    """What to know of the price of an instant, times a month."""
+    return [*([AT_THIS_INSTANT] if plan.schedules else []), *_paid_for_a_while(plan)]
+
+
+def _paid_for_a_while(plan: Plan) -> list[str]:
+    """Nodes that are made for requests or one-shot buffers alone."""
+    once = {outcome.demand.ref for outcome in plan.demands if outcome.demand.one_shot}
+    groups = (
+        (lambda ref: ref.kind == REQUEST_KIND, "only while the capacity is booked"),
+        (lambda ref: ref in once, "only until the capacity is used"),
+    )
+    notes = []
+    for temporary, until in groups:
+        nodes = [
+            item.planned
+            for item in plan.node_claims.create
+            if item.planned.holdings and all(temporary(holding.demand) for holding in item.planned.holdings)
+        ]
+        if nodes:
+            names = sorted({str(holding.demand) for node in nodes for holding in node.holdings})
+            more = len(names) - _MOST_NAMED
+            about = listed([*names[:_MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+            price = dollars(sum(node.price for node in nodes if node.price_known))
+            notes.append(f"{price}/h of the new nodes is for {about}: paid {until}, not for a whole month")
+    return notes
 
 
 def before(plan: Plan, spending: Spending) -> float:

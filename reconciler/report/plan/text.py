@@ -14,7 +14,7 @@ from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
 from reconciler.report.plan.precedence import order_words, precedence_words
-from reconciler.report.plan.spending import AT_THIS_INSTANT, demand_rows, pool_rows, spending_words, window_rows
+from reconciler.report.plan.spending import demand_rows, pool_rows, price_notes, spending_words, window_rows
 from reconciler.report.plan.words import (
     held,
     node_name,
@@ -205,5 +205,5 @@ def _cost_lines(plan: Plan, spending: Spending | None, paint: Paint) -> list[str
             f" ({signed_dollars((after - before) * HOURS_PER_MONTH)} a month of {HOURS_PER_MONTH} h)"
         ),
     ]
-    notes = (*((AT_THIS_INSTANT,) if plan.schedules else ()), *plan.cost.assumptions)
+    notes = (*price_notes(plan), *plan.cost.assumptions)
     return lines + [paint("dim", f"  {note}") for note in notes]
