@@ -31,7 +31,8 @@ NOT_FOUND = 404
 CONFLICT = 409
 GONE = 410
 TOO_MANY = 429
-_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
+"""Numbers of the operating system and places in Python's own source."""
 _CONNECT_SECONDS = 5
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
@@ -345,8 +346,17 @@ def _lines(response: Any) -> Iterator[bytes]:
 
 def _lost(host: str, error: BaseException) -> str:
     """The message of a lost connection, in one line and without the client's object addresses."""
+    import urllib3  # noqa: PLC0415 - loaded with the client by now
+
     reason: BaseException = error
-    while (inner := getattr(reason, "reason", None) or reason.__cause__) and isinstance(inner, BaseException):
+    timed_out = False
+    while True:
+        timed_out = timed_out or isinstance(reason, urllib3.exceptions.ReadTimeoutError)
+        inner = getattr(reason, "reason", None) or reason.__cause__
+        if not isinstance(inner, BaseException):
+            break
         reason = inner
-    text = _ERRNO.sub("", str(reason).rpartition(">: ")[2].strip()) or type(reason).__name__
+    text = _NOISE.sub("", str(reason).rpartition(">: ")[2].strip()) or type(reason).__name__
+    if timed_out or "handshake operation timed out" in text:
+        return f"{host} accepts connections but does not answer"
     return f"{host} does not answer: {text}"

@@ -132,6 +132,7 @@ class Daemon:
                 next_trigger=due[1] if due else None,
                 handled_request=self._handled_request,
                 next_edge=next_edge,
+                held_up=self._watchdog.held_up,
             )
 
     def health(self) -> tuple[bool, str]:
@@ -143,12 +144,15 @@ class Daemon:
         return not complaint, complaint or "ok"
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether it is ready: a pass has made a plan, or another replica leads."""
+        """Whether it is ready: a pass has succeeded and none is held up, or another replica leads."""
+        held_up = self._watchdog.held_up
+        if held_up:
+            return False, held_up
         if self._ready:
             return True, "ok"
         if not self._leads:
             return True, "another replica leads"
-        return False, "no pass has made a plan yet"
+        return False, "no pass has succeeded yet"
 
     # The caller's thread
 
@@ -311,7 +315,7 @@ class Daemon:
             self._under_way = None
             self._watchdog.rest()
             self._handled_request = asked
-            self._ready = self._ready or result.plan is not None
+            self._ready = self._ready or (result.plan is not None and result.failure is None)
         self._edges.look_from(began)  # not from now, since an edge of a new commit may have come during the pass
         try:
             self._listeners.on_result(trigger, result)

@@ -39,7 +39,8 @@ class BrokenPass(PassResult):
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """What the daemon will do next. next_pass None: nothing is wanted, or the next poll decides."""
+    """What the daemon will do next. next_pass None: nothing is wanted, or the next poll decides. held_up: why the pass under way
+    makes no progress, "" if it does."""
 
     leads: bool
     passes: int
@@ -48,3 +49,4 @@ class DaemonState:
     next_trigger: Trigger | None
     handled_request: str
     next_edge: Edge | None
+    held_up: str = ""

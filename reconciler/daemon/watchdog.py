@@ -14,6 +14,8 @@ from time import monotonic
 
 PATIENCE = 90.0
 """Seconds without progress until a pass or a poll counts as stuck."""
+SLOW = 20.0
+"""Seconds without progress until a pass counts as held up. It may still go on, so the process is healthy, but not ready."""
 GIT = "git"
 """The phase in which a pass waits for Git: the first tree, if no poll has brought it yet."""
 FROZEN = 100.0
@@ -66,17 +68,28 @@ class Watchdog:
     @property
     def complaint(self) -> str:
         """What is wrong; "" for nothing."""
-        at, polls_since = self._at, self._polls_since
-        if at is not None and (silent := self._too_long(*at)):
-            return f"a pass has made no progress for {silent:.0f} s (phase: {at[0]})"
-        if polls_since is not None and (silent := self._too_long(GIT, polls_since)):
+        polls_since = self._polls_since
+        if said := self._of_pass(self._patience):
+            return said
+        if polls_since is not None and (silent := self._too_long(GIT, polls_since, self._patience)):
             return f"a poll of the repository has made no progress for {silent:.0f} s"
         return ""
 
-    def _too_long(self, phase: str, since: float) -> float:
+    @property
+    def held_up(self) -> str:
+        """What holds up the pass under way, long before that is a complaint; "" for nothing."""
+        return self._of_pass(min(SLOW, self._patience))
+
+    def _of_pass(self, patience: float) -> str:
+        at = self._at
+        if at is not None and (silent := self._too_long(*at, patience)):
+            return f"a pass has made no progress for {silent:.0f} s (phase: {at[0]})"
+        return ""
+
+    def _too_long(self, phase: str, since: float, patience: float) -> float:
         """Seconds since `since`; 0 while the phase may still take that long."""
         silent = self._seconds() - (max(since, self._git_at) if phase == GIT else since)
-        return silent if silent > self._patience + self._more.get(phase, 0.0) else 0.0
+        return silent if silent > patience + self._more.get(phase, 0.0) else 0.0
 
     def feed(self) -> None:
         """Postpones the end of the process, unless a pass is stuck. Must be called each second."""

@@ -26,7 +26,7 @@ def status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> M
     document = with_next_edge(document, state.next_edge)
     if document is None:
         return None
-    document = {**document, "handledRequest": state.handled_request}
+    document = {**document, "handledRequest": state.handled_request, "heldUp": state.held_up}
     if election is None:
         return document
     return {**document, "leads": election.is_leader(), "leader": election.holder or None}

@@ -29,7 +29,8 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     finished = _moment(document["finished"])
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
-    good = document["result"] == "ok" and not document["stalled"] and not failed
+    held_up = document.get("heldUp", "")
+    good = document["result"] == "ok" and not document["stalled"] and not failed and not held_up
     word = paint("green", "healthy") if good else paint("red", "not healthy")
     wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
         [f"{_documents(errors)} errors"] if errors else []
@@ -48,6 +49,8 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     if document.get("leads") is False:
         lines.append(f"  standby     {document['leader'] or 'nobody'} leads")
     lines += _schedule_lines(document)
+    if held_up:
+        lines.append(paint("red", f"  held up     {held_up}"))
     if document["stalled"]:
         lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
     if document["message"]:

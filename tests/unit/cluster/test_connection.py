@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from threading import Thread
 
 import pytest
@@ -55,6 +56,17 @@ def test_a_server_that_is_not_there_is_named_in_one_line() -> None:
     with pytest.raises(Transient) as failed:
         connection.request("GET", "/")
     assert failed.value.message == "http://127.0.0.1:1 does not answer: Connection refused"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_accepts_connections_and_never_answers_is_told_so(scheme: str) -> None:
+    """A place in Python's own source (`_ssl.c:989`) stood there."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        connection = Connection(lambda: Access(host, urllib3.PoolManager(), dict), timeout=0.1)
+        with pytest.raises(Transient) as failed:
+            connection.request("GET", "/")
+    assert failed.value.message == f"{host} accepts connections but does not answer"
 
 
 def test_an_answer_that_is_cut_short_is_a_failure() -> None:

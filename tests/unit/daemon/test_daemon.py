@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.daemon.watchdog import SLOW, Watchdog
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
@@ -207,7 +208,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return False
 
 
-def test_it_is_ready_once_a_pass_has_made_a_plan() -> None:
+def test_it_is_ready_once_a_pass_has_succeeded() -> None:
     told = Queue[Trigger]()
     with Running(
         Passes(FakePass(failure=Transient("no answer")), FakePass(plan=full_plan())),
@@ -227,7 +228,44 @@ def test_before_that_it_says_what_is_missing() -> None:
         Passes(FakePass(failure=Transient("no answer"))), on_result=lambda trigger, _result: told.put(trigger)
     ) as running:
         told.get(timeout=PATIENCE)
-        assert running.daemon.readiness() == (False, "no pass has made a plan yet")
+        assert running.daemon.readiness() == (False, "no pass has succeeded yet")
+
+
+def test_a_pass_that_could_not_be_carried_out_is_no_success() -> None:
+    """It was ready as soon as there was a plan, though the API server answered to no write."""
+    told = Queue[Trigger]()
+    with Running(
+        Passes(FakePass(plan=full_plan(), failure=Transient("no answer"))),
+        on_result=lambda trigger, _result: told.put(trigger),
+    ) as running:
+        told.get(timeout=PATIENCE)
+        assert running.daemon.readiness() == (False, "no pass has succeeded yet")
+
+
+def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
+    """An API server that accepts connections and never answers was told as ready."""
+    passed = 0.0
+    told = Queue[Trigger]()
+    passes = Passes(FakePass(plan=full_plan()))
+    with Running(
+        passes,
+        on_result=lambda trigger, _result: told.put(trigger),
+        watchdog=Watchdog(seconds=lambda: passed),
+    ) as running:
+        passes.next()
+        told.get(timeout=PATIENCE)
+        passes.gate.clear()
+        running.daemon.changed()
+        passes.next()
+        assert running.daemon.readiness() == (True, "ok")
+        passed += SLOW + 1
+        why = "a pass has made no progress for 21 s (phase: start)"
+        assert running.daemon.readiness() == (False, why)
+        assert running.daemon.state.held_up == why
+        assert running.daemon.health() == (True, "ok")
+        passes.gate.set()
+        told.get(timeout=PATIENCE)
+        assert running.daemon.readiness() == (True, "ok")
 
 
 def test_what_goes_wrong_in_telling_about_a_pass_does_not_end_the_daemon() -> None:

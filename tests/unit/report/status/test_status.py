@@ -113,6 +113,15 @@ def test_what_another_provides_for_is_not_told_as_not_ready() -> None:
     assert "not ready" not in text
 
 
+def test_a_pass_that_is_held_up_is_not_healthy() -> None:
+    """The last pass was told as healthy while the next one waited for an API server that never answered."""
+    good = {**document(Plan(None, NOW)), "heldUp": ""}
+    assert "is healthy." in daemon_status_text(good)
+    held_up = daemon_status_text({**good, "heldUp": "a pass has made no progress for 21 s (phase: cluster)"})
+    assert "is not healthy." in held_up
+    assert "  held up     a pass has made no progress for 21 s (phase: cluster)\n" in held_up
+
+
 def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
     asked = {**document(full_plan()), "handledRequest": "noon \u202e"}
     assert "  requested   noon \\u202e: a pass was made for it\n" in daemon_status_text(asked)
