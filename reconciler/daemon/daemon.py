@@ -17,6 +17,7 @@ from time import monotonic
 from reconciler.daemon.edges import Edges
 from reconciler.daemon.failures import as_failure, tell
 from reconciler.daemon.jobs import Jobs
+from reconciler.daemon.requests import Requests
 from reconciler.daemon.signals import stopped_by_signals
 from reconciler.daemon.state import BrokenPass, DaemonState, Timing
 from reconciler.daemon.watchdog import Watchdog
@@ -83,8 +84,7 @@ class Daemon:
         self._passes = 0
         self._watchdog = watchdog or Watchdog()
         self._under_way: Trigger | None = None
-        self._handled_request = ""
-        self._asked = ""
+        self._requests = Requests()
         self._heartbeat = monotonic()
         self._ready = False
 
@@ -99,12 +99,11 @@ class Daemon:
         self._want(Trigger.TAKEN)
 
     def request(self, requested_at: str) -> None:
-        """Asks for a pass with an annotation's value. The same value asks only once."""
+        """Asks for a poll and then a pass with an annotation's value. The same value asks only once."""
         with self._turn:
-            if not requested_at or requested_at in (self._asked, self._handled_request):
-                return
-            self._asked = requested_at
-        self._want(Trigger.REQUEST)
+            is_new = self._requests.ask(requested_at)
+        if is_new:
+            self.poll_now()
 
     def poll_now(self) -> None:
         """Polls the repository without waiting for the interval."""
@@ -130,7 +129,7 @@ class Daemon:
                 under_way=self._under_way,
                 next_pass=due[0] if due else None,
                 next_trigger=due[1] if due else None,
-                handled_request=self._handled_request,
+                handled_request=self._requests.handled,
                 next_edge=next_edge,
                 held_up=self._watchdog.held_up,
             )
@@ -242,6 +241,8 @@ class Daemon:
                 return
             began = monotonic()
             self._watchdog.poll_begins()
+            with self._turn:
+                self._requests.poll_begins()
             try:
                 news = self._poll_source()
             except Exception as error:  # noqa: BLE001 - the next poll must come in any case
@@ -250,6 +251,8 @@ class Daemon:
                 failure = as_failure(error, self._log)
                 tell(failure, "poll failed", self._log)
                 self._listeners.on_poll(type(failure).__name__.lower(), monotonic() - began)
+                with self._turn:
+                    self._handle_request(self._clock.now())
                 continue
             finally:
                 self._watchdog.poll_ended()
@@ -259,7 +262,14 @@ class Daemon:
                 if news:
                     self._agenda.want(Trigger.COMMIT, now)
                 self._agenda.polled(now)
+                self._handle_request(now)
                 self._turn.notify_all()
+
+    def _handle_request(self, now: datetime) -> None:
+        """After a poll, whatever it came to. The caller holds the lock."""
+        if self._requests.poll_ended():
+            self._agenda.want(Trigger.REQUEST, now)
+            self._turn.notify_all()
 
     # The thread that makes passes
 
@@ -287,6 +297,8 @@ class Daemon:
                 if leads and not self._leads:
                     self._agenda.want(Trigger.START, now)
                 self._leads = leads
+                if self._requests.is_overdue():
+                    self._agenda.want(Trigger.REQUEST, now)
                 due = self._agenda.due() if leads else None
                 if due is not None and due[0] <= now:
                     self._agenda.begin(now)
@@ -298,7 +310,8 @@ class Daemon:
         return None
 
     def _one_pass(self, trigger: Trigger) -> PassResult:
-        asked = self._asked
+        with self._turn:
+            asked = self._requests.pass_begins()
         began = self._clock.now()
         try:
             result = self._run_pass(trigger)
@@ -314,7 +327,7 @@ class Daemon:
             self._passes += 1
             self._under_way = None
             self._watchdog.rest()
-            self._handled_request = asked
+            self._requests.pass_ended(asked)
             self._ready = self._ready or (result.plan is not None and result.failure is None)
         self._edges.look_from(began)  # not from now, since an edge of a new commit may have come during the pass
         try:

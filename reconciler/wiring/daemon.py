@@ -88,10 +88,11 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             },
             probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
         )
-        receive_webhooks(settings, Announced(source, daemon, reviews), metrics.count_webhook, stack)
+        announced = Announced(source, daemon, reviews)
+        receive_webhooks(settings, announced, metrics.count_webhook, stack)
         stack.callback(server.close)
         server.start()
-        cluster.start(on_change(cluster, daemon))
+        cluster.start(on_change(cluster, daemon, announced.request))
         _start(stack, reviews, snapshots)
         look = f"http://{server.address}/capacity, /status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)

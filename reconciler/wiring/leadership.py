@@ -34,17 +34,19 @@ def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) ->
     return is_leader
 
 
-def on_change(cluster: Cluster, daemon: Daemon) -> Callable[[], None]:
-    """A change of the cluster. Where it takes held room, or somebody asks for a pass, quiet is not waited for."""
+def on_change(cluster: Cluster, daemon: Daemon, request: Callable[[str], None]) -> Callable[[], None]:
+    """A change of the cluster. Where it takes held room, quiet is not waited for. request: called with what asks for a pass, once
+    for each value."""
     if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
         return daemon.changed
-    taken = cluster.room_taken
+    taken, asked = cluster.room_taken, ""
 
     def changed() -> None:
-        nonlocal taken
+        nonlocal taken, asked
         before, taken = taken, cluster.room_taken
-        if isinstance(cluster, KubernetesCluster):
-            daemon.request(cluster.requested_at)
+        if isinstance(cluster, KubernetesCluster) and cluster.requested_at != asked:
+            asked = cluster.requested_at
+            request(asked)
         if taken != before:
             daemon.room_taken()
         else:

@@ -21,7 +21,7 @@ SECRET_VARIABLE = "HEADROOM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variab
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The functions that webhooks trigger; each returns at once."""
+    """The functions that webhooks and people trigger; each returns at once."""
 
     source: LatestTree
     daemon: Daemon
@@ -30,6 +30,11 @@ class Announced:
     def push(self) -> None:
         self.source.hasten()
         self.daemon.poll_now()
+
+    def request(self, requested_at: str) -> None:
+        """A person asks for a pass."""
+        self.source.hasten()
+        self.daemon.request(requested_at)
 
     def pull_request(self) -> None:
         if self.reviews is not None:

@@ -58,3 +58,19 @@ def test_a_pass_is_made_at_once_and_the_status_tells_of_it(
             assert f"  requested   {moment}: a pass was made for it\n" in headroom_status(daemon)
         assert daemon.status()["passes"] == before["passes"] + 2
         assert requested_passes(daemon) == 2
+
+
+def test_the_repository_is_polled_first(
+    empty_control_plane: ControlPlane, kubeconfig: Path, repository: CapacityRepository, tmp_path: Path
+) -> None:
+    """The pass was made of the old commit."""
+    repository.push({"web.yaml": TEMPLATE})
+    slow = {"passes_interval": "1h", "git_interval": "1h"}
+    with DaemonProcess(repository.folder, kubeconfig, tmp_path, **slow) as daemon:
+        daemon.wait_until_ready()
+        before = eventually(daemon.status, within=60, what="the first pass was made")
+        repository.push({"web.yaml": TEMPLATE.replace("cpu: 1", "cpu: 2")})
+        asked = {"metadata": {"annotations": {"headroom.dev/requestedAt": "noon"}}}
+        empty_control_plane.api.patch("v1", "ConfigMap", "headroom", asked, namespace=NAMESPACE)
+        eventually(partial(is_handled, daemon, "noon"), within=30, what="a pass that was asked for")
+        assert daemon.status()["revision"] != before["revision"]
