@@ -69,6 +69,7 @@ IMMUTABLE_FIELD = _error("immutable-field")
 # Node pools and overlays.
 REMOVED_REASON = _error("removed-reason")
 REASONS_MATCH_NOTHING = _warning("reasons-match-nothing")
+UNHEALTHY_REASON = _warning("unhealthy-reason")
 SCHEDULE_WITHOUT_DURATION = _error("schedule-without-duration")
 ALWAYS_ZERO = _warning("always-zero")
 BUDGET_NEVER_BINDS = _warning("budget-never-binds")

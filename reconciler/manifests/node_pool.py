@@ -80,7 +80,17 @@ def _check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path)
             f"a budget with {given} needs {missing} too",
             hint=f"add {missing}, or remove {given} for a budget that always counts",
         )
-    if budget.get("reasons") == []:
+    reasons = budget.get("reasons")
+    if reasons and "Unhealthy" in reasons:
+        # The CRD of Karpenter 1.14 has Underutilized, Empty and Drifted. Newer ones have Unhealthy, so this is no error.
+        what = "this budget" if set(reasons) == {"Unhealthy"} else "Unhealthy"
+        inspection.report(
+            codes.UNHEALTHY_REASON,
+            (*path, "reasons", reasons.index("Unhealthy")),
+            "Karpenter 1.14 does not know the reason Unhealthy, and the API server then refuses the whole NodePool",
+            hint=f"remove {what}, since node repair asks no budget in 1.14; with a Karpenter that knows it, keep it",
+        )
+    if reasons == []:
         inspection.report(
             codes.REASONS_MATCH_NOTHING,
             (*path, "reasons"),

@@ -11,6 +11,7 @@ from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.node_pool import budgets_alone, lay_over
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.errors import Invalid
+from reconciler.model.findings import Severity
 from reconciler.model.nodes import DisruptionBudget, NodeClassRef, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
@@ -49,6 +50,16 @@ def test_a_default_of_nodes_in_local_time() -> None:
     text = head + "  disruption: {budgets: [{schedule: '0 9 * * *', duration: 8h}]}\n"
     local = in_utc(declared(text), datetime(2026, 1, 1, tzinfo=UTC))
     assert {budget.nodes for budget in local.pools[0].compiled.budgets} == {"10%"}
+
+
+@pytest.mark.parametrize(("reasons", "what"), [("Unhealthy", "this budget"), ("Drifted, Unhealthy", "Unhealthy")])
+def test_a_reason_that_the_api_server_refuses_is_told_with_what_to_write(reasons: str, what: str) -> None:
+    """`reasons: [Unhealthy]` had no finding, though Karpenter 1.14 refuses the pool."""
+    text = HEAD + TEMPLATE + f"  disruption: {{budgets: [{{nodes: 20%}}, {{nodes: '1', reasons: [{reasons}]}}]}}\n"
+    (finding,) = [item for item in findings(text) if item.code == "unhealthy-reason"]
+    assert finding.severity is Severity.WARNING
+    assert finding.path == f"spec.disruption.budgets[1].reasons[{reasons.split(', ').index('Unhealthy')}]"
+    assert finding.hint.startswith(f"remove {what}, since node repair asks no budget in 1.14")
 
 
 @pytest.mark.parametrize(
