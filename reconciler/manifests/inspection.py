@@ -36,8 +36,16 @@ class Inspection:
         self.ref = ref
         self.body = body
         self.findings: list[Finding] = []
+        self.wrong: list[tuple[Code, Path]] = []
+        """The errors so far, with their paths in the body."""
         self._moved: dict[Path, Path] = {}
         self._unknown: list[Path] = []
+
+    def of(self, body: dict[str, Any]) -> Inspection:
+        """The same document with another body and no findings, to see what rules say of it."""
+        other = Inspection(self.document, self.ref, body)
+        other._moved = self._moved
+        return other
 
     def moved(self, new: Path, old: Path) -> None:
         """Records that the field now at `new` was written at `old`."""
@@ -67,6 +75,8 @@ class Inspection:
     def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
         written = self.written_path(path)
         position = self.document.position_of(written)
+        if code.severity is Severity.ERROR:
+            self.wrong.append((code, path))
         self.findings.append(
             Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
         )

@@ -14,6 +14,7 @@ from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of, names_in, namesake_of
 from reconciler.manifests.node_pool import is_partial
 from reconciler.manifests.schema import without_nulls
+from reconciler.manifests.sound_part import findings_of_the_rest
 from reconciler.manifests.structure import check_structure, nearest
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
@@ -181,9 +182,18 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
     # Most rules assume a valid structure.
     is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
-    if isinstance(metadata, Mapping) and is_sound:
-        check_annotations(inspection, applied=kind.applied)
-    if kind.checks_anything or (isinstance(metadata, Mapping) and is_sound):
+
+    def rules(about: Inspection) -> None:
+        check_annotations(about, applied=kind.applied)
+        if not kind.checks_anything:
+            kind.check(about)
+
+    if isinstance(metadata, Mapping):
+        if is_sound:
+            rules(inspection)
+        else:
+            inspection.findings += findings_of_the_rest(inspection, rules)
+    if kind.checks_anything:
         kind.check(inspection)
 
 

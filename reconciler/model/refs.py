@@ -22,6 +22,8 @@ class ObjectRef(NamedTuple):
 
     def __str__(self) -> str:
         """`CapacityBuffer/shop/web` or `NodePool/general`: the form that commands take and print."""
+        if not self.name:
+            return f"{self.kind} without a name"
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from reconciler.model.changes import NOT_WRITTEN, Outcome
 from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.paint import Paint, plain
 from reconciler.report.words import counted, moment, short_revision
@@ -140,7 +141,7 @@ def _finding_lines(findings: list[Mapping[str, Any]], paint: Paint) -> list[str]
     lines = []
     for row in rows[:MOST_FINDINGS]:
         where = f"{row['file']}:{row['line']}: " if row["file"] else ""
-        about = "/".join(part for part in (row[key] for key in _DOCUMENT) if part)
+        about = str(ObjectRef("", row["kind"], row["namespace"], row["name"])) if row["kind"] else ""
         about = f"{about}: " if about else ""
         severity = paint("red" if row["severity"] == "error" else "yellow", f"{row['severity']:11}")
         lines.append(f"  {severity} {where}{about}{row['message']}")

@@ -9,7 +9,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
-from reconciler.model.refs import SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.request_records import RequestRecord
 from reconciler.report.status.document import PassReport, daemon_status_document, with_next_edge
 from reconciler.report.status.text import daemon_status_text
@@ -126,3 +126,12 @@ def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
     asked = {**document(full_plan()), "handledRequest": "noon \u202e"}
     assert "  requested   noon \\u202e: a pass was made for it\n" in daemon_status_text(asked)
     assert "requested " not in status(full_plan())
+
+
+def test_a_document_without_a_name_is_told_as_one() -> None:
+    nameless = Finding(
+        "missing-field", Severity.ERROR, "metadata.name is missing", ref=ObjectRef("", "PodTemplate", "shop", "")
+    )
+    assert "error       PodTemplate without a name: metadata.name is missing\n" in status(
+        Plan(None, NOW, findings=(nameless,))
+    )
