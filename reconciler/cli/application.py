@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from reconciler import __version__
+from reconciler.cli.help_layout import HelpLayout
 
 COMMANDS = {
     "run": "The daemon: keep the cluster as the repository declares.",
@@ -27,6 +28,9 @@ COMMANDS = {
     "init": "Scaffold a capacity repository.",
     "schema": "Print the JSON Schema of an output, or of manifests.",
 }
+
+
+click.Context.formatter_class = HelpLayout
 
 
 class _Commands(click.Group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -28,6 +29,15 @@ def command(*, target: str, **values: Any) -> int:
     with Progress() as progress:
         progress("view")
         counts = capture_snapshot(settings, target)
-    found = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    click.echo(f"{target}: {found or 'an empty cluster'}.")
+    click.echo(f"{target}: {found_words(counts) or 'an empty cluster'}.")
     return 0
+
+
+def found_words(counts: Mapping[str, int]) -> str:
+    """`3 nodes, 1 nodepool`. counts: by the plural names of resources."""
+    return ", ".join(f"{count:,} {_singular(name) if count == 1 else name}" for name, count in counts.items() if count)
+
+
+def _singular(plural: str) -> str:
+    """`nodepool`, `priorityclass`: of a resource's name, which is plural."""
+    return plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")

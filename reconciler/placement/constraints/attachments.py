@@ -167,7 +167,7 @@ class _Judge:
 
     def assumptions(self) -> tuple[str, ...]:
         competing = (
-            f"volumes of storage class {name} lie ready in a fixed number: that two claims want the same one is not judged"
+            f"storage class {name} has a fixed number of volumes: whether two claims want the same one is not judged"
             for name in sorted(self._volumes.competing)
         )
         shared = (

@@ -195,7 +195,7 @@ class _Judge:
 
     def _with_classes(self, what: str, spec: ClaimSpec | None) -> ClaimSpec:
         if spec is None:
-            raise Obstacle(f"{what} is not there")
+            raise Obstacle(f"{what} does not exist")
         for request in spec.requests if spec.simple else ():
             if request.device_class not in self._classes:
                 raise Obstacle(f"{what}: there is no DeviceClass {request.device_class}")

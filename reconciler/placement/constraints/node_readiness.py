@@ -32,4 +32,6 @@ class NodeReadiness(Stateless):
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         del batch
         others = len(bins) - 1
-        return f"{self._names[bins[0]]}{f' and {others} others are' if others else ' is'} not ready yet"
+        if not others:
+            return f"{self._names[bins[0]]} is not ready yet"
+        return f"{self._names[bins[0]]} and {others:,} {'other' if others == 1 else 'others'} are not ready yet"

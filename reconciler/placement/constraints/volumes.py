@@ -43,7 +43,7 @@ class Volumes:
         pod_uid: the pod that must own the claim, as with ephemeral volumes; None where any may."""
         claim = self._claims.get((namespace, name))
         if claim is None:
-            raise Obstacle(f"PersistentVolumeClaim/{namespace}/{name} is not there")
+            raise Obstacle(f"PersistentVolumeClaim/{namespace}/{name} does not exist")
         if claim.deleting:
             raise Obstacle(f"{claim} is being deleted")
         if claim.lost:
@@ -81,7 +81,7 @@ class Volumes:
             raise Obstacle(f"{claim} is not bound to volume {claim.volume} yet")
         volume = self._volumes.get(claim.volume)
         if volume is None:
-            raise Obstacle(f"{claim} is bound to volume {claim.volume}, which is not there")
+            raise Obstacle(f"{claim} is bound to volume {claim.volume}, which does not exist")
         places = _places_of(volume)
         if not places:
             raise Obstacle(f"volume {volume.name} has a node affinity that no node meets")

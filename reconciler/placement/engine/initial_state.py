@@ -79,7 +79,7 @@ def _not_judged(batches: Sequence[Batch]) -> set[str]:
         shape = batch.needs.shape
         if shape.runtime_class:
             sentences.add(
-                f"{batch.demand}: RuntimeClass {shape.runtime_class} is not there: its overhead is not counted"
+                f"{batch.demand}: RuntimeClass {shape.runtime_class} does not exist: its overhead is not counted"
             )
         if shape.resource_claims:
             sentences.add(f"{batch.demand}: its resource claims are not judged")

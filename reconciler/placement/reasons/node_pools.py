@@ -77,7 +77,7 @@ def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
 def _beside(pool: str, example: str) -> str:
     """What else is in the way, so that whoever removes the taint is not surprised by the next reason."""
     rest = example.removeprefix(f"NodePool {pool}")
-    return f", and beside that {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
+    return f"; apart from that, {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
 
 
 def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Judged:

@@ -22,27 +22,36 @@ WIDTH = 980
 LEFT = 118
 GRID = WIDTH - LEFT - 12
 ROW = 24
+_TITLE = 30.0
+"""The height of the title."""
 _WEEK = timedelta(days=7)
 MOST_LEGEND = 12
 """The most values in the legend's scale. Boxes have their numbers in any case."""
 
 
-def budget_chart(spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = ()) -> str:
-    """One SVG of all spans, which must be in order within each NodePool and reason. Times are in `zone`."""
+def budget_chart(
+    spans: Sequence[BudgetSpan], *, zone: tzinfo, now: datetime, findings: Sequence[Finding] = (), alone: bool = True
+) -> str:
+    """One SVG of all spans, which must be in order within each NodePool and reason. Times are in `zone`.
+
+    alone: with a title and the time; a page around it has its own.
+    """
     pools = by_row(spans)
     none = no_pool_words(findings)
     drawing = Drawing(WIDTH, "Disruption budgets", _description(pools, zone) or none)
-    drawing.text(12, 26, "Disruption budgets", "head")
-    drawing.text(WIDTH - 12, 26, moment(now, zone), "soft small", anchor="end")
+    top = _TITLE if alone else 0.0
+    if alone:
+        drawing.text(12, 26, "Disruption budgets", "head")
+        drawing.text(WIDTH - 12, 26, moment(now, zone), "soft small", anchor="end")
     if not spans:
         lines = lines_of(none, WIDTH - 24, NORMAL)
         for index, line in enumerate(lines):
-            drawing.text(12, 50 + 16 * index, line, "soft")
-        return drawing.svg(50 + 16 * len(lines))
+            drawing.text(12, top + 20 + 16 * index, line, "soft")
+        return drawing.svg(top + 20 + 16 * len(lines))
     values = [span.outcome.allowed for span in spans if span.outcome.allowed]
-    _legend(drawing, values, 48)
+    _legend(drawing, values, top + 18)
     first, last = min(span.start for span in spans), max(span.end for span in spans)
-    y = 84.0
+    y = top + 54
     for pool, reasons in pools.items():
         y = _pool(drawing, pool, reasons, top=y)
         begins = first
@@ -76,7 +85,7 @@ def _week(
 ) -> float:
     """Draws a row for each reason. Returns the y at which the next part begins."""
     bottom = top + ROW * len(reasons)
-    axis.draw(drawing, top, bottom)
+    axis.draw(drawing, top, bottom, margin=LEFT - 20)
     for index, (reason, spans) in enumerate(reasons.items()):
         y = top + ROW * index
         drawing.text(LEFT - 8, y + 15, fitting(reason, LEFT - 20), "small", anchor="end", tooltip=reason)

@@ -35,7 +35,7 @@ def budget_page(
         "title": heading,
         "when": moment(now, place),
         "now": [_outcome(item) for item in outcomes],
-        "chart": budget_chart(spans, zone=place, now=now, findings=findings),
+        "chart": budget_chart(spans, zone=place, now=now, findings=findings, alone=False),
         "ahead": [
             _ahead(f"{pool} {reason}", own, place)
             for pool, reasons in by_row(spans).items()

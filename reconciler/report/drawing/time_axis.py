@@ -79,8 +79,9 @@ class TimeAxis:
         share = (time - self.start) / (self.end - self.start)
         return self.left + self.width * min(1.0, max(0.0, share))
 
-    def draw(self, drawing: Drawing, top: float, bottom: float) -> None:
-        """Draws the names of days that fit above `top`, and a line down to `bottom` where each begins."""
+    def draw(self, drawing: Drawing, top: float, bottom: float, *, margin: float = 0) -> None:
+        """Draws the names of days that fit above `top`, and a line down to `bottom` where each begins. margin: how much room is free
+        left of the axis, where the first day's name goes if it does not fit above its day."""
         free_from = self.left
         for day, begins in midnights(self.start, self.end, self.zone):
             x = self.x(begins)
@@ -93,6 +94,8 @@ class TimeAxis:
             if fits and x >= free_from and x + width_of(words) <= self.left + self.width:
                 drawing.text(x + 3, top - 8, words, "soft small")
                 free_from = x + width_of(words) + _BETWEEN
+            elif begins <= self.start and width_of(words) + _BETWEEN <= margin:
+                drawing.text(self.left - _BETWEEN, top - 8, words, "soft small", anchor="end")
 
 
 class Pass(StrEnum):

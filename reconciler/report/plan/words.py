@@ -32,6 +32,7 @@ _CANDIDATES = {
     "instance type too small": "instance type",
     "NodePool limit": "instance type",
     "offering not available": "offering",
+    "beyond a cap": "node",
 }
 """By cause, what its candidates are, if all are of one kind."""
 

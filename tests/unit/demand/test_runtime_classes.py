@@ -58,7 +58,7 @@ def test_a_class_that_is_not_there_is_said() -> None:
     demand = only_demand(ClusterView())
     placement = place(Problem(ClusterView(nodes=(node(),)), node_pools=(), instance_types=(), demands=(demand,)))
     assert placement.assumptions == (
-        "CapacityBuffer/shop/web: RuntimeClass kata is not there: its overhead is not counted",
+        "CapacityBuffer/shop/web: RuntimeClass kata does not exist: its overhead is not counted",
     )
 
 

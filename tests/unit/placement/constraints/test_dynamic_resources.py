@@ -220,8 +220,8 @@ def test_classes_that_share_some_devices_are_not_judged() -> None:
 @pytest.mark.parametrize(
     ("devices", "pod_shape", "words"),
     [
-        (Devices(), claiming("one-gpu"), "ResourceClaimTemplate/shop/one-gpu is not there"),
-        (Devices(), claiming(claims=("mine",)), "ResourceClaim/shop/mine is not there"),
+        (Devices(), claiming("one-gpu"), "ResourceClaimTemplate/shop/one-gpu does not exist"),
+        (Devices(), claiming(claims=("mine",)), "ResourceClaim/shop/mine does not exist"),
         (
             Devices(templates=(template(),)),
             claiming("one-gpu"),
@@ -302,8 +302,8 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
 @pytest.mark.parametrize(
     ("pod_shape", "words"),
     [
-        (claiming("odd", "gone"), "ResourceClaimTemplate/shop/gone is not there"),
-        (claiming("odd", claims=("gone",)), "ResourceClaim/shop/gone is not there"),
+        (claiming("odd", "gone"), "ResourceClaimTemplate/shop/gone does not exist"),
+        (claiming("odd", claims=("gone",)), "ResourceClaim/shop/gone does not exist"),
         (claiming("odd", "classless"), "ResourceClaimTemplate/shop/classless: there is no DeviceClass tpu"),
     ],
 )
@@ -351,7 +351,7 @@ def test_a_claim_made_for_a_pod_counts_where_its_template_was_deleted() -> None:
     placement = placed(devices, pending("web-1", WAITING), pending("web-2", claiming("one-gpu")))
     assert on(placement) == {"b": 1}
     (left,) = placement.unplaced
-    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu does not exist"]
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_where_a_pod_has_no_claim_of_its_own_yet_its_template_counts(claims: tup
     assert on(placed(devices, pending("web-1", WAITING))) == {"a": 1}
     devices = replace(devices, templates=())
     (left,) = placed(devices, pending("web-1", WAITING)).unplaced
-    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu is not there"]
+    assert [reason.example for reason in left.reasons] == ["ResourceClaimTemplate/shop/one-gpu does not exist"]
 
 
 def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> None:

@@ -169,7 +169,7 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
     )
     placement = placed(Storage((ready,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
     assert placement.planned[0].zones == ("zone-c",)
-    assert "volumes of storage class local lie ready in a fixed number" in placement.assumptions[0]
+    assert "storage class local has a fixed number of volumes" in placement.assumptions[0]
     small = replace(ready, capacity=2**20)
     words = reason_of(
         placed(Storage((small,), (waiting("data", "local"),), (local,)), pending("db", with_claims("data")))
@@ -180,8 +180,8 @@ def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
 @pytest.mark.parametrize(
     ("storage", "words"),
     [
-        (Storage(), "PersistentVolumeClaim/shop/data is not there"),
-        (Storage((), (bound("data", "pv"),)), "PersistentVolumeClaim/shop/data is bound to volume pv, which is not there"),
+        (Storage(), "PersistentVolumeClaim/shop/data does not exist"),
+        (Storage((), (bound("data", "pv"),)), "PersistentVolumeClaim/shop/data is bound to volume pv, which does not exist"),
         (
             Storage((volume("pv"),), (bound("data", "pv", bound=False),)),
             "PersistentVolumeClaim/shop/data is not bound to volume pv yet",

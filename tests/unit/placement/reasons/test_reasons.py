@@ -181,10 +181,10 @@ def test_a_taint_does_not_hide_what_else_is_in_the_way() -> None:
     tainted = (node_pool(taints=(taint,)),)
     (reason,) = reasons(demand(count=1, pod_shape=shape("16100m")), pools=tainted)
     assert reason.example == (
-        f"{words}, and beside that 1 type fits but for 200m CPU (m-16x has 15900m CPU for pods), 2 more lack more"
+        f"{words}; apart from that, 1 type fits but for 200m CPU (m-16x has 15900m CPU for pods), 2 more lack more"
     )
     (reason,) = reasons(demand(count=1, pod_shape=shape(node_selector={NODEPOOL_LABEL: "gpu"})), pools=tainted)
-    assert reason.example == f"{words}, and beside that it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
+    assert reason.example == f"{words}; apart from that, it makes nodes with {NODEPOOL_LABEL}=general, not gpu"
     (reason,) = reasons(demand(count=1), pools=tainted)
     assert reason.example == words
 

@@ -44,7 +44,7 @@ def what_if() -> Plan:
         demands=(
             *(outcome(name) for name in names),
             *(outcome(f"gpu-{number}", FULL, LIMIT) for number in range(5)),
-            outcome("db", UnplacedReason("volumes", 1, "PersistentVolumeClaim/shop/data is not there")),
+            outcome("db", UnplacedReason("volumes", 1, "PersistentVolumeClaim/shop/data does not exist")),
         ),
         node_claims=NodeClaimChanges(
             create=tuple(NodeClaimCreation(f"general-{n}", node, "") for n, node in enumerate((nodes[0], larger)))
@@ -65,7 +65,7 @@ def test_what_would_be_launched_and_who_is_left() -> None:
         "      node-1 lacks 200m CPU (node full: 3 nodes)",
         "      NodePool gpu is at its nvidia.com/gpu limit of 2",
         "  ! Pod/shop/db",
-        "      PersistentVolumeClaim/shop/data is not there",
+        "      PersistentVolumeClaim/shop/data does not exist",
         "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does.",
         "",
     ]
