@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import yaml
 from tests.fakes.forge_server import ForgeServer
 from tests.fakes.github_api import GitHubState
 from tests.fakes.gitlab_api import GitLabState
+from tests.headroom_command import path_with_headroom
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / "config" / "ci" / "github" / "action.yml"
@@ -48,11 +47,7 @@ def git(folder: Path, *words: str) -> str:
 
 def run(script: str, folder: Path, **environment: str) -> str:
     """As the runners do: bash that ends at the first failure. What it printed."""
-    base = {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(folder.parent),
-        "PYTHONPATH": str(ROOT),
-    }
+    base = {"PATH": path_with_headroom(), "HOME": str(folder.parent)}
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", script],
         cwd=folder,

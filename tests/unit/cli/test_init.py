@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +130,8 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
     )
     with ForgeServer("/api", "Bearer of-the-job", state.endpoints) as forge:
         environment = {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": headroom_command.path_with_headroom(),
             "HOME": str(tmp_path),
-            "PYTHONPATH": str(ROOT),
             "GITHUB_BASE_REF": "main",
             "GITHUB_STEP_SUMMARY": "/dev/stdout",
             "GITHUB_API_URL": forge.url,
