@@ -9,6 +9,7 @@ import pytest
 from tests.side_by_side import group_of
 
 OWN = '@pytest.fixture(scope="module")\ndef plane(): ...'
+KEPT = "@cache\ndef placed(): ..."
 BARE = "def test_it(empty_api_server): ..."
 QUEUES = "def test_it(control_plane_with_kueue): ..."
 RULES = "from tests.architecture.source_tree import ROOT"
@@ -19,6 +20,7 @@ WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
     ("text", "group"),
     [
         (OWN, "{file}"),
+        (KEPT, "{file}"),
         (BARE, "api-server"),
         (OWN + BARE, "api-server"),
         (QUEUES, "kueue"),
