@@ -1,8 +1,9 @@
 """Which tests stay in one process when several share them (`-n 3 --dist loadgroup`); a pytest plugin.
 
 A fixture that is made once for a file or a session is made in every process that gets one test of it, and so is what a function
-with a cache answers. So a file with such a fixture or function stays together, and so do all files that use the bare API server, or the control plane with Kueue, or that read all our files. Tests on the
-whole control plane find it empty wherever they run: each process starts one of its own, and they go wherever there is time, as all other tests do.
+with a cache answers. So a file with such a fixture or function stays together, and so do all files that use the bare API server,
+the browser, or the control plane with Kueue, or that read all our files. Tests on the whole control plane find it empty wherever
+they run: each process starts one of its own, and they go wherever there is time, as all other tests do.
 
 pytest-xdist's mark for groups is of no use: version 3.8 puts them where pytest 9.2 no longer looks. Where tests are handed
 out, only their ids are known, so groups are told from the files' text.
@@ -20,6 +21,7 @@ import pytest
 _ONCE = re.compile(r'scope="(module|session)"|^@(lru_)?cache\b', re.MULTILINE)
 _SHARED = {
     "api-server": re.compile(r"\b(empty_)?api_server\b"),
+    "browser": re.compile(r"\bfrom tests\.browser\b"),
     "kueue": re.compile(r"\bcontrol_plane_with_kueue\b"),
     "architecture": re.compile(r"\bfrom tests\.architecture\b"),
 }

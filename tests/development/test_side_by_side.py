@@ -12,6 +12,7 @@ OWN = '@pytest.fixture(scope="module")\ndef plane(): ...'
 KEPT = "@cache\ndef placed(): ..."
 BARE = "def test_it(empty_api_server): ..."
 QUEUES = "def test_it(control_plane_with_kueue): ..."
+PAGES = "from tests.browser import Browser"
 RULES = "from tests.architecture.source_tree import ROOT"
 WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
 
@@ -24,6 +25,7 @@ WHOLE = "def test_it(shop, empty_control_plane): plane.stop_api_server()"
         (BARE, "api-server"),
         (OWN + BARE, "api-server"),
         (QUEUES, "kueue"),
+        (PAGES, "browser"),
         (RULES, "architecture"),
         (WHOLE, "test_it.py::test_it[1]"),
     ],

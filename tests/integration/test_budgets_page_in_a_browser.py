@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.budgets.page import budget_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from tests.programs import program
+from tests.browser import Browser
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MEASURE = """
@@ -23,15 +22,12 @@ document.body.append(box.scrollWidth > box.clientWidth ? "COLUMNS-HIDDEN" : "COL
 
 
 @pytest.mark.parametrize("name", ["team-" * 30 + "a", "x" * 180])
-def test_a_long_name_wraps_so_that_the_why_is_in_sight(name: str, tmp_path: Path) -> None:
-    chromium = program("chromium", "chromium-browser", "google-chrome", install="Chromium")
+def test_a_long_name_wraps_so_that_the_why_is_in_sight(name: str, browser: Browser, tmp_path: Path) -> None:
     why = "budgets[1] binds: no node at all, for 8h from each '0 9 * * mon-fri' (Europe/Berlin)"
     outcome = BudgetOutcome(name, "Underutilized", 0, 0, 0, 0, 20, why)
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
     page = templates.render("budgets.html.j2", budget_page([outcome], [], heading="Budgets", now=NOW, zone=UTC))
     path = tmp_path / "budgets.html"
     path.write_text(page.replace("</body>", f"<script>{MEASURE}</script></body>"))
-    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
-    command += ["--window-size=1400,900", "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert "\nCOLUMNS-IN-SIGHT" in done.stdout.replace("</script>", "\n")
+    seen = browser.page(path, width=1400, height=900)
+    assert "\nCOLUMNS-IN-SIGHT" in seen.replace("</script>", "\n")
