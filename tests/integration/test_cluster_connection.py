@@ -133,7 +133,7 @@ def test_a_token_that_was_rotated_is_read_again(own_server: ControlPlane, tmp_pa
         assert "Unauthorized" in refused[0].message
         config.write_text(plane.service_account_kubeconfig("default", "rotated").read_text())
         eventually(
-            lambda: cluster.write(Apply(template_ref("r"), pod_template("r"))).ok, within=20, what="the new one is used"
+            lambda: cluster.write(Apply(template_ref("r"), pod_template("r"))).ok, within=60, what="the new one is used"
         )
 
 

@@ -145,7 +145,7 @@ def test_the_shipped_roles_allow_nothing_else(
     account = Rest(
         empty_api_server.url, token=user["token"], ca_file=empty_api_server.folder / "certs" / "apiserver.crt"
     )
-    eventually(lambda: [account.list("v1", "Node")], within=10, what="the role is in force")
+    eventually(lambda: [account.list("v1", "Node")], within=60, what="the role is in force")
     with pytest.raises(ApiError) as refused:
         account.request(verb, path, body={} if verb == "PATCH" else None)
     assert refused.value.code == 403
@@ -189,7 +189,7 @@ def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
     plane.api.apply(crd())
     for name in ("web", "api"):
         rollout = {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": {"name": name, "namespace": "default"}}
-        eventually(partial(plane.api.apply, rollout | {"spec": {"size": 3}}), within=20, what="the kind is served")
+        eventually(partial(plane.api.apply, rollout | {"spec": {"size": 3}}), within=60, what="the kind is served")
     buffer = capacity_buffer()
     buffer["spec"] = {"percentage": 10, "scalableRef": {"apiGroup": GROUP, "kind": KIND, "name": "web"}}
     plane.api.apply(buffer)

@@ -56,7 +56,7 @@ def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"size": 7},
     }
-    eventually(lambda: plane.api.apply(rollout), within=20, what="the kind is served")
+    eventually(lambda: plane.api.apply(rollout), within=60, what="the kind is served")
     plane.api.patch(
         *api, "web", {"status": {"size": 6, "podsAre": "app=web"}}, namespace="default", subresource="status"
     )
@@ -90,7 +90,7 @@ def test_every_object_with_a_scale_is_in_a_snapshot(empty_api_server: ControlPla
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"size": size, "token": "hunter2"},
         }
-        eventually(partial(plane.api.apply, rollout), within=20, what="the kind is served")
+        eventually(partial(plane.api.apply, rollout), within=60, what="the kind is served")
         status = {"size": size - 1, "podsAre": f"app={name}"}
         plane.api.patch(*api, name, {"status": status}, namespace="default", subresource="status")
     with opened(plane.kubeconfig()) as cluster:

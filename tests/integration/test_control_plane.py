@@ -59,7 +59,7 @@ def test_a_service_account_may_do_what_rbac_says_and_no_more(empty_api_server: C
     assert refused.value.code == 403
     _grant(plane, "rbac", "reader", [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}])
     # The authorizer learns of new roles through a watch.
-    nodes = eventually(lambda: [account.list("v1", "Node")], within=5, what="the role is in force")
+    nodes = eventually(lambda: [account.list("v1", "Node")], within=60, what="the role is in force")
     assert nodes == [[]]
     with pytest.raises(ApiError) as refused:
         account.list("v1", "Secret")
@@ -71,7 +71,7 @@ def test_writes_are_counted_by_user(empty_api_server: ControlPlane) -> None:
     account = _as_service_account(plane, "audited", "writer")
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]
     _grant(plane, "audited", "writer", rules)
-    eventually(lambda: [account.list("v1", "ConfigMap")], within=5, what="the role is in force")
+    eventually(lambda: [account.list("v1", "ConfigMap")], within=60, what="the role is in force")
     mark = plane.audit_mark()
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "audited"}}
 
@@ -135,7 +135,7 @@ sys.stdin.read()
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         process.send_signal(signal.SIGKILL)
-    eventually(partial(_refuses, url), within=10, what="the orphaned API server has ended")
+    eventually(partial(_refuses, url), within=60, what="the orphaned API server has ended")
 
 
 def test_a_pending_pod_gets_a_node_and_runs(empty_control_plane: ControlPlane) -> None:
@@ -144,7 +144,7 @@ def test_a_pending_pod_gets_a_node_and_runs(empty_control_plane: ControlPlane) -
     api.apply(namespace("shop"))
     eventually(
         lambda: api.get("v1", "ServiceAccount", "default", namespace="shop"),
-        within=10,
+        within=60,
         what="pods can be made in the namespace",
     )
     api.apply(deployment("web", replicas=3, cpu="1", namespace="shop"))

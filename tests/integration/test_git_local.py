@@ -8,6 +8,7 @@ import shutil
 import threading
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -197,12 +198,10 @@ def test_a_pack_that_was_cut_off_before_a_restart(
 def test_a_state_folder_that_another_process_does_not_let_go_of(
     repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:
-    source = GitSource(
-        repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", timeout=timedelta(seconds=1))
-    )
+    source = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state"))
     source.read()
     (lock,) = tmp_path.glob("state/*/lock")
-    with lock.open("w") as file:
+    with lock.open("w") as file, patch("reconciler.source.git.SILENCE", 0.3):
         fcntl.flock(file, fcntl.LOCK_EX)
         stalled = source.read().stalled
     assert stalled is not None

@@ -78,7 +78,7 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
             return bool(comments) and words in comments[0]["body"]
 
         eventually(lambda: says("absent → 5"), within=60, what="the daemon reports on the pull request")
-        eventually(lambda: "headroom/plan" in repository.statuses(head), within=10, what="the status is set")
+        eventually(lambda: "headroom/plan" in repository.statuses(head), within=60, what="the status is set")
         # Only main has this by now; merging takes none of it back.
         repository.git("checkout", "--quiet", "main")
         repository.push("main", {"late.yaml": buffer("late", 7)})

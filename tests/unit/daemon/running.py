@@ -14,7 +14,7 @@ from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.clock import ManualClock
 from tests.fakes.passes import FakePass
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds until a test that hangs fails; no test that passes waits for it."""
 LONG = timedelta(hours=1)
 

@@ -16,7 +16,7 @@ from reconciler.model.errors import Invalid
 from reconciler.web.pages import Page, Response, check_page, html_page, json_page, text_page
 from reconciler.web.server import PageServer
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @contextmanager

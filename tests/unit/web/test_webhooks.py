@@ -37,7 +37,7 @@ def server(taken: Taken) -> Iterator[WebhookServer]:
 
 
 def ask(server: WebhookServer, method: str, path: str, body: bytes = b"", **headers: str) -> int:
-    connection = http.client.HTTPConnection(server.address, timeout=10)
+    connection = http.client.HTTPConnection(server.address, timeout=120)
     try:
         connection.request(method, path, body, {"X-Event": "push", **headers})
         return connection.getresponse().status
@@ -47,7 +47,7 @@ def ask(server: WebhookServer, method: str, path: str, body: bytes = b"", **head
 
 def raw(server: WebhookServer, text: bytes) -> bytes:
     host, _, port = server.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(text)
         return connection.recv(4096)
 
