@@ -12,7 +12,9 @@ out, only their ids are known, so groups are told from the files' text.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,20 @@ _SHARED = {
     "kueue": re.compile(r"\bcontrol_plane_with_kueue\b"),
     "architecture": re.compile(r"\bfrom tests\.architecture\b"),
 }
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh clone all processes would rewrite the asserts of the same file at the same time. So each begins with files of its
+    own, and finds the others' done."""
+    process: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if process is None:
+        return
+    root, number = session.config.rootpath, int(process["workerid"].removeprefix("gw"))
+    asked = [root / each.partition("::")[0] for each in session.config.args]
+    files = {file for path in asked for file in (path.rglob("test_*.py") if path.is_dir() else [path])}
+    for path in sorted(files)[number :: process["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):  # told where the file is collected
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 @pytest.hookimpl(optionalhook=True)
