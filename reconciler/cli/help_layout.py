@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import click
 
@@ -18,9 +18,10 @@ class HelpLayout(click.HelpFormatter):
         columns = min(shutil.get_terminal_size().columns, max_width or 80)
         super().__init__(indent_increment, width or max(columns - 2, _LEAST), max_width)
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        is_stacked = self.width < _NARROW and any(len(term) > self.width // 3 for term, _ in rows)
-        super().write_dl(rows, 1 if is_stacked else col_max, col_spacing)
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        listed = list(rows)
+        is_stacked = self.width < _NARROW and any(len(term) > self.width // 3 for term, _ in listed)
+        super().write_dl(listed, 1 if is_stacked else col_max, col_spacing)
 
     def write_text(self, text: str) -> None:
         """Lines that are not to be joined (marked with `\\b`) are wrapped one by one where they are too long."""
