@@ -39,5 +39,5 @@ def found_words(counts: Mapping[str, int]) -> str:
 
 
 def _singular(plural: str) -> str:
-    """`nodepool`, `priorityclass`: of a resource's name, which is plural."""
+    """As in "1 nodepool" or "1 priorityclass": of a resource's name, which is plural."""
     return plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
