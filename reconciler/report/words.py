@@ -12,9 +12,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {plural}"
 
 
-def listed(parts: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+def listed(parts: Iterable[str], *, most: int | None = None) -> str:
+    """`a`, `a and b`, `a, b and c`. Of more than `most` parts the rest is counted: `a, b and 7 more`."""
     items = list(parts)
+    if most is not None and len(items) > most:
+        items[most:] = [f"{len(items) - most:,} more"]
     if len(items) < 2:  # noqa: PLR2004 - one item needs no "and"
         return "".join(items)
     return f"{', '.join(items[:-1])} and {items[-1]}"

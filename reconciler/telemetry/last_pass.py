@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
@@ -115,7 +115,8 @@ class LastPass:
         """Logs what waits to be deleted, if other objects wait than in the pass before."""
         before, self._waiting = self._waiting, waiting
         if waiting and waiting.refs != before.refs:
-            self._log.info(waiting_words(waiting, UTC), objects=_named([str(ref) for ref in waiting.refs]))
+            objects = listed(map(str, waiting.refs), most=MOST_NAMED)
+            self._log.info(waiting_words(waiting, UTC), objects=objects)
 
     def _tell_news(self, result: PassResult) -> None:
         """Logs what began or ended since the pass before: findings, a stall, being settled."""
@@ -153,19 +154,13 @@ class LastPass:
             if without:
                 self._log.info(
                     "settled: nothing is left that can be changed now, but not all capacity is there",
-                    without=_named(without),
+                    without=listed(without, most=MOST_NAMED),
                 )
             elif self._waiting:
                 self._log.info("settled: nothing is left that can be changed now, but objects wait to be deleted")
             else:
                 self._log.info("settled: the cluster is as declared")
         self._settled = result.settled
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first few; the rest is counted."""
-    more = len(names) - MOST_NAMED
-    return listed([*names[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _without_capacity(plan: Plan) -> list[str]:

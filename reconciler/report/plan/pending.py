@@ -155,8 +155,7 @@ def _whose(leaving: Sequence[LeavingNode]) -> str:
     names = [item.node for item in leaving]
     if len(names) == 1:
         return f"{pods} of {names[0]}, which is being deleted"
-    rest = len(names) - MOST_NAMES
-    shown = listed([*names[:MOST_NAMES], *([f"{rest:,} more"] if rest > 0 else [])])
+    shown = listed(names, most=MOST_NAMES)
     return f"{pods} of {counted(len(names), 'node')} that are being deleted ({shown})"
 
 

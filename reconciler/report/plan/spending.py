@@ -43,8 +43,7 @@ def _paid_for_a_while(plan: Plan) -> list[str]:
         ]
         if nodes:
             names = sorted({str(holding.demand) for node in nodes for holding in node.holdings})
-            more = len(names) - _MOST_NAMED
-            about = listed([*names[:_MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+            about = listed(names, most=_MOST_NAMED)
             price = dollars(sum(node.price for node in nodes if node.price_known))
             notes.append(f"{price}/h of the new nodes is for {about}: paid {until}, not for a whole month")
     return notes
