@@ -39,7 +39,24 @@ def is_never_evicted(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> bool:
     Pods that tolerate the taint of disrupted nodes are not evicted, so no budget applies to them. Unlike Karpenter, this
     ignores `unhealthyPodEvictionPolicy: AlwaysAllow`, under which unready pods may go.
     """
-    if any(toleration.tolerates(_DISRUPTED) for toleration in pod.shape.tolerations):
-        return False
-    covering = [budget for budget in budgets if budget.covers(pod)]
+    covering = _covering(pod, budgets)
     return len(covering) > 1 or any(budget.allows_none for budget in covering)
+
+
+def why_not_evicted_now(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime) -> str:
+    """Why Karpenter cannot evict the pod at present; "" if it can. Daemons and pods that are ending never stop it."""
+    if pod.is_daemon or pod.deleting:
+        return ""
+    if is_kept(pod, now):
+        return "do-not-disrupt"
+    covering = _covering(pod, budgets)
+    if len(covering) > 1:
+        return f"{len(covering)} PodDisruptionBudgets, where one at most may cover a pod"
+    return next((f"PodDisruptionBudget {budget.name}" for budget in covering if budget.allowed <= 0), "")
+
+
+def _covering(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+    """The budgets that apply to the pod: none where it tolerates the taint of disrupted nodes, since then nothing evicts it."""
+    if any(toleration.tolerates(_DISRUPTED) for toleration in pod.shape.tolerations):
+        return []
+    return [budget for budget in budgets if budget.covers(pod)]

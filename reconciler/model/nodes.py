@@ -83,7 +83,8 @@ class Node:
 class NodeClaim:
     """A NodeClaim, headroom's (label `headroom.dev/placeholder`) or Karpenter's.
 
-    node_name: set at registration. conditions: type and status. capacity, allocatable: from its status, empty before launch.
+    node_name: set at registration. conditions: type and status; changed: type and when its status last changed.
+    capacity, allocatable: from its status, empty before launch. termination_grace_period: after it a drain evicts every pod; None: never.
     last_pod_event: when a pod last came to its node or left it (`status.lastPodEventTime`), initially when it was initialized.
     """
 
@@ -99,11 +100,13 @@ class NodeClaim:
     node_name: str | None = None
     provider_id: str = ""
     conditions: tuple[tuple[str, str], ...] = ()
+    changed: tuple[tuple[str, datetime], ...] = ()
     capacity: Resources = field(default_factory=Resources)
     allocatable: Resources = field(default_factory=Resources)
     created: datetime | None = None
     deleting: bool = False
     expire_after: timedelta | None = None
+    termination_grace_period: timedelta | None = None
     last_pod_event: datetime | None = None
 
     def label(self, key: str) -> str | None:
@@ -117,6 +120,10 @@ class NodeClaim:
     def condition(self, kind: str) -> str:
         """The status as written: True, False or Unknown (also when absent)."""
         return next((status for name, status in self.conditions if name == kind), "Unknown")
+
+    def since(self, kind: str) -> datetime | None:
+        """When the condition's status last changed; None where it is absent or does not say."""
+        return next((time for name, time in self.changed if name == kind), None)
 
     @property
     def is_placeholder(self) -> bool:

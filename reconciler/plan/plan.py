@@ -72,7 +72,7 @@ class PlanInputs:
     node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a rewound branch
     or a stalled source; gaps of the view are added here. replaced: bins that must hold no more chunks, from
-    `unavailable_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    `leaving_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
     ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
     template can be rendered, with the reason; none of them is created or changed. refused: nodes for requests that are over a cap; those
     requests are placed without new nodes.

@@ -22,7 +22,7 @@ from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.not_ready import briefly_not_ready
-from reconciler.plan.holding.replacement import unavailable_bins
+from reconciler.plan.holding.replacement import leaving_bins
 from reconciler.plan.holding.suspended import suspended_bins
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.requests.bookings import booked_places
@@ -48,18 +48,15 @@ class Prepare:
         launches = launch_record(view, now)
         places = booked_places(view)
         suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
+        leaving_now = leaving_bins(
+            view, state.effective.node_pools, now, kept=places.kept | suspended.only, spared=suspended.some
+        )
         waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=attempts_since(view)),
-            leaving=unavailable_bins(
-                view,
-                state.effective.node_pools,
-                now,
-                kept=places.kept | suspended.only,
-                spared=suspended.some,
-            ),
+            leaving=leaving_now.names,
             booked=places.held,
             keeping=waiting.names,
         )
@@ -69,4 +66,5 @@ class Prepare:
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
         prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some)
-        return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges))
+        findings = (*state.findings, *leaving_now.findings)
+        return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges), findings=findings)

@@ -61,7 +61,7 @@ def _changed(conditions: Sequence[wire.ConditionWire] | None, kind: str) -> date
 
 def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> NodeClaim:
     metadata, spec, status = claim.metadata, claim.spec, claim.status
-    node_class = spec.node_class_ref
+    node_class, grace = spec.node_class_ref, spec.termination_grace_period
     return NodeClaim(
         name=metadata.name,
         labels=labels_of(metadata.labels),
@@ -77,10 +77,16 @@ def _node_claim(_resource: Resource, claim: wire.NodeClaimWire, _data: Any) -> N
         node_name=status.node_name or None,
         provider_id=status.provider_id or "",
         conditions=tuple(sorted((item.type, item.status) for item in status.conditions or ())),
+        changed=tuple(
+            sorted(
+                (item.type, item.last_transition_time) for item in status.conditions or () if item.last_transition_time
+            )
+        ),
         capacity=resources_of(status.capacity),
         allocatable=resources_of(status.allocatable),
         created=metadata.creation_timestamp,
         deleting=metadata.deletion_timestamp is not None,
+        termination_grace_period=None if grace is None else parse_duration(grace),
         expire_after=_expiry(spec.expire_after or _DEFAULT_EXPIRY),
         last_pod_event=status.last_pod_event_time or _changed(status.conditions, "Initialized"),
     )

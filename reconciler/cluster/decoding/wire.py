@@ -104,6 +104,7 @@ class NodeClaimSpecWire(Wire, frozen=True):
     startup_taints: tuple[TaintWire, ...] | None = None
     node_class_ref: NodeClassRefWire | None = None
     expire_after: str | None = None
+    termination_grace_period: str | None = None
 
 
 class NodeClaimStatusWire(Wire, frozen=True):

@@ -6,13 +6,19 @@ nodes whatever their annotations and budgets say (controllers/nodeclaim/expirati
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from math import ceil
 
+from reconciler.model.changes import BudgetOutcome
+from reconciler.model.evictions import why_not_evicted_now
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
+from reconciler.plan.codes import DRIFT_WAITS
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
@@ -21,17 +27,27 @@ EXPIRY_LEAD = timedelta(minutes=15)
 _SHARE_OF_LIFE = 4
 _STEPS = 4
 """The placeholders of a pool are replaced in so many steps, each about as long as a launch."""
+_MOST_SHOWN = 5
 
 
-def unavailable_bins(
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """names: of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on. findings: one for each NodePool
+    with drifted nodes that have to wait."""
+
+    names: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+
+
+def leaving_bins(
     view: ClusterView,
     node_pools: Iterable[NodePool],
     now: datetime,
     *,
     kept: Collection[str] = (),
     spared: Collection[str] = (),
-) -> frozenset[str]:
-    """Names of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on.
+) -> Leaving:
+    """What chunks must leave, and which drifted nodes wait for their turn.
 
     now: by the cluster's clock. If that is in doubt, nodes count as young as they may be. By a clock that is ahead, each replacement would
     be due for replacement at once, without end.
@@ -40,10 +56,16 @@ def unavailable_bins(
     bins = all_bins(view)
     names = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
     states = pool_states(bins)
-    by_pool = by_node_pool(item for item in bins if item.name not in kept and item.name not in spared)
+    by_pool = by_node_pool(
+        item for item in bins if item.name not in kept and item.name not in spared and _has_drifted(item)
+    )
+    findings: list[Finding] = []
     for pool in node_pools:
-        names |= _drifting(pool, by_pool.get(pool.name, ()), states, now)
-    return frozenset(names)
+        if pool.name in by_pool:
+            drifting = _drifting(pool, by_pool[pool.name], states, view, now)
+            names |= drifting.names
+            findings += drifting.findings
+    return Leaving(frozenset(names), tuple(findings))
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
@@ -72,28 +94,81 @@ def _expires_soon(item: Bin, now: datetime) -> bool:
     return now >= claim.created + claim.expire_after - lead
 
 
-def _drifting(pool: NodePool, bins: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> set[str]:
+def _has_drifted(item: Bin) -> bool:
+    return item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
+
+
+def _drifting(
+    pool: NodePool, drifted: Sequence[Bin], states: Mapping[str, PoolState], view: ClusterView, now: datetime
+) -> Leaving:
     """Drifted nodes that headroom holds, as many at once as the Drifted budget allows. Also all that are not held: Karpenter may take those
     at any time, so chunks must not come to them.
 
     Nodes that were released and not yet taken by Karpenter use up the budget too. Otherwise all nodes would be released one by one,
-    whatever the budget.
+    whatever the budget. A node that Karpenter cannot disrupt at present uses up nothing: Karpenter passes over it as well, and it might
+    stay for months.
     """
-    drifted = [
-        item
-        for item in bins
-        if item.claim is not None and item.claim.condition("Drifted") == "True" and not item.is_going
-    ]
-    if not drifted:
-        return set()
-    found = outcome(pool, DRIFTED, states.get(pool.name, PoolState()), now)
+    budget = outcome(pool, DRIFTED, states.get(pool.name, PoolState()), now)
     held = sorted((item for item in drifted if item.is_marked), key=_age)
-    free = {item.name for item in drifted if not item.is_marked}
-    if found.budget == 0:
-        return set()
-    if found.allowed is None:
-        return free | {item.name for item in held}
-    return free | {item.name for item in held[: max(0, found.allowed - len(free))]}
+    free = [item for item in drifted if not item.is_marked]
+    if budget.budget == 0:
+        return Leaving(findings=_waiting(pool, held, budget, ()))
+    if budget.allowed is None:
+        return Leaving(frozenset(item.name for item in drifted))
+    blocked = _blocked({item.name: item for item in free}, view, now)
+    first = [item.name for item in free if item.name not in blocked]
+    turn = max(0, budget.allowed - len(first))
+    names = {item.name for item in (*free, *held[:turn])}
+    return Leaving(
+        frozenset(names), _waiting(pool, held[turn:], budget, (*first, *(item.name for item in held[:turn])))
+    )
+
+
+def _blocked(free: Mapping[str, Bin], view: ClusterView, now: datetime) -> set[str]:
+    """Nodes that Karpenter cannot disrupt for drift now: a person's do-not-disrupt, or a pod that may not be evicted. With
+    terminationGracePeriod it does so whatever the pods say (`EventualDisruptionClass` in pkg/controllers/disruption)."""
+    found = {name for name, item in free.items() if item.is_protected}
+    asked = {
+        name for name, item in free.items() if item.claim is not None and item.claim.termination_grace_period is None
+    }
+    budgets = view.pod_disruption_budgets
+    return found.union(
+        pod.node_name for pod in view.pods if pod.node_name in asked and why_not_evicted_now(pod, budgets, now)
+    )
+
+
+def _waiting(
+    pool: NodePool, waiting: Sequence[Bin], budget: BudgetOutcome, first: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Says which held nodes wait for their turn, since when they have drifted, and for what they wait."""
+    if not waiting:
+        return ()
+    one = len(waiting) == 1
+    nodes = _listed([f"{item.name}{_since(item)}" for item in waiting])
+    goes = (
+        f"; before {'it' if one else 'them'} {'goes' if len(first) == 1 else 'go'} {_listed(sorted(first))}"
+        if first
+        else ""
+    )
+    message = (
+        f"{len(waiting):,} held {'node that has drifted waits' if one else 'nodes that have drifted wait'} for the Drifted budget: {nodes}. "
+        f"It allows {budget.allowed or 0:,} now ({budget.why}){goes}"
+    )
+    ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
+    hint = "headroom replaces them as the budget allows; a larger budget for Drifted makes it quicker"
+    return (
+        Finding(DRIFT_WAITS.name, DRIFT_WAITS.severity, message, pool.position, ref, "spec.disruption.budgets", hint),
+    )
+
+
+def _since(item: Bin) -> str:
+    time = None if item.claim is None else item.claim.since("Drifted")
+    return "" if time is None else f" (since {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else ""
+    return ", ".join(names[:_MOST_SHOWN]) + more
 
 
 def _age(item: Bin) -> tuple[str, str]:

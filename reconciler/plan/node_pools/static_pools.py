@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from reconciler.model.evictions import is_kept
+from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView, PodDisruptionBudget
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.codes import STATIC_POOL_BLOCKED
 
@@ -32,12 +31,11 @@ def static_pool_findings(
     pools = [pool for pool in pools if pool.replicas is not None]
     if not pools:
         return ()
-    spent = [budget for budget in view.pod_disruption_budgets if budget.allowed <= 0]
     by_node: dict[str, list[str]] = {}
     for pod in view.pods:
-        if pod.node_name is None or pod.is_daemon:
+        if pod.node_name is None:
             continue
-        why = _reason(pod, spent, now)
+        why = why_not_evicted_now(pod, view.pod_disruption_budgets, now)
         if why:
             by_node.setdefault(pod.node_name, []).append(f"{pod.namespace}/{pod.name} on {pod.node_name} ({why})")
     by_pool = by_node_pool(bins)
@@ -49,13 +47,6 @@ def static_pool_findings(
         if len(nodes) > pool.replicas and len(blocked) > pool.replicas:
             found.append(_finding(pool, len(nodes), blocked))
     return tuple(found)
-
-
-def _reason(pod: Pod, spent: Iterable[PodDisruptionBudget], now: datetime) -> str:
-    """Why the pod cannot be evicted now; "" if it can."""
-    if is_kept(pod, now):
-        return "do-not-disrupt"
-    return next((f"PodDisruptionBudget {budget.name}" for budget in spent if budget.covers(pod)), "")
 
 
 def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -> Finding:

@@ -54,8 +54,10 @@ def claim(
     annotations: Mapping[str, str] | None = None,
     placeholder: bool = True,
     conditions: Mapping[str, str] | None = None,
+    changed: Mapping[str, datetime] | None = None,
     created: datetime | None = NOW - timedelta(hours=1),
     expire_after: timedelta | None = None,
+    termination_grace_period: timedelta | None = None,
     deleting: bool = False,
     requirements: tuple[Requirement, ...] = (),
     labels: Mapping[str, str] | None = None,
@@ -70,9 +72,11 @@ def claim(
         uid=f"uid-{name}",
         node_name=node_name,
         conditions=pairs(registered | dict(conditions or {})),
+        changed=tuple(sorted((changed or {}).items())),
         created=created,
         deleting=deleting,
         expire_after=expire_after,
+        termination_grace_period=termination_grace_period,
     )
 
 
