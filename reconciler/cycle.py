@@ -59,7 +59,7 @@ class Cycle:
         self._reading: tuple[Stage, ...] = (
             self._manifests,
             ReadCluster(cluster, catalog, rules.allow_empty),
-            Prepare(rules.placement, memory, rules.not_ready_grace),
+            Prepare(rules.placement, memory, rules.not_ready_grace, rules.back_off),
         )
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect, rules.requests, rules.fulfilment),

@@ -119,6 +119,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(inputs.demands))
     prices = Prices(inputs.instance_types)
     capped = capped_nodes(placement.planned, inputs.demands, bins, prices, inputs.caps)
+    apart = {demand.ref for demand in inputs.demands if demand.whole or demand.is_pending_pod}
+    capped = inputs.launches.probing(capped, inputs.cluster_now, apart)
     created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
     retry = retry_words(inputs.launches, inputs.cluster_now)
     tallies = Tallies(

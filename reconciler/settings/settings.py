@@ -103,6 +103,7 @@ class PlacementSettings:
     instance_types: how many types a placeholder lists, so that its launch survives a stock-out of one.
     spot_share: the largest share of a demand's chunks on spot nodes of one instance type in one zone (1: no limit).
     not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
+    back_off: how long offerings are left alone after a launch that gave no node, doubled up to back_off_at_most.
     check: whether independent code verifies every placement before it is used.
     """
 
@@ -112,6 +113,8 @@ class PlacementSettings:
     instance_types: int = 20
     spot_share: float = 1.0
     not_ready_grace: timedelta = timedelta(minutes=1)
+    back_off: timedelta = timedelta(minutes=3)
+    back_off_at_most: timedelta = timedelta(minutes=10)
     check: bool = False
 
 

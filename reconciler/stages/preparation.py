@@ -24,7 +24,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.not_ready import briefly_not_ready
 from reconciler.plan.holding.replacement import leaving_bins
 from reconciler.plan.holding.suspended import suspended_bins
-from reconciler.plan.launching.back_offs import launch_record
+from reconciler.plan.launching.back_offs import BackOffRules, launch_record
 from reconciler.plan.requests.bookings import booked_places
 from reconciler.plan.requests.requests import attempts_since
 from reconciler.stages.state import PassState, Prepared
@@ -39,13 +39,14 @@ class Prepare:
     options: PlacementOptions
     memory: Memory
     not_ready_grace: timedelta
+    back_off: BackOffRules
 
     def run(self, state: PassState) -> PassState:
         seen = state.view
         view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen))
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
-        launches = launch_record(view, now)
+        launches = launch_record(view, now, state.instance_types, self.back_off)
         places = booked_places(view)
         suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
         leaving_now = leaving_bins(

@@ -3,28 +3,53 @@
 A placeholder that vanishes before its node has registered has failed. Karpenter deletes a NodeClaim for which there is no
 capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To notice that, the inventory remembers from
 pass to pass what is being launched.
+
+A back-off ends early when stock is seen: a launch of the offering by anybody clears it, and a catalogue that lists the offering again ends
+the wait. After a wait one NodeClaim is a probe, and the others follow when it has been launched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
-from reconciler.model.placement import words_of_holdings
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HOLDS_ANNOTATION,
+    INSTANCE_TYPE_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodeClaim,
+)
+from reconciler.model.placement import PlannedNode, words_of_holdings
+from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView
+from reconciler.plan.launching.caps import PROBED, Capped, Cut
 
-FIRST_DELAY = timedelta(minutes=3)
-LONGEST_DELAY = timedelta(hours=1)
-"""Also how long after its end a back-off is remembered, so that the next failure doubles it."""
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
 _MOST_DOUBLINGS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BackOffRules:
+    """first: how long an offering is left alone after a failed launch, doubled after each further one up to longest.
+
+    A back-off is remembered for `longest` after its end, so that the next failure doubles it.
+    """
+
+    first: timedelta = timedelta(minutes=3)
+    longest: timedelta = timedelta(minutes=10)
+
+    def delay(self, failures: int) -> timedelta:
+        delay: timedelta = min(self.first * 2 ** min(failures - 1, _MOST_DOUBLINGS), self.longest)
+        return delay
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,14 +89,13 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
+    """began: when the last of its failures was seen. unlisted: the catalogue has said since then that none of it is available."""
+
     offered: Offered
     failures: int
+    began: datetime
     until: datetime
-
-    @property
-    def began(self) -> datetime:
-        """When the last of its failures was seen."""
-        return self.until - _delay(self.failures)
+    unlisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +120,31 @@ class LaunchRecord:
             if now < item.until or (since is not None and item.began >= since)
             for offering in item.offered.combinations()
         )
+
+    def probing(self, capped: Capped, now: datetime, apart: Collection[ObjectRef]) -> Capped:
+        """Cuts nodes whose offerings have all failed lately: one NodeClaim shows first whether there is stock again.
+
+        apart: demands that get all of their nodes or none, which have attempts of their own instead, and pods, whose nodes Karpenter makes.
+        """
+        ended = {offering for item in self.back_offs if now >= item.until for offering in item.offered.combinations()}
+        probes = {launch.offered for launch in self.launches.values()}
+        kept: list[PlannedNode] = []
+        cuts: list[Cut] = []
+        for node in capped.kept:
+            offered = Offered(node.instance_types, node.zones, node.capacity_types)
+            probed = ended.issuperset(offered.combinations()) and not any(
+                item.demand in apart for item in node.holdings
+            )
+            if probed and offered in probes:
+                cuts.append(
+                    Cut(
+                        node, "one node shows first whether its instance types are in stock again", PROBED, passing=True
+                    )
+                )
+            else:
+                kept.append(node)
+                probes.add(offered)
+        return replace(capped, kept=tuple(kept), cuts=(*capped.cuts, *cuts))
 
     def next_end(self, now: datetime) -> datetime | None:
         """When the next offering may be tried again."""
@@ -123,7 +172,9 @@ class LaunchRecord:
             }
         if self.back_offs:
             memory[BACK_OFFS_KEY] = [
-                item.offered.as_json() | {"failures": item.failures, "until": item.until.isoformat()}
+                item.offered.as_json()
+                | {"failures": item.failures, "began": item.began.isoformat(), "until": item.until.isoformat()}
+                | ({"unlisted": True} if item.unlisted else {})
                 for item in self.back_offs
             ]
         return memory
@@ -137,10 +188,15 @@ def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[st
     return dict(sorted((others | ({LAUNCHES_KEY: launches} if launches else {})).items()))
 
 
-def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
+def launch_record(
+    view: ClusterView,
+    now: datetime,
+    instance_types: Iterable[InstanceType] = (),
+    rules: BackOffRules = BackOffRules(),
+) -> LaunchRecord:
     """Compares what was being launched when the inventory was last written with what is there now.
 
-    If NodeClaims cannot be read, a missing one counts as on its way until it is known to be gone.
+    If NodeClaims cannot be read, a missing one counts as on its way until it is known to be gone. instance_types: of the catalogue.
     """
     remembered, back_offs = _remembered(view.inventory.memory)
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
@@ -152,25 +208,67 @@ def launch_record(view: ClusterView, now: datetime) -> LaunchRecord:
             launches[name] = launch
         elif claim is None or (_has_failed(claim) and not _is_there(claim)):
             failed[name] = launch
-        elif _is_there(claim):
-            back_offs = [item for item in back_offs if not item.offered.covers(*_offering(claim))]
-        else:
+        elif not _is_there(claim):
             launches[name] = launch
     for name, claim in sorted(claims.items()):
         if name not in remembered and not _is_there(claim) and not _has_failed(claim):
             launches[name] = Launch(_asked_for(claim), claim.created or now, claim.annotation(HOLDS_ANNOTATION) or "")
+    back_offs = _still_out_of_stock(back_offs, view, set(remembered), instance_types, now) if back_offs else []
     # NodeClaims that asked for the same and vanish together count as one failure.
     for offered in sorted({launch.offered for launch in failed.values()}):
         since = max(launch.since for launch in failed.values() if launch.offered == offered)
-        back_offs = _lengthened(back_offs, offered, since, now)
+        back_offs = _lengthened(back_offs, offered, since, now, rules)
     kept = sorted(
-        (item for item in back_offs if now < item.until + LONGEST_DELAY),
+        (item for item in back_offs if now < item.until + rules.longest),
         key=lambda item: (item.until, item.offered),
     )
     return LaunchRecord(launches, tuple(kept), failed)
 
 
-def _lengthened(back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime) -> list[BackOff]:
+def _still_out_of_stock(
+    back_offs: Iterable[BackOff],
+    view: ClusterView,
+    remembered: Collection[str],
+    instance_types: Iterable[InstanceType],
+    now: datetime,
+) -> list[BackOff]:
+    """Back-offs that no launch has disproved. Those that the catalogue lists again are over, but a probe comes before the rest: some
+    providers list an offering again only because their own memory of the stock-out has run out."""
+    launched = [(_offering(machine), _launched_at(machine, remembered)) for machine in view.machines]
+    names = {name for item in back_offs for name in item.offered.instance_types}
+    listed: dict[bool, set[tuple[str, str, str]]] = {True: set(), False: set()}
+    for kind in instance_types:
+        if kind.name in names:
+            for offering in kind.offerings:
+                listed[offering.available].add((kind.name, offering.zone, offering.capacity_type))
+    kept = []
+    for item in back_offs:
+        if any(
+            time is not None and time > item.began and item.offered.covers(*offering) for offering, time in launched
+        ):
+            continue
+        offerings = set(item.offered.combinations())
+        if offerings & listed[True]:
+            kept.append(replace(item, unlisted=False, until=min(item.until, now)) if item.unlisted else item)
+        else:
+            kept.append(replace(item, unlisted=item.unlisted or bool(offerings & listed[False])))
+    return kept
+
+
+def _launched_at(machine: Machine, remembered: Collection[str]) -> datetime | None:
+    """When the machine was bought, by whomever; None if it is not there yet. Of a launch that was waited for: the latest possible time, since
+    whether it succeeds is what the wait was for."""
+    claim = machine.node_claim
+    if claim is None:
+        return None if machine.node is None else machine.node.created
+    if not (_is_there(claim) or claim.condition("Launched") == "True"):
+        return None
+    return datetime.max.replace(tzinfo=UTC) if claim.name in remembered else claim.since("Launched") or claim.created
+
+
+def _lengthened(
+    back_offs: list[BackOff], offered: Offered, since: datetime, now: datetime, rules: BackOffRules
+) -> list[BackOff]:
     """A launch that was under way when the present back-off began does not prolong it: it tells nothing new.
 
     since: when the launch was asked for.
@@ -180,12 +278,7 @@ def _lengthened(back_offs: list[BackOff], offered: Offered, since: datetime, now
         return back_offs
     failures = 1 if known is None else known.failures + 1
     others = [item for item in back_offs if item.offered != offered]
-    return [*others, BackOff(offered, failures, now + _delay(failures))]
-
-
-def _delay(failures: int) -> timedelta:
-    delay: timedelta = min(FIRST_DELAY * 2 ** min(failures - 1, _MOST_DOUBLINGS), LONGEST_DELAY)
-    return delay
+    return [*others, BackOff(offered, failures, now, now + rules.delay(failures))]
 
 
 def _is_there(claim: NodeClaim) -> bool:
@@ -196,9 +289,10 @@ def _has_failed(claim: NodeClaim) -> bool:
     return claim.deleting or claim.condition("Launched") == "False"
 
 
-def _offering(claim: NodeClaim) -> tuple[str, str, str]:
+def _offering(machine: Machine) -> tuple[str, str, str]:
+    side = machine.node_claim or machine.node
     keys = (INSTANCE_TYPE_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
-    kind, zone, capacity_type = (claim.label(key) or "" for key in keys)
+    kind, zone, capacity_type = ((side.label(key) if side is not None else None) or "" for key in keys)
     return kind, zone, capacity_type
 
 
@@ -217,8 +311,9 @@ def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[Back
             since = datetime.fromisoformat(value["since"])
             launches[name] = Launch(Offered.parse(value), since, str(value.get("holds", "")))
         for value in memory.get(BACK_OFFS_KEY) or ():
-            until = datetime.fromisoformat(value["until"])
-            back_offs.append(BackOff(Offered.parse(value), int(value["failures"]), until))
+            began, until = (datetime.fromisoformat(value[key]) for key in ("began", "until"))
+            offered, unlisted = Offered.parse(value), value.get("unlisted") is True
+            back_offs.append(BackOff(offered, int(value["failures"]), began, until, unlisted))
     except (KeyError, TypeError, ValueError):
         return {}, []
     return launches, back_offs

@@ -27,6 +27,8 @@ MOST_IN_A_WAVE = 500
 
 
 BEYOND_A_CAP = "beyond a cap"
+PROBED = "waits for another launch"
+"""All offerings of the node failed lately, and another NodeClaim tries them first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
 
 def cost_notes(capped: Capped) -> tuple[str, ...]:
     """Says why the hourly price after this pass is below the cost over 30 days. Nodes of refused demands are in neither."""
-    waiting = [cut.node for cut in capped.cuts if cut.cause == BEYOND_A_CAP and not cut.refused]
+    waiting = [cut.node for cut in capped.cuts if cut.cause in {BEYOND_A_CAP, PROBED} and not cut.refused]
     waiting += capped.later
     if not waiting:
         return ()

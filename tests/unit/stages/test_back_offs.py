@@ -9,12 +9,13 @@ import pytest
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
-from reconciler.plan.launching.back_offs import FIRST_DELAY
+from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import instance_type
-from tests.fakes.embedded import Sandbox, apply, buffer, node_claim, node_pool, workload
+from tests.fakes.embedded import SMALL, Sandbox, apply, buffer, node_claim, node_pool, workload
+from tests.fakes.kept_cluster import KeptCluster, Pass
 from tests.fakes.source import FakeSource
 
 SOON = timedelta(seconds=3)
@@ -61,7 +62,7 @@ def test_what_ran_out_is_not_asked_for_until_the_back_off_ends(shop: Shop) -> No
     assert plan.node_claims.create == ()
     (outcome,) = plan.demands
     assert "offering not available" in {reason.cause for reason in outcome.unplaced_reasons}
-    shop.sandbox.wait(FIRST_DELAY.total_seconds())
+    shop.sandbox.wait(BackOffRules().first.total_seconds())
     assert len(made_by(shop.cycle.run("again"))) == 1
 
 
@@ -72,3 +73,43 @@ def test_a_node_on_its_way_may_still_become_what_ran_out_for_us(shop: Shop) -> N
     shop.sandbox.write(apply(node_claim("other", "m-4x")))
 
     assert [node.zones for node in made_by(shop.cycle.run("other"))] == [("zone-b",)]
+
+
+@pytest.mark.parametrize("minutes", [10, 30, 180])
+def test_after_an_outage_the_whole_buffer_is_back_ten_minutes_after_its_stock_at_the_latest(minutes: int) -> None:
+    kept = KeptCluster(instance_types=(SMALL,))
+    kept.cluster.apply(node_pool())
+    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
+    kept.cluster.apply(buffer(replicas=6))
+    sell(kept, available=False)
+    first = creations_of(kept.keep(5))
+    tried = creations_of(kept.keep(minutes * 60, step=5))
+    sell(kept, available=True)
+    filled = creations_of(kept.keep(11 * 60, step=5))
+
+    assert len(first) == 6
+    assert 1 <= len(tried) <= 2 + minutes // 10  # one NodeClaim at a time, at most every ten minutes in the end
+    assert len(filled) == 6
+    assert kept.short() == 0
+
+
+def test_a_node_that_anybody_gets_of_what_was_sold_out_ends_the_wait() -> None:
+    kept = KeptCluster(instance_types=(SMALL,))
+    kept.cluster.apply(node_pool())
+    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
+    kept.cluster.apply(buffer(replicas=2))
+    sell(kept, available=False)
+    kept.keep(180 + 30, step=5)  # long enough to have failed twice: the third attempt would be six minutes later
+    sell(kept, available=True)
+    assert creations_of(kept.keep(60)) == []
+    kept.write(apply(node_claim("other", "m-2x", zones=["zone-a"])))
+    assert len(creations_of(kept.keep(15))) == 1  # the other chunk is on the node that came
+
+
+def sell(kept: KeptCluster, *, available: bool) -> None:
+    for zone in ("zone-a", "zone-b"):
+        kept.cluster.set_stock("m-2x", zone, "on-demand", available=available)
+
+
+def creations_of(passes: list[Pass]) -> list[str]:
+    return [creation.name for made in passes for creation in made.plan.node_claims.create]

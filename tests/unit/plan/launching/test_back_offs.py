@@ -7,12 +7,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodeClaim
 from reconciler.model.view import ClusterView, Inventory
-from reconciler.plan.launching.back_offs import FIRST_DELAY, LONGEST_DELAY, LaunchRecord, launch_record
+from reconciler.plan.launching.back_offs import BackOffRules, LaunchRecord, launch_record
+from reconciler.plan.launching.caps import Capped
 from reconciler.plan.launching.names import creations
-from tests.unit.plan.worlds import HELD, NOW, claim, made, planned
+from tests.builders import buffer_ref, instance_type
+from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, pairs, planned, pool_node
 
+RULES = BackOffRules()
 CREATED = creations([planned()], ())
 NAME = CREATED[0].name
 ON_ITS_WAY = made(CREATED[0], NOW)
@@ -23,9 +26,16 @@ def there(name: str = NAME) -> NodeClaim:
     return claim(name, annotations=HELD, labels=HERE)
 
 
-def read(memory: dict[str, Any], *claims: NodeClaim, now: datetime = NOW) -> LaunchRecord:
+def read(
+    memory: dict[str, Any],
+    *claims: NodeClaim,
+    now: datetime = NOW,
+    nodes: tuple[Node, ...] = (),
+    catalog: tuple[InstanceType, ...] = (),
+) -> LaunchRecord:
     kept: dict[str, Any] = json.loads(json.dumps(memory))
-    return launch_record(ClusterView(node_claims=claims, inventory=Inventory(memory=kept)), now)
+    view = ClusterView(node_claims=claims, nodes=nodes, inventory=Inventory(memory=kept))
+    return launch_record(view, now, catalog, RULES)
 
 
 def asked_for() -> dict[str, Any]:
@@ -56,7 +66,7 @@ def test_a_placeholder_that_was_there_and_vanished_has_failed() -> None:
     assert tuple(record.vanished) == (NAME,)
     (back_off,) = record.back_offs
     assert back_off.failures == 1
-    assert back_off.until == NOW + FIRST_DELAY
+    assert back_off.until == NOW + RULES.first
     assert back_off.offered.instance_types == ("m-4x",)
 
 
@@ -70,7 +80,7 @@ def test_several_of_one_offering_that_vanish_together_found_out_the_same_thing_o
     memory = LaunchRecord().memory(twice, (), NOW)
     record = read(memory)
     assert len(record.vanished) == 2
-    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + FIRST_DELAY)]
+    assert [(item.failures, item.until) for item in record.back_offs] == [(1, NOW + RULES.first)]
 
 
 def test_one_that_vanishes_a_pass_later_than_another_found_out_nothing_new() -> None:
@@ -123,15 +133,15 @@ def test_back_offs_double_up_to_the_longest() -> None:
         (entry,) = memory["backOffs"]
         assert entry["failures"] == times
         delays.append(datetime.fromisoformat(entry["until"]) - now)
-    assert delays[:5] == [FIRST_DELAY * 2**power for power in range(5)]
-    assert delays[5:] == [LONGEST_DELAY, LONGEST_DELAY]
+    assert delays[:3] == [timedelta(minutes=3), timedelta(minutes=6), timedelta(minutes=10)]
+    assert delays[3:] == [RULES.longest] * 4
 
 
 def test_a_back_off_is_forgotten_long_after_its_end() -> None:
     memory, _ = failed()
-    end = NOW + FIRST_DELAY
-    assert read(memory, now=end + LONGEST_DELAY - timedelta(seconds=1)).back_offs
-    assert read(memory, now=end + LONGEST_DELAY).back_offs == ()
+    end = NOW + RULES.first
+    assert read(memory, now=end + RULES.longest - timedelta(seconds=1)).back_offs
+    assert read(memory, now=end + RULES.longest).back_offs == ()
 
 
 def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
@@ -140,12 +150,91 @@ def test_a_launch_that_succeeds_ends_the_back_off_of_its_offering() -> None:
     assert read(again, there(), now=now).back_offs == ()
 
 
+LATER = NOW + timedelta(minutes=1)
+
+
+def of_karpenter(launched: datetime) -> NodeClaim:
+    return claim(
+        "theirs",
+        placeholder=False,
+        node_name=None,
+        labels=HERE,
+        conditions={"Launched": "True"},
+        changed={"Launched": launched},
+    )
+
+
+def test_a_launch_of_the_offering_by_anybody_ends_the_back_off() -> None:
+    memory, _ = failed()
+    assert read(memory, of_karpenter(LATER), now=LATER).back_offs == ()
+    joined = replace(pool_node("by-hand", pool=""), created=LATER)
+    assert read(memory, nodes=(joined,), now=LATER).back_offs == ()
+
+
+def test_a_launch_before_the_failure_or_of_another_offering_says_nothing() -> None:
+    memory, _ = failed()
+    assert read(memory, of_karpenter(NOW - timedelta(seconds=1)), now=LATER).back_offs
+    elsewhere = replace(of_karpenter(LATER), labels=pairs(HERE | {ZONE_LABEL: "zone-c"}))
+    assert read(memory, elsewhere, now=LATER).back_offs
+    not_yet = replace(of_karpenter(LATER), conditions=(("Launched", "Unknown"),))
+    assert read(memory, not_yet, now=LATER).back_offs
+
+
+def listing(*, available: bool) -> tuple[InstanceType, ...]:
+    known = instance_type("m-4x")
+    return (replace(known, offerings=tuple(replace(item, available=available) for item in known.offerings)),)
+
+
+def test_a_catalog_that_lists_the_offering_again_ends_the_wait() -> None:
+    memory, _ = failed()
+    sold_out = read(memory, now=LATER, catalog=listing(available=False))
+    assert sold_out.avoided(LATER)
+    again = LATER + timedelta(seconds=30)
+    back = read(sold_out.memory((), (), LATER), now=again, catalog=listing(available=True))
+    assert back.avoided(again) == frozenset()
+    # It may say so only because its own memory has run out: a further failure doubles the wait all the same.
+    assert [item.failures for item in back.back_offs] == [1]
+
+
+def test_a_catalog_that_never_noticed_the_stock_out_says_nothing() -> None:
+    memory, _ = failed()
+    unaware = read(memory, now=LATER, catalog=listing(available=True))
+    assert unaware.avoided(LATER)
+    assert read(unaware.memory((), (), LATER), now=LATER, catalog=listing(available=True)).avoided(LATER)
+
+
+def of_three(record: LaunchRecord, now: datetime, **holding: Any) -> Capped:
+    three = tuple(planned(chunks(1, name)) for name in ("web", "api", "db"))
+    return record.probing(Capped(three), now, **({"apart": ()} | holding))
+
+
+def test_after_a_wait_one_node_tries_and_the_others_follow_when_it_is_there() -> None:
+    memory, now = failed()
+    end = now + RULES.first
+    probed = of_three(read(memory, now=end), end)
+    assert len(probed.kept) == 1
+    assert [cut.waits for cut in probed.cuts] == [
+        "waits for a later pass: one node shows first whether its instance types are in stock again"
+    ] * 2
+    trying = read(memory, now=end).memory(creations(probed.kept, ()), (), end)
+    assert of_three(read(trying, replace(ON_ITS_WAY, created=end), now=end), end).kept == ()
+    assert len(of_three(read(trying, there(), now=end), end).kept) == 3
+
+
+def test_a_first_launch_and_a_request_that_takes_all_or_nothing_need_no_probe() -> None:
+    memory, now = failed()
+    end = now + RULES.first
+    assert len(of_three(LaunchRecord(), NOW).kept) == 3
+    everyone = {buffer_ref(name) for name in ("web", "api", "db")}
+    assert len(of_three(read(memory, now=end), end, apart=everyone).kept) == 3
+
+
 def test_offerings_that_failed_are_avoided_until_the_back_off_ends() -> None:
     memory, _ = failed()
     assert read(memory).avoided(NOW) == {("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}
-    assert read(memory).next_end(NOW) == NOW + FIRST_DELAY
-    assert read(memory).avoided(NOW + FIRST_DELAY) == frozenset()
-    assert read(memory).next_end(NOW + FIRST_DELAY) is None
+    assert read(memory).next_end(NOW) == NOW + RULES.first
+    assert read(memory).avoided(NOW + RULES.first) == frozenset()
+    assert read(memory).next_end(NOW + RULES.first) is None
 
 
 def test_the_memory_is_the_same_as_long_as_nothing_happens() -> None:

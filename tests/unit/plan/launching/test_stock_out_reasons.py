@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.placement import Unplaced, UnplacedReason
-from reconciler.plan.launching.back_offs import FIRST_DELAY, BackOff, Launch, LaunchRecord, Offered
+from reconciler.plan.launching.back_offs import BackOff, BackOffRules, Launch, LaunchRecord, Offered
 from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE, stock_outs
 from tests.builders import buffer_ref, demand
 from tests.unit.plan.worlds import NOW
 
 OFFERED = Offered(("m-4x",), ("zone-a",), ("on-demand",))
 VANISHED = LaunchRecord(
-    back_offs=(BackOff(OFFERED, 1, NOW + FIRST_DELAY),),
+    back_offs=(BackOff(OFFERED, 1, NOW, NOW + BackOffRules().first),),
     vanished={"general-x": Launch(OFFERED, NOW, "1 of CapacityBuffer/shop/web")},
 )
 
