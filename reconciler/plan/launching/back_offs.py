@@ -232,8 +232,11 @@ def _still_out_of_stock(
     instance_types: Iterable[InstanceType],
     now: datetime,
 ) -> list[BackOff]:
-    """Back-offs that no launch has disproved. Those that the catalogue lists again are over, but a probe comes before the rest: some
-    providers list an offering again only because their own memory of the stock-out has run out."""
+    """Back-offs that no launch has disproved.
+
+    Those that the catalogue lists again are over, but a probe comes before the rest. Some providers list an offering again only because
+    their own memory of the stock-out has run out.
+    """
     launched = [(_offering(machine), _launched_at(machine, remembered)) for machine in view.machines]
     names = {name for item in back_offs for name in item.offered.instance_types}
     listed: dict[bool, set[tuple[str, str, str]]] = {True: set(), False: set()}
@@ -256,8 +259,10 @@ def _still_out_of_stock(
 
 
 def _launched_at(machine: Machine, remembered: Collection[str]) -> datetime | None:
-    """When the machine was bought, by whomever; None if it is not there yet. Of a launch that was waited for: the latest possible time, since
-    whether it succeeds is what the wait was for."""
+    """When the machine was bought, by whomever; None if it is not there yet.
+
+    A launch that headroom waited for counts as the newest: its success is what the wait was for.
+    """
     claim = machine.node_claim
     if claim is None:
         return None if machine.node is None else machine.node.created
