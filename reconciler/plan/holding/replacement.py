@@ -125,8 +125,10 @@ def _drifting(
 
 
 def _blocked(free: Mapping[str, Bin], view: ClusterView, now: datetime) -> set[str]:
-    """Nodes that Karpenter cannot disrupt for drift now: a person's do-not-disrupt, or a pod that may not be evicted. With
-    terminationGracePeriod it does so whatever the pods say (`EventualDisruptionClass` in pkg/controllers/disruption)."""
+    """Nodes that Karpenter cannot disrupt for drift now: a person's do-not-disrupt, or a pod that may not be evicted.
+
+    With terminationGracePeriod it does so whatever the pods say (pkg/controllers/disruption, eventual disruption class).
+    """
     found = {name for name, item in free.items() if item.is_protected}
     asked = {
         name for name, item in free.items() if item.claim is not None and item.claim.termination_grace_period is None

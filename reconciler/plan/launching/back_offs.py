@@ -4,7 +4,7 @@ A placeholder that vanishes before its node has registered has failed. Karpenter
 capacity, or whose node does not register within 15 minutes (controllers/nodeclaim/lifecycle). To notice that, the inventory remembers from
 pass to pass what is being launched.
 
-A back-off ends early when stock is seen: a launch of the offering by anybody clears it, and a catalogue that lists the offering again ends
+A back-off ends early when stock is seen. A launch of the offering by anybody clears it, and a catalogue that lists the offering again ends
 the wait. After a wait one NodeClaim is a probe, and the others follow when it has been launched.
 """
 
