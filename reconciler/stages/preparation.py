@@ -64,6 +64,7 @@ class Prepare:
         ends = (
             (waiting.until, "a node has not been ready for long enough"),
             (launches.next_end(now), "an offering that ran out may be tried again"),
+            (leaving_now.next_expiry, "a held node nears its expiry, and its chunks leave"),
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
         prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some)

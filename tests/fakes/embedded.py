@@ -26,10 +26,12 @@ LARGE = instance_type("m-8x", cpu="8", memory="32Gi", price=0.4, capacity_types=
 class Sandbox:
     """A cluster without nodes, with namespace `shop`, two zones and two instance types (m-2x, m-8x with spot)."""
 
-    def __init__(self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), **options: Any) -> None:
+    def __init__(
+        self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), delays: Delays = DELAYS, **options: Any
+    ) -> None:
         self.clock = ManualClock()
         self.cluster = EmbeddedCluster(
-            self.clock, delays=DELAYS, instance_types=instance_types, real_time=False, **options
+            self.clock, delays=delays, instance_types=instance_types, real_time=False, **options
         )
         self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
 

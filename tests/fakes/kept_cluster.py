@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.catalog.observed import ClusterCatalog
+from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.wiring.cycle import make_cycle
-from tests.fakes.embedded import LARGE, SMALL, Sandbox
+from tests.fakes.embedded import DELAYS, LARGE, SMALL, Sandbox
 from tests.fakes.source import FakeSource
 
 QUIET = 2.0
@@ -37,8 +38,9 @@ class KeptCluster(Sandbox):
         instance_types: Sequence[InstanceType] = (SMALL, LARGE),
         not_ready_grace: timedelta = timedelta(minutes=1),
         instance_types_offered: int = 20,
+        delays: Delays = DELAYS,
     ) -> None:
-        super().__init__(instance_types=instance_types)
+        super().__init__(instance_types=instance_types, delays=delays)
         self._settings = Settings(
             placement=PlacementSettings(
                 check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered

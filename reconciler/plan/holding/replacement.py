@@ -22,21 +22,23 @@ from reconciler.plan.codes import DRIFT_WAITS
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
-"""How long before its expiry a node takes no more chunks. A replacement is there within minutes, or Karpenter gives up its launch after
-15."""
+"""At most this long before its expiry a node takes no more chunks. A replacement is there within minutes, or Karpenter gives up its launch
+after 15."""
 _SHARE_OF_LIFE = 4
+_MOST_OF_LIFE = 2
 _STEPS = 4
-"""The placeholders of a pool are replaced in so many steps, each about as long as a launch."""
+"""The placeholders of a pool are replaced in this many steps, each about as long as a launch."""
 _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
     """names: of nodes (of NodeClaims, where there is no node yet) that must hold no chunks from now on. findings: one for each NodePool
-    with drifted nodes that have to wait."""
+    with drifted nodes that have to wait. next_expiry: when the next held node comes near its expiry."""
 
     names: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+    next_expiry: datetime | None = None
 
 
 def leaving_bins(
@@ -54,7 +56,7 @@ def leaving_bins(
     kept: names of nodes whose chunks stay in any case; spared: of nodes whose chunks stay despite drift.
     """
     bins = all_bins(view)
-    names = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
+    names, next_expiry = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
     states = pool_states(bins)
     by_pool = by_node_pool(
         item for item in bins if item.name not in kept and item.name not in spared and _has_drifted(item)
@@ -65,33 +67,43 @@ def leaving_bins(
             drifting = _drifting(pool, by_pool[pool.name], states, view, now)
             names |= drifting.names
             findings += drifting.findings
-    return Leaving(frozenset(names), tuple(findings))
+    return Leaving(frozenset(names), tuple(findings), None if next_expiry is None else next_expiry + view.clock_doubt)
 
 
-def _expiring(bins: Iterable[Bin], now: datetime) -> set[str]:
+def _expiring(bins: Iterable[Bin], now: datetime) -> tuple[set[str], datetime | None]:
     """Of nodes with chunks, a few of each pool at a time, the oldest first. A wrong clock or `expireAfter` must never replace all at once.
-    A node that is still on its way was made minutes ago, and is not replaced."""
-    held: dict[str, list[Bin]] = {}
-    names = set()
-    for item in bins:
-        if item.is_marked:
-            held.setdefault(item.node_pool, []).append(item)
-        elif _expires_soon(item, now):
-            names.add(item.name)
-    for items in held.values():
-        arrived = [item for item in items if not item.is_on_its_way]
-        step = ceil(len(arrived) / _STEPS)
-        due = sorted((item for item in arrived if _expires_soon(item, now)), key=_age)
-        names.update(item.name for item in due[:step])
-    return names
+    A node that is still on its way was made minutes ago, and is not replaced. Also says when the next held node is due."""
+    names: set[str] = set()
+    looks: list[datetime] = []
+    for items in by_node_pool(bins).values():
+        launch = max(filter(None, map(_launch_time, items)), default=timedelta(0))
+        ends = {item.name: end for item in items if (end := _last_use(item, launch)) is not None}
+        arrived = [item for item in items if item.is_marked and not item.is_on_its_way]
+        names.update(item.name for item in items if not item.is_marked and item.name in ends and now >= ends[item.name])
+        due = sorted((item for item in arrived if item.name in ends and now >= ends[item.name]), key=_age)
+        names.update(item.name for item in due[: ceil(len(arrived) / _STEPS)])
+        looks += [ends[item.name] for item in items if item.is_marked and item.name in ends and now < ends[item.name]]
+    return names, min(looks, default=None)
 
 
-def _expires_soon(item: Bin, now: datetime) -> bool:
+def _last_use(item: Bin, launch: timedelta) -> datetime | None:
+    """From when on a node takes no more chunks, since it expires soon; None: it never expires. launch: how long one takes in its pool."""
     claim = item.claim
     if claim is None or claim.expire_after is None or claim.created is None:
-        return False
-    lead = min(EXPIRY_LEAD, claim.expire_after / _SHARE_OF_LIFE)
-    return now >= claim.created + claim.expire_after - lead
+        return None
+    life = claim.expire_after
+    lead = min(EXPIRY_LEAD, life / _MOST_OF_LIFE, max(life / _SHARE_OF_LIFE, (_STEPS + 1) * launch))
+    end: datetime = claim.created + life - lead
+    return end
+
+
+def _launch_time(item: Bin) -> timedelta | None:
+    """From the NodeClaim to a node that takes pods, as it was here."""
+    claim = item.claim
+    ready = None if claim is None else claim.since("Initialized")
+    if claim is None or claim.created is None or ready is None or claim.condition("Initialized") != "True":
+        return None
+    return ready - claim.created
 
 
 def _has_drifted(item: Bin) -> bool:
