@@ -177,6 +177,7 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         conditions=_conditions(item, answer, dialect),
         explanation=explanation,
         pod_template=item.pod_template,
+        filled=0 if size is None else size.filled,
         shape=None if shape is None else virtual_pod(shape, buffer),
         limited_by=", ".join(answer.quotas),
     )

@@ -28,11 +28,13 @@ class Base:
 class Size:
     """How many chunks. count None: the size is unknown, for the reason in `problem`.
 
-    facts: how it came about, one a line; problem: a finding's code and message, which a known size may have too.
+    facts: how it came about, one a line; problem: a finding's code and message, which a known size may have too. filled: chunks of a
+    dedicated buffer that its own pods fill, which `count` leaves out.
     """
 
     count: int | None
     facts: tuple[str, ...] = ()
+    filled: int = 0
     problem: tuple[Code, str] | None = None
 
 
@@ -70,7 +72,7 @@ def size_of(buffer: Buffer, requests: Resources, base: Base | None, dialect: Dia
     if dialect is Dialect.CLUSTER_AUTOSCALER:
         unknown = buffer.percentage is not None and base is not None and base.replicas is None
         message = f"the size of {base.words} is not known" if unknown and base else "it has no size"
-        return Size(None, tuple(facts), (SIZE_NOT_KNOWN, message))
+        return Size(None, tuple(facts), problem=(SIZE_NOT_KNOWN, message))
     return Size(0, (*facts, "no size is given: 0"))
 
 
@@ -102,7 +104,7 @@ def _within_limits(
     if most is None:
         message = f"its limits ({words}) name no resource that its chunks ask for"
         if dialect is Dialect.CLUSTER_AUTOSCALER:
-            return Size(None, tuple(facts), (LIMITS_MATCH_NOTHING, message))
-        return Size(count or 0, (*facts, f"limits of {words} match nothing"), (LIMITS_MATCH_NOTHING, message))
+            return Size(None, tuple(facts), problem=(LIMITS_MATCH_NOTHING, message))
+        return Size(count or 0, (*facts, f"limits of {words} match nothing"), problem=(LIMITS_MATCH_NOTHING, message))
     facts.append(f"{most:,} fit into its limits ({words})")
     return Size(most if count is None else min(count, most), tuple(facts))

@@ -76,6 +76,8 @@ class Demand:
     """Whether it is suspended: it then keeps what it had, and counts as served."""
     one_shot: bool = False
     """Whether it is filled once and not refilled."""
+    filled: int = 0
+    """Of a dedicated buffer: how many chunks its own pods fill. `desired` is how many are left."""
     left_of: int | None = None
     """Of a one-shot buffer that was filled: how many chunks its manifest asks for. `desired` is how many are left."""
     only_ready: bool = False

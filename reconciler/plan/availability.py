@@ -10,7 +10,7 @@ class Availability:
     """Counts of one demand's chunks by state, and in words why some are missing.
 
     ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready and are waited for. new: on nodes
-    that the plan makes. cut: the cap that keeps some waiting. sold_out: what cannot be had now, and until when. why: what stood in the way
+    that the plan makes. cut: the cap that keeps some waiting. stopped: the NodePool at its limit, or what is out of stock and until when. why: what stood in the way
     of unplaced chunks. unread: what of the cluster cannot be read, so that missing chunks may be there after all. tried: of a request,
     whether its current attempt has asked for nodes or set some aside.
     """
@@ -21,7 +21,7 @@ class Availability:
     new: int = 0
     unplaced: int = 0
     cut: str = ""
-    sold_out: str = ""
+    stopped: str = ""
     why: str = ""
     unread: str = ""
     tried: bool = True

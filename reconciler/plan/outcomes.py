@@ -15,7 +15,7 @@ from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.provisioning import provisioning
 from reconciler.plan.launching.caps import Cut
-from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE
+from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
 
 MOST_OF_A_REASON = 5
 """Sentences for one reason: in a cluster with many NodePools a few are enough to see what is wrong."""
@@ -174,7 +174,8 @@ def _is_not_ready(item: Bin) -> bool:
 
 
 def _availability(tally: _Tally, retry: str) -> Availability:
-    sold_out = next((row.example for row in tally.rows() if row.cause == NOT_AVAILABLE), "")
+    stopped = next((row for row in tally.rows() if row.cause in {NOT_AVAILABLE, AT_LIMIT}), None)
+    again = retry if stopped is not None and stopped.cause == NOT_AVAILABLE else ""
     leading = leading_reason(tally.rows())
     return Availability(
         ready=tally.existing - tally.on_its_way - tally.not_ready,
@@ -183,7 +184,7 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         new=tally.new,
         unplaced=tally.unplaced,
         cut=tally.cut,
-        sold_out="; ".join(filter(None, (sold_out, retry))) if sold_out else "",
+        stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
         why="" if leading is None else leading.example or leading.cause,
     )
 

@@ -9,11 +9,13 @@ from reconciler.demand.resolve import READY
 from reconciler.model.autoscalers import condition_of
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.view import ClusterView
+from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
 from reconciler.ports import Event
 
 _NORMAL, _WARNING = "Normal", "Warning"
 _SHORT = "RequiresNewCapacity"
-_OUT_OF_STOCK = "offering not available"
+_STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
+"""By cause of an unplaced chunk: reason of the event."""
 _KEPT_BY = {
     "ServedByAutoscaler": (_NORMAL, "StandingDown"),
     "HandingOver": (_NORMAL, "HandingOver"),
@@ -55,8 +57,9 @@ def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[
     if after.get("status") == "True" != before.get("status"):
         yield Event(ref, _NORMAL, "Full", message)
     elif after.get("reason") == _SHORT:
-        if any(reason.cause == _OUT_OF_STOCK for reason in outcome.unplaced_reasons):
-            yield Event(ref, _WARNING, "OutOfStock", message)
+        stopped = next((_STOPPED[row.cause] for row in outcome.unplaced_reasons if row.cause in _STOPPED), "")
+        if stopped:
+            yield Event(ref, _WARNING, stopped, message)
         elif before.get("reason") != _SHORT:
             yield Event(ref, _NORMAL, "Short", message)
 

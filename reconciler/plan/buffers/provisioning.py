@@ -38,6 +38,9 @@ def _missing(condition: Condition, demand: Demand, where: Availability) -> Condi
 def _provisioning(demand: Demand, where: Availability, starting: int) -> Condition:
     if demand.desired is None:
         return _condition(ConditionStatus.FALSE, "NotReadyForProvisioning", "the buffer is not ready")
+    if demand.desired == 0 and demand.filled:
+        whole = "the 1 chunk" if demand.filled == 1 else f"all {demand.filled:,} chunks"
+        return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"its own pods fill {whole}")
     if demand.desired == 0:
         return _condition(ConditionStatus.FALSE, "BufferEmpty", "the buffer asks for nothing")
     chunks, words = f"{demand.desired:,} chunks", f"all {demand.desired:,} chunks have room"
@@ -56,7 +59,7 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     ]
     if missing:
         message = f"of {chunks}, {', '.join(missing)}"
-        message = "; ".join(filter(None, (message, where.cut, where.sold_out)))
+        message = "; ".join(filter(None, (message, where.cut, where.stopped)))
         return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", words)
 

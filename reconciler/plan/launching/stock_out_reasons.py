@@ -12,7 +12,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.plan.launching.back_offs import LaunchRecord, Offered
 
 NOT_AVAILABLE = "offering not available"
-"""The cause that placement gives."""
+AT_LIMIT = "NodePool limit"
+"""Causes that placement gives."""
 
 
 def stock_outs(

@@ -116,6 +116,11 @@ def test_a_buffer_that_asks_for_nothing_provisions_nothing(item: Demand, reason:
     assert provisioning(outcome(item))[:2] == ("False", reason)
 
 
+def test_a_dedicated_buffer_that_its_own_pods_fill_is_not_empty() -> None:
+    filled = replace(demand(count=0), filled=3)
+    assert provisioning(outcome(filled)) == ("True", "FitsExistingCapacity", "its own pods fill all 3 chunks")
+
+
 def test_headroom_says_nothing_on_capacity_that_others_keep() -> None:
     native = replace(demand(count=3), groups=(), fulfilment="native", holds_nodes=False)
     assert outcome(native).conditions == ()

@@ -15,6 +15,7 @@ from tests.builders import buffer_ref, demand
 from tests.unit.stages.test_fulfilment import World
 
 NO_STOCK = UnplacedReason("offering not available", 1, "m-4x in zone-a on-demand")
+AT_ITS_LIMIT = UnplacedReason("NodePool limit", 1, "NodePool general is at its cpu limit of 10")
 Said = tuple[str, str, str]
 
 
@@ -49,6 +50,7 @@ EMPTY: Said = ("False", "BufferEmpty", "the buffer asks for nothing")
         (EMPTY, SHORT, (), [("Normal", "Short")]),
         (SHORT, (*SHORT[:2], "of 3 chunks, 1 on nodes that are on their way"), (), []),
         (SHORT, (*SHORT[:2], "of 3 chunks, 1 without a place"), (NO_STOCK,), [("Warning", "OutOfStock")]),
+        (FULL, (*SHORT[:2], "of 3 chunks, 1 without a place"), (AT_ITS_LIMIT,), [("Warning", "NodePoolLimit")]),
         (SHORT, SHORT, (NO_STOCK,), []),
         (FULL, EMPTY, (), []),
     ],
