@@ -62,7 +62,7 @@ def _demands() -> tuple[DemandOutcome, ...]:
             on_existing=0,
             on_new=0,
             unplaced=4,
-            unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64"),),
+            unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64", chunks=4),),
             conditions=(READY,),
         ),
         DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),

@@ -156,4 +156,9 @@ def _less_what_is_used(buffer: Buffer, shape: PodShape, size: Size, pods: Sequen
     if not filled:
         return size
     left = max(0, size.count - filled)
-    return replace(size, count=left, filled=size.count - left, facts=(*size.facts, f"{filled:,} are filled by its own pods: {left:,} left"))
+    return replace(
+        size,
+        count=left,
+        filled=size.count - left,
+        facts=(*size.facts, f"{filled:,} are filled by its own pods: {left:,} left"),
+    )

@@ -245,6 +245,8 @@ class Plan:
     """Pods of nodes that are being deleted are not among them."""
     occupied: tuple[OccupiedBin, ...] = ()
     """What each existing bin holds."""
+    unused: Mapping[str, str] = field(default_factory=dict)
+    """By name of a node that takes no more chunks, since it drifted or expires soon: why."""
     local_budgets: tuple[PoolBudgets, ...] = ()
     """Budgets written in local time, with what they were compiled into."""
     include_pending: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import SourcePosition
@@ -129,6 +129,15 @@ class NodeClaim:
     def is_placeholder(self) -> bool:
         """Whether headroom made it."""
         return self.label(PLACEHOLDER_LABEL) == "true"
+
+    @property
+    def why_left(self) -> str:
+        """Why chunks leave its node, in words that follow the node's name: it has drifted, or comes to its end."""
+        if self.condition("Drifted") == "True":
+            return "has drifted and is about to be replaced"
+        if self.created is None or self.expire_after is None:
+            return "is about to be replaced"
+        return f"expires at {(self.created + self.expire_after).astimezone(UTC):%Y-%m-%d %H:%M} UTC (expireAfter) and takes nothing more"
 
 
 @dataclass(frozen=True, slots=True)

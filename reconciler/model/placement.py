@@ -83,12 +83,13 @@ ALL_OR_NOTHING = "all or nothing"
 class UnplacedReason:
     """Why candidates could not take a group. cause: in a few words (`node labels`). count: how many candidates have this cause.
     example: the nearest miss, as a sentence. nearness: how close these candidates came; the closest shows what really stopped
-    the group."""
+    the group. chunks: how many chunks have no place for this reason, counted when the plan is made."""
 
     cause: str
     count: int
     example: str
     nearness: int = field(default=0, compare=False)
+    chunks: int = field(default=0, compare=False)
 
     @property
     def order(self) -> tuple[int, int, str, str]:

@@ -34,12 +34,12 @@ class _Tally:
     cut: str = ""
     unplaced_reasons: dict[tuple[str, str], UnplacedReason] = field(default_factory=dict)
 
-    def count_reason(self, reason: UnplacedReason) -> None:
-        """Groups of a demand with the same reason for the same candidates count once."""
+    def count_reason(self, reason: UnplacedReason, chunks: int) -> None:
+        """Groups of a demand with the same reason count their candidates once, and their chunks together."""
         key = (reason.cause, reason.example)
-        known = self.unplaced_reasons.get(key)
-        if known is None or known.count < reason.count:
-            self.unplaced_reasons[key] = reason
+        known = self.unplaced_reasons.get(key, reason)
+        most = known if known.count >= reason.count else reason
+        self.unplaced_reasons[key] = replace(most, chunks=known.chunks + chunks)
 
     def rows(self) -> tuple[UnplacedReason, ...]:
         """The reasons that came nearest first. Of one reason only the first sentences are kept, and the last counts the candidates of the
@@ -50,7 +50,8 @@ class _Tally:
             if len(alike) < MOST_OF_A_REASON:
                 alike.append(item)
             else:
-                alike[-1] = replace(alike[-1], count=alike[-1].count + item.count)
+                last = alike[-1]
+                alike[-1] = replace(last, count=last.count + item.count, chunks=max(last.chunks, item.chunks))
         return tuple(sorted((item for alike in rows.values() for item in alike), key=_ORDER))
 
 
@@ -97,11 +98,11 @@ class Tallies:
             tally = self._of(rest.demand)
             tally.unplaced += rest.count
             for reason in rest.reasons if rest.demand not in refused else ():
-                tally.count_reason(reason)
+                tally.count_reason(reason, rest.count)
         self._count_cuts(cuts)
 
     def _count_cuts(self, cuts: Iterable[Cut]) -> None:
-        waiting: dict[tuple[ObjectRef, str, str], int] = {}
+        waiting: dict[tuple[ObjectRef, str, str], list[int]] = {}
         for cut in cuts:
             words = f"a node in NodePool {cut.node.node_pool} {cut.waits}"
             for holding in cut.node.holdings:
@@ -109,13 +110,12 @@ class Tallies:
                     continue
                 if not cut.refused:
                     self._of(holding.demand).unplaced += holding.count
-                key = (holding.demand, cut.cause, words)
-                waiting[key] = waiting.get(key, 0) + 1
-        for (demand, cause, words), count in waiting.items():
+                waiting.setdefault((holding.demand, cut.cause, words), []).append(holding.count)
+        for (demand, cause, words), chunks in waiting.items():
             tally = self._of(demand)
             if tally.unplaced:
                 tally.cut = tally.cut or words
-                tally.count_reason(UnplacedReason(cause, count, words))
+                tally.count_reason(UnplacedReason(cause, len(chunks), words), sum(chunks))
 
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
@@ -165,7 +165,7 @@ class Tallies:
         )
         if missing:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
-            counted.count_reason(UnplacedReason("balloon pods", 1, f"{pods} for a node", _FIRST))
+            counted.count_reason(UnplacedReason("balloon pods", 1, f"{pods} for a node", _FIRST), missing)
         return counted
 
 

@@ -119,8 +119,6 @@ def make_plan(inputs: PlanInputs) -> Plan:
     bins = all_bins(view, placement.occupied, watched, served_elsewhere(inputs.demands))
     prices = Prices(inputs.instance_types)
     capped = capped_nodes(placement.planned, inputs.demands, bins, prices, inputs.caps)
-    apart = {demand.ref for demand in inputs.demands if demand.whole or demand.is_pending_pod}
-    capped = inputs.launches.probing(capped, inputs.cluster_now, apart)
     created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
     retry = retry_words(inputs.launches, inputs.cluster_now)
     tallies = Tallies(
@@ -159,6 +157,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         findings=_findings(inputs, (*objects.findings, *pruning.findings, *static)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
+        unused=_unused(bins, inputs.replaced),
         local_budgets=inputs.local_budgets,
         include_pending=inputs.include_pending,
         blocked=blocked,
@@ -172,6 +171,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
 
 
+def _unused(bins: Sequence[Bin], replaced: frozenset[str]) -> dict[str, str]:
+    return {item.name: item.claim.why_left for item in bins if item.claim is not None and item.name in replaced}
+
+
 def _edges(inputs: PlanInputs, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
     of_keepers = keeping_edges(outcomes, inputs.view, inputs.cluster_now)
     return tuple(sorted((*inputs.edges, *own, *of_keepers), key=attrgetter("at")))
@@ -179,6 +182,8 @@ def _edges(inputs: PlanInputs, own: Sequence[Edge], outcomes: Sequence[DemandOut
 
 def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
     """Named first: a name must not depend on whether another claim can be rendered."""
+    apart = {demand.ref for demand in inputs.demands if demand.whole or demand.is_pending_pod}
+    capped = inputs.launches.probing(capped, inputs.cluster_now, apart)
     created = creations(capped.kept, (claim.name for claim in inputs.view.node_claims))
     return without_unrendered(created, capped, inputs.unrendered)
 

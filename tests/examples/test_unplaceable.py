@@ -48,7 +48,7 @@ def explained(name: str) -> Mapping[str, Any]:
 
 def sentences(name: str) -> list[str]:
     rows = explained(name)["demand"]["unplacedReasons"]
-    return [f"  {row['reason']}, {row['count']}: {row['example']}" for row in rows]
+    return [f"  {row['reason']}, {row['candidates']}: {row['example']}" for row in rows]
 
 
 def test_every_sentence_is_the_one_in_the_golden_file() -> None:
@@ -68,6 +68,7 @@ def test_the_counts_add_up(name: str) -> None:
     if [row["reason"] for row in reasons] in (["contradiction"], ["volumes"], ["resource claims"]):
         return
     told = [row for row in reasons if row["reason"] in NODE_REASONS and not row["example"].startswith("NodePool")]
-    assert sum(row["count"] for row in told) == len(cases()[name]["nodes"])
+    assert {row["count"] for row in reasons} == {1}, "the one pod"
+    assert sum(row["candidates"] for row in told) == len(cases()[name]["nodes"])
     pools = cases()[name]["pools"]
     assert {pool for pool in pools if any(f"NodePool {pool}" in row["example"] for row in reasons)} == set(pools)

@@ -180,7 +180,7 @@ def frame_of(
     origins, rooms = _origins(view, offers, columns)
     origins = [_as_if_ready(origin) if origin.name in keeping else origin for origin in origins]
     origins = [
-        replace(origin, unavailable="is about to be replaced")
+        replace(origin, unavailable=origin.claim.why_left if origin.claim is not None else "is about to be replaced")
         if origin.name in leaving and not origin.unavailable
         else origin
         for origin in origins

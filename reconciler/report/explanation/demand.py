@@ -30,6 +30,12 @@ class Explanation:
     bins: tuple[ChunkBin, ...]
     findings: tuple[Finding, ...]
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """Nodes that take no more chunks, with the reason; none where every chunk is on an existing node that stays."""
+        settled = not self.outcome.unplaced and not any(item.new for item in self.bins)
+        return {} if settled else dict(self.plan.unused)
+
 
 def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanation:
     """Explains one demand. name: KIND/NAMESPACE/NAME, or a part that only one demand matches. Raises `Invalid` with similar names.

@@ -34,5 +34,10 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
             for key, values in domain_totals(found.outcome).items()
             for value, count in values.items()
         ],
+        "chunks": [
+            {"count": group.count, "requests": dict(group.shape.requests.quantities())}
+            for group in found.outcome.demand.groups
+        ],
+        "unused": [{"node": name, "why": why} for name, why in found.unused.items()],
         "findings": [finding_row(finding) for finding in found.findings],
     }

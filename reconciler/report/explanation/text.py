@@ -13,6 +13,9 @@ from reconciler.report.plan.words import candidates
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.words import counted
 
+MOST_UNUSED = 5
+"""Nodes that are listed as not used."""
+
 
 def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None) -> str:
     outcome = found.outcome
@@ -32,6 +35,11 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
     if len(found.bins) > 1:
         lines += [f"  {line}" for line in domain_lines(outcome)]
+    if found.unused:
+        rest = len(found.unused) - MOST_UNUSED
+        lines.append("  not used:")
+        lines += [f"    {name} {why}" for name, why in list(found.unused.items())[:MOST_UNUSED]]
+        lines += [f"    … and {rest:,} more (--output json has them all)"] if rest > 0 else []
     if service.by is not Keeper.HEADROOM and not service.is_left:
         lines.append(f"  kept by {keeper_words(service)}")
     if not service.certain:

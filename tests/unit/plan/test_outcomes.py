@@ -75,6 +75,7 @@ def test_new_and_missing_places_are_counted() -> None:
         UnplacedReason("TooSmall", 6, "memory"),
         UnplacedReason("TooSmall", 4, "cpu"),
     )
+    assert [item.chunks for item in answer.unplaced_reasons] == [1, 2, 1]
     assert provisioning(answer) == (
         "False",
         "RequiresNewCapacity",
@@ -85,7 +86,9 @@ def test_new_and_missing_places_are_counted() -> None:
 def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
     same = (UnplacedReason("node full", 2, "node-1 lacks 1 CPU"),)
     missing = (Unplaced(buffer_ref(), 0, 1, same), Unplaced(buffer_ref(), 1, 1, same))
-    assert outcome(demand(count=2), unplaced=missing).unplaced_reasons == same
+    told = outcome(demand(count=2), unplaced=missing).unplaced_reasons
+    assert told == same
+    assert [item.chunks for item in told] == [2]
 
 
 def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() -> None:

@@ -7,6 +7,9 @@ from datetime import timedelta
 import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
+from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation.document import explanation_document
+from reconciler.report.explanation.text import explanation_text
 from tests.fakes.embedded import SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
 
@@ -28,6 +31,25 @@ def test_a_buffer_on_nodes_of_a_short_life_is_never_short(register: int) -> None
         kept.keep(5, step=5)
         short += standing(kept) < WANTED
     assert short == 0
+
+
+def test_explain_says_why_a_node_that_expires_soon_is_not_used() -> None:
+    kept = KeptCluster(instance_types=(SMALL,))
+    pool = node_pool(consolidate_after="30s")
+    pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
+    kept.cluster.apply(pool)
+    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
+    kept.cluster.apply(buffer(replicas=1))
+    kept.keep(8 * 60, step=5)
+    (plan,) = [item.plan for item in kept.passes if item.plan.unused and item.plan.node_claims.create]
+    (name,) = plan.unused
+    text = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
+    assert f"  not used:\n    {name} expires at 2026-11-23 09:10 UTC (expireAfter) and takes nothing more" in text
+    document = explanation_document(explanation(plan, "CapacityBuffer/shop/web"))
+    assert document["unused"] == [
+        {"node": name, "why": "expires at 2026-11-23 09:10 UTC (expireAfter) and takes nothing more"}
+    ]
+    assert document["chunks"] == [{"count": 1, "requests": {"cpu": "1500m", "memory": "256Mi", "pods": "1"}}]
 
 
 def standing(kept: KeptCluster) -> int:
