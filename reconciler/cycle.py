@@ -19,6 +19,7 @@ from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
+from reconciler.stages.consolidation import Consolidate, Judged
 from reconciler.stages.demand import FindDemand
 from reconciler.stages.manifests import ReadManifests
 from reconciler.stages.placement import Place
@@ -65,6 +66,7 @@ class Cycle:
             FindDemand(rules.dialect, rules.requests, rules.fulfilment),
             Place(rules, memory),
             Vacate(rules, Trials()),
+            Consolidate(rules, Judged()),
             MakePlan(rules, catalog, templates),
         )
         self._applying: tuple[Stage, ...] = (

@@ -64,7 +64,7 @@ class Tallies:
     """Chunks of every demand by where they are.
 
     retry: when offerings that gave no node are tried again, in words. replaced: names of bins whose chunks are moving. Such a bin is their
-    capacity as long as it exists and is not in use.
+    capacity as long as it exists and is not in use. serving: those in use whose room for the chunks is still there.
     """
 
     def __init__(
@@ -75,13 +75,14 @@ class Tallies:
         cuts: Iterable[Cut],
         *,
         replaced: frozenset[str] = frozenset(),
+        serving: frozenset[str] = frozenset(),
         later: Iterable[PlannedNode] = (),
         retry: str = "",
     ) -> None:
         """later: nodes of the next waves."""
         self._retry = retry
         self._tallies: dict[ObjectRef, _Tally] = {}
-        self._standing = _standing(item for item in bins if item.name in replaced)
+        self._standing = _standing((item for item in bins if item.name in replaced), serving)
         for item in bins:
             is_on_its_way, is_not_ready = item.is_on_its_way, _is_not_ready(item)
             for holding in (*item.chunks, *item.pods, *item.watched):
@@ -189,19 +190,20 @@ def _availability(tally: _Tally, retry: str) -> Availability:
     )
 
 
-def _standing(bins: Iterable[Bin]) -> dict[str, int]:
+def _standing(bins: Iterable[Bin], serving: frozenset[str]) -> dict[str, int]:
     """Chunks by demand on nodes that are to be replaced and could still serve them."""
     counts: dict[str, int] = {}
     for item in bins:
-        for (name, _), count in item.held_before.items() if _stands(item) else ():
+        for (name, _), count in item.held_before.items() if _stands(item, serving) else ():
             counts[name] = counts.get(name, 0) + count
     return counts
 
 
-def _stands(item: Bin) -> bool:
+def _stands(item: Bin, serving: frozenset[str]) -> bool:
     """It could still serve the pods that it was kept for."""
     ready = item.node is not None and item.node.ready
-    return ready and item.is_marked and not (item.is_going or item.in_use or item.is_on_its_way or item.pods)
+    in_use = item.in_use and item.name not in serving
+    return ready and item.is_marked and not (item.is_going or in_use or item.is_on_its_way or item.pods)
 
 
 def _moving(tally: _Tally, standing: int) -> _Tally:

@@ -39,6 +39,7 @@ from reconciler.plan.buffers.shortages import with_shortages
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
+from reconciler.plan.holding.consolidation import DEPARTURES_KEY, Departure, departures_memory, is_serving
 from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.nominated import nominated_notes
@@ -72,7 +73,7 @@ class PlanInputs:
     node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a rewound branch
     or a stalled source; gaps of the view are added here. replaced: bins that must hold no more chunks, from
-    `leaving_bins`. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    `leaving_bins`. departures: nodes that chunks leave for cheaper room. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
     ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
     template can be rendered, with the reason; none of them is created or changed. refused: nodes for requests that are over a cap; those
     requests are placed without new nodes.
@@ -95,6 +96,7 @@ class PlanInputs:
     replaced: frozenset[str] = frozenset()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     refused: tuple[Cut, ...] = ()
+    departures: tuple[Departure, ...] = ()
     local_budgets: tuple[PoolBudgets, ...] = ()
     edges: tuple[Edge, ...] = ()
     include_pending: bool = False
@@ -121,8 +123,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     capped = capped_nodes(placement.planned, inputs.demands, bins, prices, inputs.caps)
     created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
     retry = retry_words(inputs.launches, inputs.cluster_now)
+    serving = frozenset(item.name for item in bins if is_serving(item, inputs.departures))
     tallies = Tallies(
-        *(bins, created, placement.unplaced, capped.cuts), replaced=inputs.replaced, later=capped.later, retry=retry
+        bins,
+        created,
+        placement.unplaced,
+        capped.cuts,
+        replaced=inputs.replaced,
+        serving=serving,
+        later=capped.later,
+        retry=retry,
     )
     requests = _requests(inputs, bins, tallies)
     created = made_by_others(labelled(created, inputs.demands, requests.decisions), inputs.demands)
@@ -311,8 +321,10 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's entries replaced; those of others stay."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY}
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, DEPARTURES_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = inputs.launches.memory(created, deleted, inputs.cluster_now)
-    return dict(sorted((others | launches | dict(pruning.memory)).items()))
+    names = (creation.name for creation in created)
+    left = departures_memory(inputs.departures, names, inputs.cluster_now)
+    return dict(sorted((others | launches | dict(pruning.memory) | left).items()))

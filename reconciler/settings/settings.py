@@ -104,6 +104,7 @@ class PlacementSettings:
     spot_share: the largest share of a demand's chunks on spot nodes of one instance type in one zone (1: no limit).
     not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
     back_off: how long offerings are left alone after a launch that gave no node, doubled up to back_off_at_most.
+    consolidation_share, consolidation_per_hour: what leaving a held node for cheaper room must save, of its price and in USD an hour.
     check: whether independent code verifies every placement before it is used.
     """
 
@@ -115,6 +116,8 @@ class PlacementSettings:
     not_ready_grace: timedelta = timedelta(minutes=1)
     back_off: timedelta = timedelta(minutes=3)
     back_off_at_most: timedelta = timedelta(minutes=10)
+    consolidation_share: float = 0.1
+    consolidation_per_hour: float = 0.01
     check: bool = False
 
 

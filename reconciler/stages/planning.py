@@ -43,6 +43,7 @@ class MakePlan:
             replaced=state.prepared.options.leaving,
             launches=state.prepared.launches,
             refused=state.refused,
+            departures=state.prepared.departures,
             local_budgets=state.local_budgets,
             edges=state.edges,
             include_pending=state.include_pending,

@@ -21,6 +21,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.nominated import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
+from reconciler.plan.holding.consolidation import departures
 from reconciler.plan.holding.not_ready import briefly_not_ready
 from reconciler.plan.holding.replacement import leaving_bins
 from reconciler.plan.holding.suspended import suspended_bins
@@ -52,21 +53,23 @@ class Prepare:
         leaving_now = leaving_bins(
             view, state.effective.node_pools, now, kept=places.kept | suspended.only, spared=suspended.some
         )
+        departing = departures(view, now)
         waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=attempts_since(view)),
-            leaving=leaving_now.names,
+            leaving=leaving_now.names.union(item.node for item in departing if item.is_under_way(now)),
             booked=places.held,
             keeping=waiting.names,
         )
         ends = (
             (waiting.until, "a node has not been ready for long enough"),
             (launches.next_end(now), "an offering that ran out may be tried again"),
+            *((item.until, "chunks may come back to a node") for item in departing if item.is_under_way(now)),
             (leaving_now.next_expiry, "a held node nears its expiry, and its chunks leave"),
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
-        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some)
+        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some, departing)
         findings = (*state.findings, *leaving_now.findings)
         return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges), findings=findings)

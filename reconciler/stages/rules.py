@@ -10,6 +10,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.drift import Drift
@@ -31,6 +32,7 @@ class Rules:
     optimal_within: timedelta
     not_ready_grace: timedelta = timedelta(minutes=1)
     back_off: BackOffRules = field(default_factory=BackOffRules)
+    consolidation: ConsolidationRules = field(default_factory=ConsolidationRules)
     check_placement: bool = False
     templates_folder: str = "templates"
     suspend: bool = False

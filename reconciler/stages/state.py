@@ -19,6 +19,7 @@ from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.holding.consolidation import Departure
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut
 from reconciler.render.templates import DocumentTemplates
@@ -31,7 +32,7 @@ class Prepared:
 
     room: the view without the pods that need another place. leaving: those pods as demands. options: among them back-offs, and bins that
     must hold no more chunks. launches: NodeClaims on their way, and those that failed. suspended: names of bins that hold chunks of
-    suspended buffers.
+    suspended buffers. departures: nodes that chunks leave for cheaper room, and those where that failed lately.
     """
 
     room: ClusterView = field(default_factory=ClusterView)
@@ -39,6 +40,7 @@ class Prepared:
     options: PlacementOptions = field(default_factory=PlacementOptions)
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     suspended: frozenset[str] = frozenset()
+    departures: tuple[Departure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

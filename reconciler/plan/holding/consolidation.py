@@ -1,0 +1,215 @@
+"""Held nodes that become smaller: which are worth leaving for cheaper room, and which chunks are on their way off one.
+
+Karpenter does not consolidate a node that headroom protects. So headroom looks itself whether the node's pods and chunks can be had for
+less. It then makes the cheaper room for the chunks and releases the node, and Karpenter moves the pods. The limits are Karpenter's own:
+`consolidationPolicy`, `consolidateAfter` and the budgets for Underutilized and Empty. One node of a NodePool is left at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.model.evictions import why_not_evicted_now
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import Bin, by_node_pool
+from reconciler.plan.holding.settling import unchanged_since, wait_of
+from reconciler.plan.node_pools.disruption_budgets import EMPTY, UNDERUTILIZED, PoolState, allowed, pool_states
+
+DEPARTURES_KEY = "departures"
+WHEN_EMPTY = "WhenEmpty"
+PATIENCE = timedelta(minutes=30)
+"""How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
+REST = timedelta(hours=24)
+"""How long a node that Karpenter has not consolidated is not left again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationRules:
+    """The least that a change must save, USD an hour and as a share of what the node costs."""
+
+    share: float = 0.1
+    per_hour: float = 0.01
+
+    def is_worth(self, saved: float, price: float) -> bool:
+        return saved > self.per_hour and saved > self.share * price
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Chunks leave a node for cheaper room. since: when that began; until: how long none come back. claims: the NodeClaims made for them.
+    saves: USD an hour, once Karpenter has consolidated the node."""
+
+    node: str
+    since: datetime
+    until: datetime
+    saves: float
+    claims: tuple[str, ...] = ()
+
+    def is_under_way(self, now: datetime) -> bool:
+        """Whether chunks stay away from the node. Afterwards Karpenter is not expected to take it any more."""
+        return now < self.until
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "since": self.since.isoformat(),
+            "until": self.until.isoformat(),
+            "saves": round(self.saves, 6),
+            "claims": list(self.claims),
+        }
+
+
+def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
+    """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay."""
+    remembered = view.inventory.memory.get(DEPARTURES_KEY) or {}
+    machines = {machine.name: machine for machine in view.machines}
+    claims = {claim.name for claim in view.node_claims}
+    found = []
+    for name, value in sorted(remembered.items() if isinstance(remembered, Mapping) else ()):
+        machine, known = machines.get(name), _parsed(name, value)
+        if machine is None or known is None or now >= known.until + REST:
+            continue
+        failed = machine.is_held and "NodeClaim" not in view.unread and not claims.issuperset(known.claims)
+        if not failed:
+            found.append(known)
+    return tuple(found)
+
+
+def _parsed(name: str, value: Any) -> Departure | None:
+    """None for an entry of another format, which another version wrote."""
+    try:
+        since, until = datetime.fromisoformat(value["since"]), datetime.fromisoformat(value["until"])
+        return Departure(name, since, until, float(value["saves"]), tuple(value["claims"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def departures_memory(known: Iterable[Departure], created: Iterable[str], now: datetime) -> dict[str, Any]:
+    """What the inventory remembers: nothing while no chunks leave. created: the NodeClaims made in this pass, at `now`."""
+    claims = tuple(sorted(created))
+    rows = {item.node: (replace(item, claims=claims) if item.since == now else item).as_json() for item in known}
+    return {DEPARTURES_KEY: rows} if rows else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A held node that may be worth leaving. pods: those that Karpenter would have to move. replaceable: whether Karpenter may buy another
+    node for them; spot nodes are not replaced by spot nodes (SpotToSpotConsolidation is off by default). wait: its pool's."""
+
+    bin: Bin
+    price: float
+    pods: tuple[Pod, ...]
+    replaceable: bool
+    wait: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """by_pool: the dearest first. next_look: when another node will have been unchanged for long enough."""
+
+    by_pool: tuple[tuple[Candidate, ...], ...] = ()
+    next_look: datetime | None = None
+
+
+def candidates(
+    bins: Sequence[Bin],
+    node_pools: Iterable[NodePool],
+    view: ClusterView,
+    now: datetime,
+    *,
+    unavailable: Collection[str],
+    known: Sequence[Departure],
+    price_of: Callable[[Bin], float | None],
+    least_of: Callable[[Bin, Sequence[Pod]], float],
+    rules: ConsolidationRules,
+) -> Candidates:
+    """Held nodes for which the sums leave room for a saving. least_of: a price below which the pods and the node's chunks are not to be had.
+
+    now: by the cluster's clock. known: departures that are under way or have failed lately.
+    """
+    busy = {item.node for item in known if item.is_under_way(now)}
+    tried = {item.node for item in known}
+    states = pool_states(bins)
+    pods = _pods_by_node(view)
+    found: list[tuple[Candidate, ...]] = []
+    looks: list[datetime] = []
+    by_pool = by_node_pool(bins)
+    for pool in sorted(node_pools, key=lambda item: item.name):
+        own, wait = by_pool.get(pool.name, []), wait_of(pool)
+        if wait is None or any(item.name in busy for item in own):
+            continue
+        of_pool = []
+        for item in own:
+            stays = item.name in unavailable or item.name in tried or not _may_be_left(item)
+            price = None if stays else price_of(item)
+            if price is None:
+                continue
+            running = pods.get(item.name, ())
+            if not rules.is_worth(price - least_of(item, running), price):
+                continue
+            if not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
+                continue
+            rested = unchanged_since(item) + wait
+            if rested > now:
+                looks.append(rested)
+                continue
+            spot = any(side.label(CAPACITY_TYPE_LABEL) == "spot" for side in item.sides)
+            of_pool.append(Candidate(item, price, running, not spot, wait))
+        found.append(tuple(sorted(of_pool, key=lambda each: (-each.price, each.bin.name))))
+    return Candidates(tuple(filter(None, found)), min(looks, default=None))
+
+
+def _may_be_left(item: Bin) -> bool:
+    ready = item.node is not None and item.node.ready
+    mine = bool(item.chunks) and item.is_marked and not item.is_reserved
+    return mine and ready and not (item.is_going or item.is_on_its_way or item.pods or item.watched)
+
+
+def _karpenter_may(pool: NodePool, running: Sequence[Pod], view: ClusterView, state: PoolState, now: datetime) -> bool:
+    """Whether Karpenter would consolidate the node once it is released: by policy, by budget, and by its pods."""
+    if running and pool.consolidation_policy == WHEN_EMPTY:
+        return False
+    if allowed(pool, UNDERUTILIZED if running else EMPTY, state, now) == 0:
+        return False
+    return not any(why_not_evicted_now(pod, view.pod_disruption_budgets, now) for pod in running)
+
+
+def _pods_by_node(view: ClusterView) -> dict[str, tuple[Pod, ...]]:
+    """Without daemons, which every node has."""
+    found: dict[str, list[Pod]] = {}
+    for pod in view.pods:
+        if pod.node_name is not None and not pod.is_daemon:
+            found.setdefault(pod.node_name, []).append(pod)
+    return {name: tuple(pods) for name, pods in found.items()}
+
+
+def is_serving(item: Bin, known: Iterable[Departure]) -> bool:
+    """Whether chunks that leave the node could still be used there: no pod has come or gone since."""
+    return any(each.node == item.name and unchanged_since(item) <= each.since for each in known)
+
+
+class LeastPrices:
+    """For each resource the least that one unit of it costs, in USD an hour. No mix of nodes has the resource for less."""
+
+    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
+        self._by_unit: dict[str, float] = {}
+        for kind in instance_types:
+            prices = [offering.price for offering in kind.offerings if offering.available and offering.price_known]
+            for name, amount in kind.allocatable if prices else ():
+                if amount > 0:
+                    price = min(prices) / amount
+                    self._by_unit[name] = min(price, self._by_unit.get(name, price))
+
+    def of(self, requests: Resources) -> float:
+        return max((self._by_unit.get(name, 0.0) * amount for name, amount in requests), default=0.0)
+
+
+def chunk_requests(item: Bin, shapes: Mapping[tuple[ObjectRef, int], Resources]) -> Resources:
+    """What the node's chunks request together. shapes: by demand and group."""
+    return Resources.total(shapes.get((part.demand, part.group), Resources()) * part.count for part in item.chunks)

@@ -1,0 +1,210 @@
+"""Lets chunks leave a held node whose pods and chunks can be had for less. Two placements judge one node, and one node is left in a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import ClassVar
+
+from reconciler.demand.pending import demand_of_pod
+from reconciler.model.demand import POD_KIND
+from reconciler.model.edges import Edge
+from reconciler.model.placement import Placement
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.capped_nodes import capped_nodes
+from reconciler.plan.cost import Prices
+from reconciler.plan.holding.consolidation import (
+    PATIENCE,
+    Candidate,
+    Departure,
+    LeastPrices,
+    candidates,
+    chunk_requests,
+)
+from reconciler.plan.holding.settling import unchanged_since
+from reconciler.stages.rules import Rules
+from reconciler.stages.state import PassState
+
+MOST_TRIALS = 3
+"""Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
+
+
+@dataclass(slots=True)
+class Judged:
+    """The two placements of each trial in the last pass."""
+
+    memories: list[tuple[Memory, Memory]] = field(
+        default_factory=lambda: [(Memory(), Memory()) for _ in range(MOST_TRIALS)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidate:
+    phase: ClassVar[str] = "placement"
+
+    rules: Rules
+    judged: Judged
+
+    def run(self, state: PassState) -> PassState:
+        """The state with the placement that leaves a node, or else the same placement."""
+        is_whole = state.view.complete and not state.tree.reasons_to_keep
+        if state.placement.planned or not is_whole or state.settled or state.include_pending or not state.demands:
+            return state
+        watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
+        bins = all_bins(state.prepared.room, state.placement.occupied, watched)
+        if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
+            return state  # chunks on the move settle first; that change starts another pass
+        found = candidates(
+            *(bins, state.effective.node_pools, state.prepared.room, _now(state)),
+            unavailable=self._unavailable(state, bins),
+            known=state.prepared.departures,
+            price_of=Prices(state.instance_types).of,
+            least_of=_least_of(state),
+            rules=self.rules.consolidation,
+        )
+        if found.next_look is not None:
+            look = Edge(found.next_look + state.view.clock_skew, "a held node may be left for cheaper room")
+            state = replace(state, edges=(*state.edges, look))
+        nearest = [candidate for of_pool in found.by_pool for candidate in of_pool][:MOST_TRIALS]
+        for candidate, memories in zip(nearest, self.judged.memories, strict=False):
+            left = self._left(state, candidate, bins, memories)
+            if left is not None:
+                return left
+        return state
+
+    def _unavailable(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
+        """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers."""
+        options = state.prepared.options
+        requests = {demand.ref for demand in state.demands if demand.request is not None}
+        booked = {item.name for item in bins if any(part.demand in requests for part in item.chunks)}
+        return options.leaving | options.keeping | state.prepared.suspended | booked
+
+    def _left(
+        self, state: PassState, candidate: Candidate, bins: Sequence[Bin], memories: tuple[Memory, Memory]
+    ) -> PassState | None:
+        """The state in which the node's chunks have other room; None if that saves too little."""
+        name = candidate.bin.name
+        moved = _without_pods(state, candidate, bins, memories[0])
+        if moved is None:
+            return None
+        room, pods_price = moved
+        problem = _problem(state, candidate, bins, room)
+        trial = place(problem, memory=memories[1])
+        if _missing(trial) > _missing(state.placement) or not all(node.price_known for node in trial.planned):
+            return None
+        saved = candidate.price - pods_price - sum(node.price for node in trial.planned)
+        if not self.rules.consolidation.is_worth(saved, candidate.price):
+            return None
+        if capped_nodes(trial.planned, state.demands, bins, Prices(state.instance_types), self.rules.caps).cuts:
+            return None
+        if self.rules.check_placement and violations(problem, trial):
+            return None
+        options = state.prepared.options
+        now = _now(state)
+        departure = Departure(name, now, now + candidate.wait + PATIENCE, saved)
+        prepared = replace(
+            state.prepared,
+            options=replace(options, leaving=options.leaving | {name}),
+            departures=(*state.prepared.departures, departure),
+        )
+        return replace(state, placement=trial, prepared=prepared)
+
+
+def _now(state: PassState) -> datetime:
+    """By the cluster's clock."""
+    return state.now - state.view.clock_skew
+
+
+def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
+    least = LeastPrices(state.instance_types)
+    shapes = {
+        (demand.ref, index): group.shape.requests
+        for demand in state.demands
+        for index, group in enumerate(demand.groups)
+    }
+
+    def of(item: Bin, pods: Sequence[Pod]) -> float:
+        return least.of(Resources.total([chunk_requests(item, shapes), *(pod.shape.requests for pod in pods)]))
+
+    return of
+
+
+def _without_pods(
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], memory: Memory
+) -> tuple[ClusterView, float] | None:
+    """The cluster once Karpenter has consolidated the node's pods, and what it pays for them; None if Karpenter cannot.
+
+    Karpenter moves pods to nodes that are there, but to none with a taint that they do not tolerate, such as held ones. Else it buys one
+    node for all of them (SingleNodeConsolidation in pkg/controllers/disruption).
+    """
+    room = state.prepared.room
+    if not candidate.pods:
+        return room, 0.0
+    going = {(pod.namespace, pod.name) for pod in candidate.pods}
+    staying = tuple(pod for pod in room.pods if (pod.namespace, pod.name) not in going)
+    held = {item.name for item in bins if item.is_marked}
+    options = state.prepared.options
+    problem = Problem(
+        replace(room, pods=staying),
+        node_pools=state.effective.node_pools,
+        instance_types=state.instance_types,
+        demands=tuple(demand_of_pod(pod, room, opens_nodes=True) for pod in candidate.pods),
+        overlays=state.effective.node_overlays,
+        options=replace(
+            options,
+            include_pending=True,
+            leaving=options.leaving | held | {candidate.bin.name},
+            booked=(),
+            optimal=False,
+        ),
+    )
+    answer = place(problem, memory=memory)
+    bought = answer.planned
+    if answer.unplaced or len(bought) > int(candidate.replaceable) or not all(node.price_known for node in bought):
+        return None
+    places = {
+        (holding.demand.namespace, holding.demand.name): place.node
+        for place in answer.occupied
+        for holding in place.holdings
+        if holding.demand.kind == POD_KIND
+    }
+    there = tuple(
+        replace(pod, node_name=places[pod.namespace, pod.name])
+        for pod in candidate.pods
+        if places.get((pod.namespace, pod.name)) is not None
+    )
+    return replace(room, pods=(*staying, *there)), sum(node.price for node in bought)
+
+
+def _problem(state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView) -> Problem:
+    """Bins whose room has changed lately take no more chunks, but keep those that they have."""
+    rested = _now(state) - candidate.wait
+    options = state.prepared.options
+    closed = {item.name for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested}
+    keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
+    name = candidate.bin.name
+    return Problem(
+        room,
+        node_pools=state.effective.node_pools,
+        instance_types=state.instance_types,
+        demands=state.demands,
+        overlays=state.effective.node_overlays,
+        options=replace(
+            options,
+            leaving=options.leaving | {name} | (closed - keeping),
+            keeping=(options.keeping | keeping) - {name},
+            optimal=False,
+        ),
+    )
+
+
+def _missing(placement: Placement) -> int:
+    return sum(item.count for item in placement.unplaced)
