@@ -228,6 +228,22 @@ class StockOut:
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """Chunks leave a held node for cheaper room. since: when that began; until: how long none come back. saves: USD an hour, once Karpenter
+    has consolidated the node. claims: the NodeClaims made for the chunks."""
+
+    node: str
+    since: datetime
+    until: datetime
+    saves: float
+    claims: tuple[str, ...] = ()
+
+    def is_under_way(self, now: datetime) -> bool:
+        """Whether chunks stay away from the node. Afterwards Karpenter is not expected to take the node any more."""
+        return now < self.until
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that one pass would change, with its reasons. It contains no durations, so that equal input gives equal bytes."""
 
@@ -259,6 +275,8 @@ class Plan:
     """The instants, in order, at which something that this plan waits for may proceed."""
     stock_outs: tuple[StockOut, ...] = ()
     waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
+    departures: tuple[Departure, ...] = ()
+    """Nodes that chunks leave for cheaper room, in this pass or since an earlier one."""
 
     @property
     def new_node_pools(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from reconciler.model.changes import (
     DemandOutcome,
+    Departure,
     NodeClaimChanges,
     NodeClaimCreation,
     ObjectChange,
@@ -39,7 +40,7 @@ from reconciler.plan.buffers.shortages import with_shortages
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.holding.consolidation import DEPARTURES_KEY, Departure, departures_memory, is_serving
+from reconciler.plan.holding.consolidation import DEPARTURES_KEY, departures_memory, is_serving
 from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.nominated import nominated_notes
@@ -122,23 +123,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
     prices = Prices(inputs.instance_types)
     capped = capped_nodes(placement.planned, inputs.demands, bins, prices, inputs.caps)
     created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
-    retry = retry_words(inputs.launches, inputs.cluster_now)
-    serving = frozenset(item.name for item in bins if is_serving(item, inputs.departures))
-    tallies = Tallies(
-        bins,
-        created,
-        placement.unplaced,
-        capped.cuts,
-        replaced=inputs.replaced,
-        serving=serving,
-        later=capped.later,
-        retry=retry,
-    )
+    tallies = _tallies(inputs, bins, created, capped)
     requests = _requests(inputs, bins, tallies)
     created = made_by_others(labelled(created, inputs.demands, requests.decisions), inputs.demands)
     held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
-    if not blocked:
-        held = held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
+    held = held if blocked else held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     freed = () if blocked else untainted(bins, inputs.demands, requests.decisions)
     missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
@@ -178,6 +167,17 @@ def make_plan(inputs: PlanInputs) -> Plan:
         stock_outs=missed,
         edges=_edges(inputs, (*requests.edges, *pruning.edges), outcomes),
         waiting=pruning.waiting,
+        departures=tuple(item for item in inputs.departures if item.is_under_way(inputs.cluster_now)),
+    )
+
+
+def _tallies(inputs: PlanInputs, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], capped: Capped) -> Tallies:
+    return Tallies(
+        *(bins, created, inputs.placement.unplaced, capped.cuts),
+        replaced=inputs.replaced,
+        serving=frozenset(item.name for item in bins if is_serving(item, inputs.departures)),
+        later=capped.later,
+        retry=retry_words(inputs.launches, inputs.cluster_now),
     )
 
 
@@ -286,6 +286,11 @@ def _notes(inputs: PlanInputs, of_the_changes: Sequence[str], missed: Sequence[S
             "FILE or karpenter-metrics:URL",
         )
     notes += [item.message for item in missed]
+    notes += [
+        f"chunks leave {item.node} for cheaper room, which saves ${item.saves:,.2f}/h once Karpenter has consolidated the node"
+        for item in inputs.departures
+        if item.is_under_way(inputs.cluster_now)
+    ]
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return tuple(notes)

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
+from reconciler.model.changes import Departure
 from reconciler.model.demand import POD_KIND
 from reconciler.model.edges import Edge
-from reconciler.model.placement import Placement
-from reconciler.model.pods import Pod
+from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -24,8 +25,8 @@ from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import (
     PATIENCE,
     Candidate,
-    Departure,
     LeastPrices,
+    Savings,
     candidates,
     chunk_requests,
 )
@@ -62,13 +63,12 @@ class Consolidate:
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
         if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
             return state  # chunks on the move settle first; that change starts another pass
+        savings = Savings(self.rules.consolidation, Prices(state.instance_types).of, _least_of(state))
         found = candidates(
             *(bins, state.effective.node_pools, state.prepared.room, _now(state)),
-            unavailable=self._unavailable(state, bins),
+            staying=self._staying(state, bins),
             known=state.prepared.departures,
-            price_of=Prices(state.instance_types).of,
-            least_of=_least_of(state),
-            rules=self.rules.consolidation,
+            savings=savings,
         )
         if found.next_look is not None:
             look = Edge(found.next_look + state.view.clock_skew, "a held node may be left for cheaper room")
@@ -80,7 +80,7 @@ class Consolidate:
                 return left
         return state
 
-    def _unavailable(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
+    def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
         """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers."""
         options = state.prepared.options
         requests = {demand.ref for demand in state.demands if demand.request is not None}
@@ -168,7 +168,15 @@ def _without_pods(
     )
     answer = place(problem, memory=memory)
     bought = answer.planned
-    if answer.unplaced or len(bought) > int(candidate.replaceable) or not all(node.price_known for node in bought):
+    if len(bought) > 1:
+        apart = {(holding.demand.namespace, holding.demand.name) for node in bought for holding in node.holdings}
+        bought = _one_node(problem, [pod for pod in candidate.pods if (pod.namespace, pod.name) in apart])
+    if (
+        answer.unplaced
+        or (answer.planned and not bought)
+        or len(bought) > int(candidate.replaceable)
+        or not all(node.price_known for node in bought)
+    ):
         return None
     places = {
         (holding.demand.namespace, holding.demand.name): place.node
@@ -182,6 +190,31 @@ def _without_pods(
         if places.get((pod.namespace, pod.name)) is not None
     )
     return replace(room, pods=(*staying, *there)), sum(node.price for node in bought)
+
+
+def _one_node(problem: Problem, pods: Sequence[Pod]) -> tuple[PlannedNode, ...]:
+    """The cheapest node that holds all of the pods, as a placement of one pod as large as all; () where none does.
+
+    Pods that ask for different nodes, or have volumes or devices, are not judged. Rules between pods do not count: they run on one node now.
+    """
+    kinds = {_on_its_own(pod.shape) for pod in pods}
+    if len(kinds) != 1 or any(pod.shape.volume_claims or pod.shape.resource_claims for pod in pods):
+        return ()
+    requests = Resources.total(pod.shape.requests for pod in pods)
+    together = demand_of_pod(
+        replace(pods[0], shape=replace(kinds.pop(), requests=requests)), problem.view, opens_nodes=True
+    )
+    return place(replace(problem, demands=(together,)), memory=Memory()).planned
+
+
+def _on_its_own(shape: PodShape) -> PodShape:
+    """What a pod asks of its node alone."""
+    return PodShape(
+        "",
+        node_selector=shape.node_selector,
+        required_node_terms=shape.required_node_terms,
+        tolerations=shape.tolerations,
+    )
 
 
 def _problem(state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView) -> Problem:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
+from reconciler.model.changes import Action, ChangeSet, Departure, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
@@ -19,7 +19,6 @@ from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import PlacementOptions
-from reconciler.plan.holding.consolidation import Departure
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut
 from reconciler.render.templates import DocumentTemplates

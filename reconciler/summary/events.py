@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from reconciler.model.changes import (
     Annotate,
@@ -16,6 +17,7 @@ from reconciler.model.changes import (
     WriteResult,
 )
 from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 from reconciler.summary.buffer_events import buffer_events
@@ -34,8 +36,18 @@ def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | 
     trigger: why the pass was made, which every message ends with. view: the cluster before the pass.
     """
     of_buffers = () if view is None else buffer_events(plan, change_set, view)
-    for event in (*_events(plan, change_set), *of_buffers):
+    clock_skew = timedelta(0) if view is None else view.clock_skew
+    for event in (*_events(plan, change_set), *_departures(plan, plan.now - clock_skew), *of_buffers):
         yield replace(event, message=f"{event.message} (trigger: {trigger})")
+
+
+def _departures(plan: Plan, now: datetime) -> Iterator[Event]:
+    for left in plan.departures:
+        if left.since == now:
+            message = (
+                f"its chunks get cheaper room, which saves ${left.saves:,.2f}/h once Karpenter has consolidated it"
+            )
+            yield Event(ObjectRef("", "Node", "", left.node), NORMAL, "LeftForCheaperRoom", message)
 
 
 def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:

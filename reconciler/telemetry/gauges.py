@@ -148,6 +148,11 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
             (("after", plan.cost.currency), plan.cost.per_hour_after),
         ],
     )
+    yield _gauge(
+        "headroom_consolidation_savings_dollars_per_hour",
+        "What the nodes that chunks have left, and Karpenter has not consolidated yet, will save",
+        sum(item.saves for item in plan.departures),
+    )
     severities = Counter(finding.severity for finding in plan.findings)
     yield _labelled(
         "headroom_findings",

@@ -39,8 +39,9 @@ class KeptCluster(Sandbox):
         not_ready_grace: timedelta = timedelta(minutes=1),
         instance_types_offered: int = 20,
         delays: Delays = DELAYS,
+        provisions_pending: bool = False,
     ) -> None:
-        super().__init__(instance_types=instance_types, delays=delays)
+        super().__init__(instance_types=instance_types, delays=delays, provisions_pending=provisions_pending)
         self._settings = Settings(
             placement=PlacementSettings(
                 check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered

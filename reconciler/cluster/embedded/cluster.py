@@ -80,10 +80,12 @@ class EmbeddedCluster:
         )
         self._karpenter = Karpenter(self._world, delays or Delays())
         scheduler = Scheduler(self._world)
-        self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, Consolidation(self._world)]
+        provisioner = Provisioner(self._world, scheduler)
+        consolidation = Consolidation(self._world, provisioner)
+        self._world.controllers += [Workloads(self._world), scheduler, self._karpenter, consolidation]
         self._world.controllers.append(StaticPools(self._world))
         if provisions_pending:
-            self._world.controllers.append(Provisioner(self._world, scheduler))
+            self._world.controllers.append(provisioner)
         self.serve()
 
     @classmethod

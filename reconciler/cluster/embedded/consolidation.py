@@ -1,35 +1,59 @@
-"""The embedded cluster's consolidation: removes empty nodes once they may go. Driven by World, beside its Karpenter.
+"""The embedded cluster's consolidation: removes empty nodes, and nodes whose pods can be had for less. Driven by World.
 
 A node is empty if it has only daemon pods. It is removed `consolidateAfter` after its last pod event (or its initialization), within
 the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeClaim prevents that. One that has drifted is removed at
 once, within the budgets for Drifted.
+
+A node with pods goes, within the budgets for Underutilized, when they fit on other nodes, or on those and one cheaper new node. That node
+comes first. As in Karpenter, no pod moves to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot.
+Rules between pods are not judged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
+from reconciler.cluster.embedded.matching import selects
+from reconciler.cluster.embedded.provisioner import Provisioner
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
-from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_LABEL, Node, NodeClaim, NodePool
+from reconciler.model.evictions import is_kept
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    DO_NOT_DISRUPT,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    Node,
+    NodeClaim,
+    NodePool,
+)
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.plan.bins import all_bins
 from reconciler.plan.node_pools.budget_timeline import budget_spans
-from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, PoolState, allowed, pool_state
+from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, UNDERUTILIZED, PoolState, allowed, pool_state
 from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
+LOOK_AGAIN = timedelta(seconds=30)
+"""How often a node with pods is looked at again, since room elsewhere comes and goes."""
 LONGEST_WAIT = timedelta(days=1)
 DEDUPED = timedelta(seconds=10)
 """Pod events of a node that are closer together are written once, as in Karpenter (controllers/nodeclaim/podevents)."""
 
 
 class Consolidation:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, provisioner: Provisioner) -> None:
         self._world = world
+        self._provisioner = provisioner
+        self._replacements: dict[str, str] = {}
         self._touched: dict[str, datetime] = {}
         self._dirty: set[str] = set()
         self._checks: dict[str, datetime] = {}
@@ -60,6 +84,7 @@ class Consolidation:
                 )
 
     def reconcile(self) -> None:
+        self._finish_replacements()
         dirty, self._dirty = sorted(self._dirty), set()
         pools = self._world.node_pools() if dirty else {}
         for name in dirty:
@@ -96,10 +121,13 @@ class Consolidation:
         if node is None or claim is None or claim.deleting or claim.condition("Initialized") != "True":
             return None
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
-        if pool is None or pool.replicas is not None or _is_protected(node, claim) or not self._world.is_empty(name):
+        if pool is None or pool.replicas is not None or _is_protected(node, claim):
             return None
+        empty = self._world.is_empty(name)
         if _has_drifted(claim):
-            return self._world.now
+            return self._world.now if empty else None
+        if not empty and (pool.consolidation_policy == "WhenEmpty" or name in self._replacements):
+            return None
         if pool.consolidate_after is None:
             return None
         return self._touched.get(name, self._world.now) + pool.consolidate_after
@@ -117,6 +145,12 @@ class Consolidation:
         assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         state = pool_state(pool.name, all_bins(self._world.views.view()))
+        if not self._world.is_empty(name):
+            if allowed(pool, UNDERUTILIZED, state, self._world.now) != 0 and not self._replacements:
+                self._consolidate(name, claim)
+            if name not in self._replacements and not self._is_going(name):
+                self._check_at(name, self._world.now + LOOK_AGAIN)
+            return
         reason = DRIFTED if _has_drifted(claim) else EMPTY
         if allowed(pool, reason, state, self._world.now) == 0:
             self._check_at(name, self._looks_again(pool, reason, state))
@@ -126,6 +160,73 @@ class Consolidation:
             Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} {why}: it is removed")
         )
         self._world.store.delete(claim_ref(claim.name))
+
+    def _consolidate(self, name: str, claim: NodeClaim) -> None:
+        """Removes the node if its pods fit elsewhere; otherwise makes a cheaper one for those that do not."""
+        view = self._world.views.view()
+        pods = [pod for pod in view.pods if pod.node_name == name and not pod.is_daemon]
+        if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
+            return
+        left = self._without_room(name, pods)
+        if not left:
+            self._remove(name, claim, "its pods fit elsewhere")
+            return
+        price = self._price(name)
+        replacement = self._provisioner.node_for(left, cheaper_than=price, spot=not _is_spot(claim))
+        if replacement is not None:
+            self._replacements[name] = replacement
+
+    def _without_room(self, name: str, pods: Iterable[Pod]) -> list[Pod]:
+        """The pods, largest first, that no other node has room for once those before them have moved."""
+        view = self._world.views.view()
+        free = {
+            node.name: node.allocatable
+            - Resources.total(pod.shape.requests for pod in view.pods if pod.node_name == node.name)
+            for node in view.nodes
+            if node.name != name and node.ready and not node.deleting and not node.unschedulable
+        }
+        nodes = {node.name: node for node in view.nodes}
+        left = []
+        for pod in sorted(pods, key=lambda item: (-item.shape.requests.get("cpu"), item.namespace, item.name)):
+            place = next((other for other, room in free.items() if _takes(nodes[other], room, pod)), None)
+            if place is None:
+                left.append(pod)
+            else:
+                free[place] -= pod.shape.requests
+        return left
+
+    def _price(self, name: str) -> float:
+        node = self._world.node(name)
+        labels = {} if node is None else dict(node.labels)
+        requirements = [
+            Requirement(key, Operator.IN, (labels[key],))
+            for key in (INSTANCE_TYPE_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
+            if key in labels
+        ]
+        sold = self._world.market.purchases(requirements, {}, Resources(), in_stock=False)
+        return sold[0].offering.price if sold else 0.0
+
+    def _finish_replacements(self) -> None:
+        """Removes a node once its replacement is initialized. A replacement that vanished replaces nothing."""
+        for name, replacement in list(self._replacements.items()):
+            coming, claim = self._world.node_claim(replacement), self._world.claim_of(name)
+            if coming is None or claim is None or coming.deleting:
+                del self._replacements[name]
+                self._dirty.add(name)
+            elif coming.condition("Initialized") == "True":
+                del self._replacements[name]
+                self._remove(name, claim, "a cheaper node has its pods' room")
+
+    def _remove(self, name: str, claim: NodeClaim, why: str) -> None:
+        node = self._world.node(name)
+        if node is None or _is_protected(node, claim):
+            return
+        self._world.record(Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is removed: {why}"))
+        self._world.store.delete(claim_ref(claim.name))
+
+    def _is_going(self, name: str) -> bool:
+        claim = self._world.claim_of(name)
+        return claim is None or claim.deleting
 
     def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:
         """When to look again. Karpenter looks every ten seconds; if only the calendar can change the answer, once is enough."""
@@ -137,6 +238,15 @@ class Consolidation:
 
 def _has_drifted(claim: NodeClaim) -> bool:
     return claim.condition("Drifted") == "True"
+
+
+def _is_spot(claim: NodeClaim) -> bool:
+    return claim.label(CAPACITY_TYPE_LABEL) == "spot"
+
+
+def _takes(node: Node, room: Resources, pod: Pod) -> bool:
+    tolerated = all(any(item.tolerates(taint) for item in pod.shape.tolerations) for taint in node.taints)
+    return tolerated and pod.shape.requests.fits(room) and selects(pod.shape, dict(node.labels), node.name)
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,6 +82,22 @@ class Provisioner:
         for node in coming:
             self._make(node)
 
+    def node_for(self, pods: Sequence[Pod], *, cheaper_than: float, spot: bool) -> str | None:
+        """Makes one node for all of the pods if that costs less; returns its NodeClaim's name. spot: whether it may be a spot node."""
+        pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
+        for pool in sorted(pools, key=lambda pool: -pool.weight):
+            node = self._open(pods[0], pool, ())
+            if node is None or not all(self._join(pod, node) for pod in pods[1:]):
+                continue
+            node.ways = [
+                way
+                for way in node.ways
+                if way.offering.price < cheaper_than and (spot or way.offering.capacity_type != "spot")
+            ]
+            if node.ways:
+                return self._make(node)
+        return None
+
     def _has_node_coming(self, pod: Pod) -> bool:
         """Whether a node for the pod may still come up. True also after a few nodes that did not help, so that no more are made."""
         if self._attempts[pod.uid] >= MOST_ATTEMPTS:
@@ -129,11 +145,12 @@ class Provisioner:
         used += way.instance_type.capacity + Resources.of({"nodes": len(claims) + len(nodes) + 1})
         return all(used.get(name) <= limit for name, limit in pool.limits or ())
 
-    def _make(self, node: Coming) -> None:
+    def _make(self, node: Coming) -> str:
         self._made += 1
         self._attempts.update(pod.uid for pod in node.pods)
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
         self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
+        return name
 
 
 def _holds(way: LaunchOption, requests: Resources) -> bool:

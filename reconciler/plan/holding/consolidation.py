@@ -8,10 +8,11 @@ less. It then makes the cheaper room for the chunks and releases the node, and K
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.model.changes import Departure
 from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
 from reconciler.model.pods import Pod
@@ -42,27 +43,17 @@ class ConsolidationRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
-    """Chunks leave a node for cheaper room. since: when that began; until: how long none come back. claims: the NodeClaims made for them.
-    saves: USD an hour, once Karpenter has consolidated the node."""
+class Savings:
+    """What can be saved at most. price_of: a node's price. least_of: a price below which its chunks and these pods are not to be had."""
 
-    node: str
-    since: datetime
-    until: datetime
-    saves: float
-    claims: tuple[str, ...] = ()
+    rules: ConsolidationRules
+    price_of: Callable[[Bin], float | None]
+    least_of: Callable[[Bin, Sequence[Pod]], float]
 
-    def is_under_way(self, now: datetime) -> bool:
-        """Whether chunks stay away from the node. Afterwards Karpenter is not expected to take it any more."""
-        return now < self.until
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "since": self.since.isoformat(),
-            "until": self.until.isoformat(),
-            "saves": round(self.saves, 6),
-            "claims": list(self.claims),
-        }
+    def price_if_possible(self, item: Bin, running: Sequence[Pod]) -> float | None:
+        """The node's price if leaving the node may be worth it."""
+        price = self.price_of(item)
+        return price if price is not None and self.rules.is_worth(price - self.least_of(item, running), price) else None
 
 
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
@@ -93,7 +84,15 @@ def _parsed(name: str, value: Any) -> Departure | None:
 def departures_memory(known: Iterable[Departure], created: Iterable[str], now: datetime) -> dict[str, Any]:
     """What the inventory remembers: nothing while no chunks leave. created: the NodeClaims made in this pass, at `now`."""
     claims = tuple(sorted(created))
-    rows = {item.node: (replace(item, claims=claims) if item.since == now else item).as_json() for item in known}
+    rows = {
+        item.node: {
+            "since": item.since.isoformat(),
+            "until": item.until.isoformat(),
+            "saves": round(item.saves, 6),
+            "claims": list(claims if item.since == now else item.claims),
+        }
+        for item in known
+    }
     return {DEPARTURES_KEY: rows} if rows else {}
 
 
@@ -123,18 +122,16 @@ def candidates(
     view: ClusterView,
     now: datetime,
     *,
-    unavailable: Collection[str],
+    staying: Collection[str],
     known: Sequence[Departure],
-    price_of: Callable[[Bin], float | None],
-    least_of: Callable[[Bin, Sequence[Pod]], float],
-    rules: ConsolidationRules,
+    savings: Savings,
 ) -> Candidates:
-    """Held nodes for which the sums leave room for a saving. least_of: a price below which the pods and the node's chunks are not to be had.
+    """Held nodes for which the sums leave room for a saving.
 
-    now: by the cluster's clock. known: departures that are under way or have failed lately.
+    now: by the cluster's clock. staying: nodes whose chunks must not move. known: departures that are under way or have failed lately.
     """
     busy = {item.node for item in known if item.is_under_way(now)}
-    tried = {item.node for item in known}
+    tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
     pods = _pods_by_node(view)
     found: list[tuple[Candidate, ...]] = []
@@ -146,14 +143,10 @@ def candidates(
             continue
         of_pool = []
         for item in own:
-            stays = item.name in unavailable or item.name in tried or not _may_be_left(item)
-            price = None if stays else price_of(item)
-            if price is None:
-                continue
             running = pods.get(item.name, ())
-            if not rules.is_worth(price - least_of(item, running), price):
-                continue
-            if not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
+            is_open = item.name not in tried and _may_be_left(item)
+            price = savings.price_if_possible(item, running) if is_open else None
+            if price is None or not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
                 continue
             rested = unchanged_since(item) + wait
             if rested > now:

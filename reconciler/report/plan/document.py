@@ -11,6 +11,7 @@ from typing import Any
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
     DemandOutcome,
+    Departure,
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
@@ -72,6 +73,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
         },
         "notes": list(plan.notes),
         "blocked": list(plan.blocked),
+        **({"departures": [_departure(item) for item in plan.departures]} if plan.departures else {}),
         **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan.waiting else {}),
     }
     if plan.include_pending:
@@ -86,6 +88,11 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
             for item in leaving_nodes(plan)
         ]
     return document
+
+
+def _departure(item: Departure) -> dict[str, Any]:
+    times = {"since": timestamp(item.since), "until": timestamp(item.until)}
+    return {"node": item.node, **times, "savesPerHour": money(item.saves)}
 
 
 def money(amount: float) -> float:

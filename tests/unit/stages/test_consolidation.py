@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload, workload_ref
+from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
 
 
@@ -30,7 +30,9 @@ def types(shop: KeptCluster) -> list[str]:
 
 def provisioning(shop: KeptCluster) -> str:
     """What the buffer's condition says, which is True as long as its capacity is there."""
-    told = [item for outcome in shop.passes[-1].plan.demands for item in outcome.conditions if item.type == "Provisioning"]
+    told = [
+        item for outcome in shop.passes[-1].plan.demands for item in outcome.conditions if item.type == "Provisioning"
+    ]
     return "all the time" if [item.status for item in told] == ["True"] else str(told)
 
 
