@@ -1,7 +1,7 @@
 """The embedded cluster's scheduler: binds pending pods to nodes, the emptiest that fits first. Driven by World.
 
 It follows the rules that decide where pods may go: requests, selectors, taints, host ports, hard topology spread, required affinity
-and anti-affinity between pods. It ignores preferences, volumes and preemption.
+and anti-affinity between pods. Of preferences it knows only the taint PreferNoSchedule. It ignores volumes and preemption.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ class _Room:
     pods: list[Pod] = field(default_factory=list)
 
     @property
-    def load(self) -> tuple[float, str]:
-        """The sort key: how full the node is, then its name."""
+    def load(self) -> tuple[bool, float, str]:
+        """The sort key: nodes with a PreferNoSchedule taint last, as that score outweighs all others; how full the node is; its name."""
         shares = [
             1 - self.free.get(name) / total for name in (CPU, MEMORY) if (total := self.node.allocatable.get(name))
         ]
-        return (sum(shares) / len(shares) if shares else 1.0, self.node.name)
+        avoided = any(taint.effect == "PreferNoSchedule" for taint in self.node.taints)
+        return (avoided, sum(shares) / len(shares) if shares else 1.0, self.node.name)
 
 
 class Scheduler:
@@ -138,7 +139,7 @@ class _Search:
     def __init__(self, rooms: list[_Room], neighbours: Neighbours) -> None:
         self._rooms = rooms
         self._neighbours = neighbours
-        self._emptiest: dict[int, list[tuple[tuple[float, str], _Room]]] = {}
+        self._emptiest: dict[int, list[tuple[tuple[bool, float, str], _Room]]] = {}
 
     def take(self, pod: Pod) -> _Room | None:
         """Puts the pod into the emptiest room that it may be in; returns that room."""
