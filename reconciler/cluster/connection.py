@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
@@ -157,7 +158,7 @@ def _access(client: Any, configuration: Any) -> Access:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """read: seconds to wait for more of the answer."""
+    """read: seconds to wait for more of the answer. guarded: it is not sent while there is a hindrance."""
 
     method: str
     path: str
@@ -166,6 +167,7 @@ class _Call:
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     resource: str = ""
+    guarded: bool = False
 
     @property
     def url(self) -> str:
@@ -193,15 +195,17 @@ class Connection:
         self._streams: set[Any] = set()
         self._closed = False
         self._hindrance: Callable[[], str] = lambda: ""
+        self._seconds_left: Callable[[], float] = lambda: inf
         self.server_clock = ServerClock()
         self._writes = 0
 
-    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+    def write_only_unless(self, hindrance: Callable[[], str], seconds_left: Callable[[], float] = lambda: inf) -> None:
         """From now on calls `hindrance` right before each write: it returns why the write must not be sent, or "".
 
-        It is called that late because a pass takes long, and a replica may lose its leadership in the middle of one.
+        It is called that late because a pass takes long, and a replica may lose its leadership in the middle of one. It is called again
+        before a write that is sent a second time, with new credentials. seconds_left: how long a write may take at most.
         """
-        self._hindrance = hindrance
+        self._hindrance, self._seconds_left = hindrance, seconds_left
 
     @property
     def is_writing(self) -> bool:
@@ -225,8 +229,9 @@ class Connection:
         A write raises `Waiting` while there is a hindrance. always: ignores hindrances (for the Lease, which decides about them).
         """
         self._limit.wait()
-        call = _Call(method, path, self._timeout, query, body, headers or {}, resource)
-        if method == "GET" or always:
+        guarded = method != "GET" and not always
+        call = _Call(method, path, self._timeout, query, body, headers or {}, resource, guarded)
+        if not guarded:
             return self._ask(call)
         with self._writing():
             return self._ask(call)
@@ -237,9 +242,6 @@ class Connection:
         with self._lock:
             self._writes += 1
         try:
-            why_not = self._hindrance()
-            if why_not:
-                raise Waiting(why_not)
             yield
         finally:
             with self._lock:
@@ -318,13 +320,21 @@ class Connection:
     def _send(self, access: Access, call: _Call) -> Any:
         import urllib3  # noqa: PLC0415 - loaded with the client by now
 
+        headers = {"User-Agent": USER_AGENT, "Accept": JSON, **access.authorization(), **call.headers}
+        timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=call.read)
+        if call.guarded:
+            why_not, left = self._hindrance(), self._seconds_left()
+            if why_not or left <= 0:
+                raise Waiting(why_not or "another replica may lead by now")
+            if left < inf:
+                timeout = urllib3.Timeout(connect=min(_CONNECT_SECONDS, left), read=min(call.read, left), total=left)
         try:
             response = access.pool.request(
                 call.method,
                 access.host + call.url,
                 body=call.body,
-                headers={"User-Agent": USER_AGENT, "Accept": JSON, **access.authorization(), **call.headers},
-                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=call.read),
+                headers=headers,
+                timeout=timeout,
                 preload_content=False,
                 retries=False,
             )

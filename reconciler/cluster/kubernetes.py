@@ -79,9 +79,9 @@ class KubernetesCluster:
         leases = KubernetesLeases(self._connection, self._inventory.namespace, self._inventory.name)
         return LeaderElection(leases, identity, monotonic=seconds_awake_or_asleep, now=lambda: datetime.now(UTC))
 
-    def write_only_unless(self, hindrance: Callable[[], str]) -> None:
+    def write_only_unless(self, hindrance: Callable[[], str], seconds_left: Callable[[], float]) -> None:
         """Skips writes while `hindrance` returns a reason."""
-        self._connection.write_only_unless(hindrance)
+        self._connection.write_only_unless(hindrance, seconds_left)
 
     @property
     def is_writing(self) -> bool:

@@ -4,6 +4,10 @@ The times are the usual ones. A lease lasts 35 s, its holder steps down if it co
 every 5 s. As in client-go's leaderelection, a lease has expired if this replica saw no renewal for its duration by its own clock:
 clocks of machines differ. Unlike there, a deleted lease belongs to its last holder until it would have expired, since only a holder
 that ends gives it up.
+
+Why two never lead: a holder counts from before the read that its renewal began with, a candidate from after the answer that showed the
+renewal. So the candidate's 35 s end at least 5 s after the holder's 30 s, however slow calls are. Clocks may differ in speed by a tenth. A
+candidate that has never seen the lease takes a deleted one at once; the holder notices at its next attempt.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ LEASE_SECONDS = 35
 RENEW_SECONDS = 30.0
 RETRY_SECONDS = 5.0
 _JOIN_SECONDS = 5.0
+_CLOCK_MARGIN = 1.0
+"""By how much two clocks may differ over the length of a lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class LeaderElection:
         self._now = now
         self._renewed: float | None = None
         self._observed = LeaseRecord()
-        self._observed_at = monotonic()
+        self._observed_at = self._looked_at = monotonic()
         self._stopping = Event()
         self._thread: Thread | None = None
 
@@ -76,6 +82,11 @@ class LeaderElection:
         """Whether this replica may write now."""
         renewed = self._renewed
         return renewed is not None and self._monotonic() - renewed < RENEW_SECONDS
+
+    def seconds_left(self) -> float:
+        """How long a write that begins now may take before another replica can lead."""
+        renewed = self._renewed
+        return 0.0 if renewed is None else LEASE_SECONDS - _CLOCK_MARGIN - (self._monotonic() - renewed)
 
     @property
     def holder(self) -> str:
@@ -95,13 +106,19 @@ class LeaderElection:
         """Reads and writes the lease; False if another client wrote it in between."""
         began = self._monotonic()
         record = self._leases.read()
+        answered = self._monotonic()
         if not record.version:
             # Deleting the Lease does not end its holder's leadership: the holder goes on until it looks again.
+            # It may have renewed the Lease since this replica last saw it, so that the absence counts as a renewal.
             record = replace(self._observed, version="")
-        elif record != self._observed:
-            self._observed, self._observed_at = record, began
-        ours = record.holder == self._identity
-        if not ours and record.holder and began - self._observed_at < record.seconds:
+        # Versions tell whether a Lease that is there has changed. An absence is the same one only if it was looked at all the time.
+        is_same = record == self._observed and (bool(record.version) or answered - self._looked_at < LEASE_SECONDS)
+        if not is_same:
+            self._observed, self._observed_at = record, answered
+        self._looked_at = answered
+        # One that has not led for long may have missed another holder of a Lease that is absent now.
+        ours = record.holder == self._identity and (bool(record.version) or self.is_leader())
+        if not ours and record.holder and answered - self._observed_at < max(record.seconds, LEASE_SECONDS):
             self._renewed = None
             return True
         if self._stopping.is_set():
@@ -110,7 +127,9 @@ class LeaderElection:
         if written is None:
             self._renewed = None if not ours else self._renewed
             return False
-        self._observed, self._observed_at, self._renewed = written, began, began
+        self._observed, self._observed_at = written, began
+        # A write that was under way when this replica stopped is no reason to lead again.
+        self._renewed = None if self._stopping.is_set() else began
         return True
 
     def start(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
+from math import inf
 from uuid import uuid4
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
@@ -65,7 +66,7 @@ def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, sta
             return "headroom is stopping"
         return "" if election is None or election.is_leader() else "another replica leads"
 
-    cluster.write_only_unless(hindrance)
+    cluster.write_only_unless(hindrance, (lambda: inf) if election is None else election.seconds_left)
     if election is not None:
         stack.callback(lambda: election.close(release=not cluster.is_writing))
         election.start()

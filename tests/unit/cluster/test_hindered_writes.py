@@ -16,12 +16,12 @@ from reconciler.cluster.events import EventLog
 from reconciler.cluster.lease import KubernetesLeases, LeaseRecord
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Outcome, Write, WriteResult
-from reconciler.model.errors import Waiting
+from reconciler.model.errors import Transient, Waiting
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 from tests.fakes.cluster import PARENT, FakeCluster
-from tests.unit.cluster.scripted_server import Reply, Script, serving
+from tests.unit.cluster.scripted_server import Reply, Script, serving, status
 from tests.unit.cluster.test_watch import KnownDiscovery
 
 POD_TEMPLATES = {("", "PodTemplate"): Served("podtemplates", ("v1",), namespaced=True)}
@@ -101,3 +101,24 @@ def test_a_write_under_way_is_seen() -> None:
         connection.request("GET", "/api")
         connection.request("POST", "/api/v1/namespaces")
     assert seen == [False, True]
+
+
+def test_a_write_whose_credentials_are_refused_asks_again_before_it_is_repeated() -> None:
+    """Reading new credentials takes time, in which another replica may have taken over."""
+    script = Script([status(401), Reply(201, {})])
+    with serving(script) as connection:
+        connection.write_only_unless(lambda: "another replica leads" if script.asked else "")
+        with pytest.raises(Waiting, match="another replica leads"):
+            connection.request("POST", "/api/v1/namespaces")
+    assert script.asked == ["/api/v1/namespaces"]
+
+
+def test_a_write_is_given_up_before_another_replica_can_lead() -> None:
+    script = Script([Reply(201, lines=[{}], hang=True)])
+    with serving(script) as connection:
+        connection.write_only_unless(lambda: "", lambda: 0.2)
+        with pytest.raises(Transient, match="does not answer"):
+            connection.request("POST", "/api/v1/namespaces")
+        connection.write_only_unless(lambda: "", lambda: 0.0)
+        with pytest.raises(Waiting, match="another replica may lead by now"):
+            connection.request("POST", "/api/v1/namespaces")
