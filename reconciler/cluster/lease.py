@@ -5,7 +5,7 @@ every 5 s. As in client-go's leaderelection, a lease has expired if this replica
 clocks of machines differ. Unlike there, a deleted lease belongs to its last holder until it would have expired, since only a holder
 that ends gives it up.
 
-Why two never lead: a holder counts from before the read that its renewal began with, a candidate from after the answer that showed the
+Why two never lead: a holder counts from before the read that its renewal began with. A candidate counts from the answer that showed the
 renewal. So the candidate's 35 s end at least 5 s after the holder's 30 s, however slow calls are. Clocks may differ in speed by a tenth. A
 candidate that has never seen the lease takes a deleted one at once; the holder notices at its next attempt.
 """

@@ -114,7 +114,7 @@ def test_a_write_whose_credentials_are_refused_asks_again_before_it_is_repeated(
 
 
 def test_a_write_is_given_up_before_another_replica_can_lead() -> None:
-    script = Script([Reply(201, lines=[{}], hang=True)])
+    script = Script([Reply(201, lines=[{"kind": "Namespace"}], hang=True)])
     with serving(script) as connection:
         connection.write_only_unless(lambda: "", lambda: 0.2)
         with pytest.raises(Transient, match="does not answer"):
