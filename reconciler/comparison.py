@@ -18,6 +18,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.objects.prune import PruneRules
 from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates
@@ -26,7 +27,9 @@ from reconciler.spending.month import spending
 from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
-UNCAPPED = PlanCaps(new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, prune_share=1.0, nodes_per_request=0)
+UNCAPPED = PlanCaps(
+    new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, pruning=PruneRules(lifted=True), nodes_per_request=0
+)
 """The caps of the cycle that compares: none, since what several passes will make counts as a whole. A note names the real caps."""
 _TEMPLATE_SUFFIX = ".j2"
 

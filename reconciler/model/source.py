@@ -23,6 +23,8 @@ class SourceTree:
     """Reason and message when the newest state could not be read, and this is the last good tree."""
     rewound: bool = False
     """Whether the branch was force-pushed lately, so that nothing may be pruned or released because of it yet."""
+    removals_allowed: bool = False
+    """Whether a commit since the last one in force says `Headroom-Allow-Removals: true`."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Path and reason of each file left out, such as one that is too large or links out of the repository."""
 

@@ -56,8 +56,7 @@ from reconciler.plan.node_pools.static_nodes import static_pool_changes
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.objects.drift import Drift
 from reconciler.plan.objects.objects import ObjectPlan, object_changes
-from reconciler.plan.objects.prune import Pruning, prune
-from reconciler.plan.objects.prune_hour import PRUNES_KEY
+from reconciler.plan.objects.prune import PRUNES_KEY, Pruning, prune
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.requests.collection import collect, remembered, still_to_run
 from reconciler.plan.requests.requests import RequestPlan, attempts_tried, labelled, request_plan
@@ -74,7 +73,7 @@ class PlanInputs:
     node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a rewound branch
     or a stalled source; gaps of the view are added here. replaced: bins that must hold no more chunks, from
-    `leaving_bins`. departures: nodes that chunks leave for cheaper room. launches: from `launch_record`. local_budgets: compiled into UTC. applyset_id: label value of the
+    `leaving_bins`. departures: nodes that chunks leave for cheaper room. launches: from `launch_record`. removals_allowed: the revision lifts the share of what removals may take within an hour. local_budgets: compiled into UTC. applyset_id: label value of the
     ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
     template can be rendered, with the reason; none of them is created or changed. refused: nodes for requests that are over a cap; those
     requests are placed without new nodes.
@@ -98,6 +97,7 @@ class PlanInputs:
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     refused: tuple[Cut, ...] = ()
     departures: tuple[Departure, ...] = ()
+    removals_allowed: bool = False
     local_budgets: tuple[PoolBudgets, ...] = ()
     edges: tuple[Edge, ...] = ()
     include_pending: bool = False
@@ -130,7 +130,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     held = held if blocked else held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     freed = () if blocked else untainted(bins, inputs.demands, requests.decisions)
     missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
-    objects, pruning, applied = _objects(inputs, requests, blocked=bool(blocked))
+    objects, pruning, applied = _objects(inputs, requests, bins, blocked=bool(blocked))
     outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
@@ -199,7 +199,7 @@ def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreatio
 
 
 def _objects(
-    inputs: PlanInputs, requests: RequestPlan, *, blocked: bool
+    inputs: PlanInputs, requests: RequestPlan, bins: Sequence[Bin], *, blocked: bool
 ) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = inputs.view
@@ -209,9 +209,10 @@ def _objects(
         declared,
         view,
         applyset_id=inputs.applyset_id,
-        share=inputs.caps.prune_share,
+        rules=replace(inputs.caps.pruning, lifted=inputs.caps.pruning.lifted or inputs.removals_allowed),
         blocked=blocked,
         now=inputs.cluster_now,
+        bins=bins,
     )
     collection = collect(
         inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id

@@ -36,6 +36,9 @@ NETWORK = "https:http:ssh:git:file"
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
+REMOVALS_TRAILER = "Headroom-Allow-Removals"
+_MOST_MESSAGES = 1000
+"""Commits whose messages are read after one poll."""
 MOST_OUTPUT = 128 * 2**20
 """The most bytes of one command's output. The longest is the list of a large tree's objects."""
 
@@ -165,6 +168,19 @@ class Commands:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
+
+
+def allows_removals(commands: Commands, commit: str, *, since: str | None) -> bool:
+    """Whether a commit has the trailer `Headroom-Allow-Removals: true`. since: also one of those before it, back to this one.
+
+    False where the messages cannot be read: then what is removed goes slowly.
+    """
+    range_of = ("--max-count=1", commit) if since is None else (f"--max-count={_MOST_MESSAGES}", commit, f"^{since}")
+    try:
+        values = commands.run("log", f"--format=%(trailers:key={REMOVALS_TRAILER},valueonly)", *range_of)
+    except CommandFailedError:
+        return False
+    return any(line.strip().lower() == b"true" for line in values.splitlines())
 
 
 def load_git() -> ModuleType:

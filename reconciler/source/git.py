@@ -24,7 +24,7 @@ from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
 from reconciler.source.child import SILENCE
-from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.commands import CommandFailedError, Commands, allows_removals
 from reconciler.source.credentials import parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.git_options import GitOptions
@@ -217,11 +217,14 @@ class GitSource:
         good = Good(head.name, commit, _time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
+        allowed = allows_removals(local, commit, since=None)
         if before is not None:
-            goes_on = before.commit == commit or self._remote.descends(
-                commit, earlier=before.commit, earlier_time=before.time
-            )
+            goes_on = before.commit == commit
+            if not goes_on:
+                goes_on, among = self._remote.descends(commit, earlier=before.commit, earlier_time=before.time)
+                allowed = allowed or among
             good = replace(good, rewound_at=before.rewound_at if goes_on else now)
+        tree = replace(tree, removals_allowed=allowed)
         local.run("update-ref", GOOD, commit)
         self._remote.keep_commits(commit)
         save_good(self._folder, good)

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.commands import CommandFailedError, Commands, allows_removals
 from reconciler.source.credentials import Address, Credentials, authorize
 from reconciler.source.failures import OPERATION_FAILED, stalled
 
@@ -175,8 +175,9 @@ class Remote:
             return False
         return True
 
-    def descends(self, commit: str, *, earlier: str, earlier_time: int) -> bool:
-        """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970).
+    def descends(self, commit: str, *, earlier: str, earlier_time: int) -> tuple[bool, bool]:
+        """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970). If so: whether one
+        of the commits since then allows removals.
 
         Fetches commits without trees back to that time, into a separate repository. In the copy, git would assume that a commit's trees
         exist too, and leave them out of later fetches.
@@ -186,13 +187,14 @@ class Remote:
         try:
             self._prepare(history)
             if not self._fetch_history(history, earlier_time):
-                return False
-            Commands(history, timeout=self._timeout).run("merge-base", "--is-ancestor", earlier, commit)
+                return False, False
+            commands = Commands(history, timeout=self._timeout)
+            commands.run("merge-base", "--is-ancestor", earlier, commit)
+            return True, allows_removals(commands, commit, since=earlier)
         except CommandFailedError:
-            return False  # status 1 means no; with any other the earlier commit is unknown, which counts as no
+            return False, False  # status 1 means no; with any other the earlier commit is unknown, which counts as no
         finally:
             shutil.rmtree(history, ignore_errors=True)
-        return True
 
     def _fetch_history(self, folder: Path, since: int) -> bool:
         """Fetches the head's commits since a time; False if all of its history is older."""

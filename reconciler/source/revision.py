@@ -10,7 +10,7 @@ from pathlib import Path
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
-from reconciler.source.commands import CommandFailedError, Commands, load_git
+from reconciler.source.commands import CommandFailedError, Commands, allows_removals, load_git
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.selection import Scope, TreeLimits
@@ -91,11 +91,19 @@ class LocalRevision:
                 timeout=self._timeout.total_seconds(),
             )
         files, skipped = read_commit(commands, commit, self._scope, self._limits, prefix=self._prefix)
-        if self._commit and not self._descends(commands, commit):
+        goes_on = bool(self._commit) and self._descends(commands, commit)
+        if self._commit and not goes_on:
             self._rewound_at = self._clock.now()
+        allowed = allows_removals(commands, commit, since=self._commit if goes_on else None)
         name = "HEAD" if commit.startswith(self._revision) else self._revision
         self._commit = commit
-        self._tree = SourceTree(revision=f"{name}@sha1:{commit}", files=files, root=str(self._path), skipped=skipped)
+        self._tree = SourceTree(
+            revision=f"{name}@sha1:{commit}",
+            files=files,
+            root=str(self._path),
+            skipped=skipped,
+            removals_allowed=allowed,
+        )
 
     def _descends(self, commands: Commands, commit: str) -> bool:
         try:

@@ -15,6 +15,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.outlook import Outlook
+from reconciler.plan.objects.prune import let_down
 from reconciler.stages.state import PassState
 
 
@@ -41,6 +42,7 @@ class FindDemand:
             memory=self.memory,
         )
         found = with_leaving(found, state.prepared.leaving)
+        found = let_down(found, state.view, state.repository)
         if state.settled:
             found = settled(found, state.view)
         leaving = leaving_balloons(found)

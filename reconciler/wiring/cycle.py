@@ -15,6 +15,7 @@ from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.drift import Drift
+from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
 from reconciler.stages.rules import Rules
@@ -24,7 +25,11 @@ from reconciler.wiring.cluster import inventory_parent
 def caps_of(settings: Settings) -> PlanCaps:
     caps = settings.caps
     return PlanCaps(
-        caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, caps.prune_share, caps.nodes_per_request
+        caps.new_nodes_per_pass,
+        caps.price_per_hour,
+        caps.nodes_per_pool,
+        PruneRules(caps.prune_share, caps.prune_nodes_at_least, caps.prune_objects_at_least),
+        caps.nodes_per_request,
     )
 
 

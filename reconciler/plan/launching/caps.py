@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import PlannedNode
 from reconciler.model.refs import ObjectRef
+from reconciler.plan.objects.prune import PruneRules
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCaps:
-    """0 is no limit. price_per_hour: USD an hour of all nodes together; prune_share: of the inventory within an hour."""
+    """0 is no limit. price_per_hour: USD an hour of all nodes together; pruning: what removals may take within an hour."""
 
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
-    prune_share: float = 0.25
+    pruning: PruneRules = field(default_factory=PruneRules)
     nodes_per_request: int = 1000
 
 

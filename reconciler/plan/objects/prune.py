@@ -1,25 +1,28 @@
-"""Prunes objects that headroom applied and Git no longer declares.
+"""Prunes objects that headroom applied and Git no longer declares: slowly when it is much.
 
 Kept are objects that a broken document might still declare, and those without headroom's own label. Nothing is pruned while
-the plan is blocked, and never more than a share of the inventory within an hour. A NodePool takes its nodes with it, so it is
-deleted only when it is marked for that.
+the plan is blocked. Within an hour only a share of the nodes that held chunks are released for removals, and only a share of the inventory
+is deleted. A buffer whose nodes are more than that is let down in steps; what waits stays in force. A NodePool takes its nodes with it, so
+it is deleted only when it is marked for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.marks import PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.model.waiting_deletions import WaitingDeletions
+from reconciler.plan.bins import Bin
 from reconciler.plan.codes import POOL_NOT_PRUNED
 from reconciler.plan.objects.objects import (
     PARTIAL_ANNOTATION,
@@ -27,11 +30,77 @@ from reconciler.plan.objects.objects import (
     annotations_of,
     partial_mark,
 )
-from reconciler.plan.objects.prune_hour import prune_hour
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
+PRUNES_KEY = "prunes"
+HOUR = timedelta(hours=1)
+BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
 """Kinds that go after the others (0), lowest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruneRules:
+    """share: of the nodes that hold chunks, and of the inventory's objects, that removals may take within an hour; nodes, objects: but at
+    least these many. lifted: a person has allowed more for this revision."""
+
+    share: float = 0.25
+    nodes: int = 2
+    objects: int = 5
+    lifted: bool = False
+
+    def most_nodes(self, held: int) -> int:
+        return held if self.lifted else max(self.nodes, int(held * self.share))
+
+    def most_objects(self, held: int) -> int:
+        return held if self.lifted else max(self.objects, int(held * self.share))
+
+
+@dataclass(frozen=True, slots=True)
+class PruneHour:
+    """What removals took within the current hour. The inventory remembers it, so that passes and restarts do not renew the share.
+
+    since: when the first removal began the hour. held, nodes_held: objects of the inventory and nodes with chunks then. pruned, released:
+    names of what went since. let_down: by buffer, the chunks that are left of it while it waits.
+    """
+
+    since: datetime
+    held: int
+    nodes_held: int
+    pruned: frozenset[str] = frozenset()
+    released: frozenset[str] = frozenset()
+    let_down: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> datetime:
+        return self.since + HOUR
+
+    def memory(self) -> dict[str, Any]:
+        """JSON values for the inventory; nothing while nothing was removed."""
+        if not (self.pruned or self.released or self.let_down):
+            return {}
+        nodes = {"held": self.nodes_held, "released": sorted(self.released)}
+        hour = {"since": self.since.isoformat(), "held": self.held, "pruned": sorted(self.pruned), "nodes": nodes}
+        return {PRUNES_KEY: hour | ({"letDown": dict(sorted(self.let_down.items()))} if self.let_down else {})}
+
+
+def prune_hour(memory: Mapping[str, Any], members: int, nodes: int, now: datetime) -> PruneHour:
+    """The current hour, or a new one. An entry of another format was written by another version, and is dropped."""
+    value = memory.get(PRUNES_KEY)
+    try:
+        if value is not None:
+            hour = PruneHour(
+                datetime.fromisoformat(value["since"]),
+                int(value["held"]),
+                int(value["nodes"]["held"]),
+                frozenset(value["pruned"]),
+                frozenset(value["nodes"]["released"]),
+                {str(name): int(count) for name, count in value.get("letDown", {}).items()},
+            )
+            return hour if now < hour.ends else PruneHour(now, members, nodes, let_down=hour.let_down)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    return PruneHour(now, members, nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +123,21 @@ class Pruning:
 
 
 def prune(
-    declared: Declared, view: ClusterView, *, applyset_id: str, share: float, blocked: bool, now: datetime
+    declared: Declared,
+    view: ClusterView,
+    *,
+    applyset_id: str,
+    rules: PruneRules,
+    blocked: bool,
+    now: datetime,
+    bins: Sequence[Bin] = (),
 ) -> Pruning:
-    """Deletions of inventory members. share: part of the inventory that may go within an hour; one object always may."""
+    """Deletions of inventory members. bins: with the chunks that each holds in this plan."""
     members = view.inventory.members | _partly_applied(view, applyset_id)
     wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
-    hour = prune_hour(view.inventory.memory, len(members), now)
+    holding = [item for item in bins if item.chunks and item.is_karpenters and not item.is_going]
+    hour = prune_hour(view.inventory.memory, len(members), len(holding), now)
     notes: list[str] = []
     findings: list[Finding] = []
     due: list[ObjectChange] = []
@@ -81,16 +158,105 @@ def prune(
             notes.append(f"{_listed(change.ref for change in asleep)}: asleep by schedule, which waits")
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
         return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
-    going, waiting = hour.split([change.ref for change in due], share)
+    turn = _Turn(hour, rules, holding)
+    going = [change for change in due if turn.takes(change.ref)]
+    waiting = tuple(change.ref for change in due if change not in going)
     held_back = WaitingDeletions()
     if waiting:
-        held_back = WaitingDeletions(tuple(waiting), hour.most(share), hour.held, hour.ends + view.clock_skew)
-        notes.append(
-            f"{_counted(len(due))} no longer declared; {hour.most(share)} of {hour.held} may go within an hour, so these wait: "
-            f"{_listed(waiting)}",
+        held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
+        notes.append(f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {_listed(waiting)}")
+    return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+
+
+class _Turn:
+    """Decides in order what may go now, and counts what that takes."""
+
+    def __init__(self, hour: PruneHour, rules: PruneRules, holding: Sequence[Bin]) -> None:
+        self._hour, self._rules, self._holding = hour, rules, holding
+        self._pruned = set(hour.pruned)
+        self._released = set(hour.released)
+        self._let_down = dict(hour.let_down)
+        self._going: set[ObjectRef] = set()
+
+    @property
+    def _nodes_left(self) -> int:
+        return self._rules.most_nodes(self._hour.nodes_held) - len(self._released)
+
+    def takes(self, ref: ObjectRef) -> bool:
+        """Whether the object goes now. An object that was pruned in this hour and is still there counts once."""
+        if str(ref) not in self._pruned and len(self._pruned) >= self._rules.most_objects(self._hour.held):
+            return False
+        nodes = [item for item in self._only_for(ref) if item.name not in self._released]
+        if len(nodes) > self._nodes_left and not self._is_first_whole(ref):
+            self._step_down(ref, nodes)
+            return False
+        self._pruned.add(str(ref))
+        self._released.update(item.name for item in nodes)
+        self._going.add(ref)
+        return True
+
+    def _only_for(self, ref: ObjectRef) -> list[Bin]:
+        """Nodes that nothing else needs any more once this object is gone too. With a NodePool all of its nodes go."""
+        if ref.kind == "NodePool":
+            return [item for item in self._holding if item.node_pool == ref.name]
+        others = self._going | {ref}
+        return [
+            item
+            for item in self._holding
+            if any(part.demand == ref for part in item.chunks) and all(part.demand in others for part in item.chunks)
+        ]
+
+    def _is_first_whole(self, ref: ObjectRef) -> bool:
+        """What cannot be let down in steps goes as a whole, alone in an hour: else it would never go."""
+        return ref.kind not in BUFFER_KINDS and not self._released
+
+    def _step_down(self, ref: ObjectRef, nodes: Sequence[Bin]) -> None:
+        """Takes from a buffer the chunks on as many nodes as may go, those with the fewest first: no more nodes than these can get free."""
+        if ref.kind not in BUFFER_KINDS:
+            return
+        sizes = {item.name: sum(part.count for part in item.chunks if part.demand == ref) for item in self._holding}
+        freed = sorted((item.name for item in nodes), key=lambda name: (sizes[name], name))[: max(0, self._nodes_left)]
+        left = sum(sizes.values()) - sum(sizes[name] for name in freed)
+        self._let_down[str(ref)] = min(left, self._let_down.get(str(ref), left))
+        self._released.update(freed)
+
+    def waiting(self) -> WaitingDeletions:
+        hour, rules = self._hour, self._rules
+        return WaitingDeletions(
+            most=rules.most_objects(hour.held),
+            held=hour.held,
+            most_nodes=rules.most_nodes(hour.nodes_held),
+            nodes_held=hour.nodes_held,
         )
-    changes = (*(change for change in due if change.ref not in waiting), *asleep)
-    return Pruning(changes, tuple(notes), tuple(findings), hour.after(going).memory(), held_back)
+
+    def after(self, waiting: Collection[ObjectRef]) -> PruneHour:
+        names = {str(ref) for ref in waiting}
+        let_down = {name: count for name, count in self._let_down.items() if name in names}
+        pruned, released = frozenset(self._pruned), frozenset(self._released)
+        return replace(self._hour, pruned=pruned, released=released, let_down=let_down)
+
+
+def let_down(demands: Iterable[Demand], view: ClusterView, declared: Declared) -> tuple[Demand, ...]:
+    """The demands, those of buffers that are removed in steps with the chunks that are left. One that is declared again is whole."""
+    value = view.inventory.memory.get(PRUNES_KEY)
+    left = value.get("letDown", {}) if isinstance(value, Mapping) else {}
+    if not left:
+        return tuple(demands)
+    back = {str(item.ref) for item in declared.manifests} | {str(ref) for ref in declared.broken}
+    return tuple(
+        _with_at_most(demand, left[str(demand.ref)])
+        if str(demand.ref) in left and str(demand.ref) not in back
+        else demand
+        for demand in demands
+    )
+
+
+def _with_at_most(demand: Demand, count: Any) -> Demand:
+    if not isinstance(count, int) or demand.desired is None or demand.desired <= count:
+        return demand
+    groups = tuple(replace(group, count=min(group.count, count)) for group in demand.groups if count > 0)
+    why = f"{count:,} left of {demand.desired:,}: it is no longer declared and goes in steps"
+    return replace(demand, desired=count, groups=groups, explanation=(*demand.explanation, why))
 
 
 def _takes_nodes_with_it(live: LiveObject) -> bool:

@@ -227,9 +227,15 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
 def waiting_deletions_row(waiting: WaitingDeletions) -> dict[str, Any]:
     """next, mostInAnHour, outOf: null while nothing may be deleted at all."""
     if waiting.next_at is None:
-        cap: dict[str, Any] = {"mostInAnHour": None, "outOf": None, "next": None}
+        cap: dict[str, Any] = dict.fromkeys(("mostInAnHour", "outOf", "mostNodesInAnHour", "outOfNodes", "next"))
     else:
-        cap = {"mostInAnHour": waiting.most, "outOf": waiting.held, "next": timestamp(waiting.next_at)}
+        cap = {
+            "mostInAnHour": waiting.most,
+            "outOf": waiting.held,
+            "mostNodesInAnHour": waiting.most_nodes,
+            "outOfNodes": waiting.nodes_held,
+            "next": timestamp(waiting.next_at),
+        }
     return {"objects": list(map(reference_row, waiting.refs)), **cap}
 
 
