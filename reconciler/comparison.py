@@ -14,8 +14,9 @@ from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
+from reconciler.model.demand import POD_KIND
 from reconciler.model.findings import Finding
-from reconciler.model.source import SourceTree
+from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.objects.prune import PruneRules
@@ -66,6 +67,8 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     base, base_timeline = _planned(cycle, request.base)
     head, head_timeline = _planned(cycle, head_tree)
     notes += _cap_notes(request.caps, head.required_plan)
+    if not head_tree.removals_allowed:
+        notes += _removal_notes(request.caps.pruning, base, head)
     spent = None
     if base.basis is not None and head.basis is not None:
         spent = (spending(base.basis), spending(head.basis))
@@ -154,3 +157,22 @@ def _cap_notes(caps: PlanCaps, head: Plan) -> tuple[str, ...]:
         whole={outcome.demand.ref for outcome in head.demands if outcome.demand.whole},
     )
     return tuple(f"{note}; the figures count all of them" for note in cap_notes(capped))
+
+
+def _removal_notes(rules: PruneRules, base: PassResult, head: PassResult) -> list[str]:
+    """Says that the daemon removes slowly what the head no longer declares, where that is much."""
+    removed = {item.ref for item in base.written} - {item.ref for item in head.written}
+    plan = base.required_plan
+    holders = [{part.demand for part in place.holdings if part.demand.kind != POD_KIND} for place in plan.occupied]
+    holders += [{part.demand for part in item.planned.holdings} for item in plan.node_claims.create if not item.made_by]
+    held = sum(map(bool, holders))
+    nodes = sum(bool(demands) and demands <= removed for demands in holders)
+    objects, most, most_nodes = len(removed), rules.most_objects(len(base.written)), rules.most_nodes(held)
+    if objects <= most and nodes <= most_nodes:
+        return []
+    note = (
+        f"{objects:,} {'object' if objects == 1 else 'objects'} that only the base declares hold {nodes:,} of {held:,} nodes:"
+        f" the daemon deletes at most {most:,} objects and releases at most {most_nodes:,} nodes for removals within an hour,"
+        f' unless a commit has the trailer "{REMOVALS_TRAILER}: true"'
+    )
+    return [note]

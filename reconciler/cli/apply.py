@@ -30,7 +30,10 @@ from reconciler.report.escaping import terminal
     "timings",
 )
 @click.option("--yes", is_flag=True, help="Apply without asking.")
-def command(*, now: datetime | None, timings: str | None, yes: bool, **values: Any) -> int:
+@click.option(
+    "--allow-removals", is_flag=True, help="Delete at once all that Git no longer declares, however much it is."
+)
+def command(*, now: datetime | None, timings: str | None, yes: bool, allow_removals: bool, **values: Any) -> int:
     """Show what one pass would change, ask, and change it.
 
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
@@ -42,7 +45,10 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, **values: A
     settings = settings_from(values)
     if settings.cluster.partition(":")[0] in {"snapshot", "published"}:
         raise click.UsageError(f"{settings.cluster} is read-only: apply to a real or an embedded cluster.")
-    with Progress() as progress, open_session(settings, now=now, progress=progress) as session:
+    with (
+        Progress() as progress,
+        open_session(settings, now=now, progress=progress, allow_removals=allow_removals) as session,
+    ):
         planned = session.cycle.plan()
         if planned.failure is not None:
             raise planned.failure

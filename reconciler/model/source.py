@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+REMOVALS_TRAILER = "Headroom-Allow-Removals"
+"""The trailer of a commit that lifts the share of what removals may take within an hour."""
 _MOST_SKIPPED = 5
 """The most files that are named as reasons. Each is a finding as well."""
 

@@ -56,7 +56,7 @@ from reconciler.plan.node_pools.static_nodes import static_pool_changes
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.objects.drift import Drift
 from reconciler.plan.objects.objects import ObjectPlan, object_changes
-from reconciler.plan.objects.prune import PRUNES_KEY, Pruning, prune
+from reconciler.plan.objects.prune import PRUNES_KEY, Pruning, prune, with_waiting
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.requests.collection import collect, remembered, still_to_run
 from reconciler.plan.requests.requests import RequestPlan, attempts_tried, labelled, request_plan
@@ -131,7 +131,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     freed = () if blocked else untainted(bins, inputs.demands, requests.decisions)
     missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, bins, blocked=bool(blocked))
-    outcomes = with_shortages(_outcomes(inputs, bins, created, tallies, requests), view)
+    outcomes = with_waiting(with_shortages(_outcomes(inputs, bins, created, tallies, requests), view), pruning)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))

@@ -57,8 +57,8 @@ class InventorySettings:
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Limits of what one pass may do; 0 means no limit. prune_share: the share of the inventory's objects, and of the nodes that hold
-    chunks, that removals may take within an hour; prune_objects_at_least, prune_nodes_at_least: but at least these many.
+    """Limits of what one pass may do; 0 means no limit. prune_share: what removals may take within an hour, of the inventory's objects
+    and of the nodes that hold chunks. prune_objects_at_least, prune_nodes_at_least: but at least these many.
 
     nodes_per_request: new nodes for one ProvisioningRequest, over all passes of an attempt. For new_nodes_per_pass all of them count as
     one: they are made in one pass, or wait for one in which nothing else is made.

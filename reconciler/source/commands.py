@@ -17,6 +17,7 @@ from time import monotonic
 from types import ModuleType
 
 from reconciler.model.errors import Stalled
+from reconciler.model.source import REMOVALS_TRAILER
 from reconciler.source.child import SILENCE, Child, OutOfTimeError, OutputTooLongError
 
 _CONFIG = (
@@ -36,7 +37,6 @@ NETWORK = "https:http:ssh:git:file"
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _NO_WORD = "Could not read from remote repository"
 _LONGEST_MESSAGE = 300
-REMOVALS_TRAILER = "Headroom-Allow-Removals"
 _MOST_MESSAGES = 1000
 """Commits whose messages are read after one poll."""
 MOST_OUTPUT = 128 * 2**20

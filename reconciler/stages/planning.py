@@ -43,7 +43,7 @@ class MakePlan:
             replaced=state.prepared.options.leaving,
             launches=state.prepared.launches,
             refused=state.refused,
-            removals_allowed=self.rules.allow_removals or state.tree.removals_allowed,
+            removals_allowed=state.tree.removals_allowed,
             departures=state.prepared.departures,
             local_budgets=state.local_budgets,
             edges=state.edges,

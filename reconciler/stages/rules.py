@@ -22,7 +22,7 @@ class Rules:
     ready. check_placement: whether the checker judges it too.
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
-    allow_empty: an empty repository is obeyed, and not taken for a mistake. allow_removals: no share bounds what is removed. fulfilment: for buffers that do not name one.
+    allow_empty: an empty repository is obeyed, and not taken for a mistake. fulfilment: for buffers that do not name one.
     balloon_image: image of balloon pods."""
 
     dialect: Dialect
@@ -37,7 +37,6 @@ class Rules:
     templates_folder: str = "templates"
     suspend: bool = False
     allow_empty: bool = False
-    allow_removals: bool = False
     drift: Drift = Drift.CORRECT
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     balloon_image: str = ""

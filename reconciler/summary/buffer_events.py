@@ -10,6 +10,7 @@ from reconciler.model.autoscalers import condition_of
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
+from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
 
 _NORMAL, _WARNING = "Normal", "Warning"
@@ -38,6 +39,7 @@ def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Itera
             live = view.objects.get(write.ref)
             yield from _readiness(outcome, condition_of(live, READY), after.get(READY, {}))
             yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
+            yield from _removal(outcome, condition_of(live, REMOVAL), after.get(REMOVAL, {}))
             yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
 
 
@@ -62,6 +64,11 @@ def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[
             yield Event(ref, _WARNING, stopped, message)
         elif before.get("reason") != _SHORT:
             yield Event(ref, _NORMAL, "Short", message)
+
+
+def _removal(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    if after and not before:
+        yield Event(outcome.demand.ref, _NORMAL, "RemovalWaits", str(after.get("message", "")))
 
 
 def _keeper(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

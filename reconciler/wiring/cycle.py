@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
@@ -22,13 +21,15 @@ from reconciler.stages.rules import Rules
 from reconciler.wiring.cluster import inventory_parent
 
 
-def caps_of(settings: Settings) -> PlanCaps:
+def caps_of(settings: Settings, *, allow_removals: bool = False) -> PlanCaps:
+    """allow_removals: whether what Git no longer declares goes at once, however much it is."""
     caps = settings.caps
+    pruning = PruneRules(caps.prune_share, caps.prune_nodes_at_least, caps.prune_objects_at_least, allow_removals)
     return PlanCaps(
         caps.new_nodes_per_pass,
         caps.price_per_hour,
         caps.nodes_per_pool,
-        PruneRules(caps.prune_share, caps.prune_nodes_at_least, caps.prune_objects_at_least),
+        pruning,
         caps.nodes_per_request,
     )
 
@@ -41,10 +42,10 @@ def make_cycle(
     catalog: Catalog,
     clock: Clock,
     progress: Callable[[str], None] = lambda _stage: None,
-    capped: bool = True,
+    caps: PlanCaps | None = None,
     proposals: Proposals | None = None,
 ) -> Cycle:
-    """proposals: where plans go instead of the cluster. capped: whether a plan keeps to what one pass may make and prune."""
+    """caps: None for those of the settings. proposals: where plans go instead of the cluster."""
     placement = settings.placement
     return Cycle(
         source=source,
@@ -53,7 +54,7 @@ def make_cycle(
         clock=clock,
         rules=Rules(
             dialect=Dialect(settings.dialect),
-            caps=caps_of(settings) if capped else UNCAPPED,
+            caps=caps_of(settings) if caps is None else caps,
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,

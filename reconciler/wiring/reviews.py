@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from reconciler.clocks import FixedClock
-from reconciler.comparison import Comparison, ComparisonRequest, compare
+from reconciler.comparison import UNCAPPED, Comparison, ComparisonRequest, compare
 from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.pull_requests import PullRequest
@@ -95,7 +95,7 @@ class Reporter:
             cluster=self._cluster,
             catalog=open_catalog(self._settings, self._cluster, self._clock),
             clock=FixedClock(now),
-            capped=False,
+            caps=UNCAPPED,
         )
         caps = caps_of(self._settings)
         request = ComparisonRequest(

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.clocks import FixedClock, SystemClock
+from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster, open_cluster_or_published
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.cycle import caps_of, make_cycle
 from reconciler.wiring.repository import open_source
 
 
@@ -35,8 +36,10 @@ def open_session(
     progress: Callable[[str], None],
     capped: bool = True,
     published: bool = False,
+    allow_removals: bool = False,
 ) -> Iterator[Session]:
-    """Opens the adapters for one command, and closes them in any case. capped: as for `make_cycle`.
+    """Opens the adapters for one command, and closes them in any case. capped: whether a plan keeps to what one pass may make and prune. allow_removals: as
+    for `caps_of`.
 
     published: whether the daemon's published snapshot is used if no cluster is named and none is found.
     """
@@ -55,7 +58,7 @@ def open_session(
                 catalog=catalog,
                 clock=clock,
                 progress=progress,
-                capped=capped,
+                caps=caps_of(settings, allow_removals=allow_removals) if capped else UNCAPPED,
             )
             yield Session(cycle, cluster, settings, clock)
         finally:

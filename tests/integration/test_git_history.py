@@ -343,3 +343,53 @@ def test_a_repository_on_this_machine_is_held_to_the_same(signed: Signed, reposi
     commit = signed.commit("unsigned", "")
     signed.commit("signed on top of it", "anna")
     assert refused(source.read(), commit)
+
+
+ALLOWED = "Remove the old shops\n\nHeadroom-Allow-Removals: true\n"
+
+
+def test_a_commit_since_the_last_one_may_allow_removals(
+    repository: GitRepository, poll: Callable[[], SourceTree]
+) -> None:
+    assert not poll().removals_allowed
+    repository.push({"pool.yaml": "without"})
+    assert not poll().removals_allowed
+    repository.git("commit", "--allow-empty", "--quiet", "--message", ALLOWED)
+    repository.push({"pool.yaml": "a merge would stand here"})
+    assert poll().removals_allowed
+    assert poll().removals_allowed, "of this revision"
+    repository.push({"pool.yaml": "the next"})
+    assert not poll().removals_allowed
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Headroom-Allow-Removals: true\n\nis what I would write", "Say it\n\nHeadroom-Allow-Removals: false\n"],
+    ids=["a title", "no"],
+)
+def test_only_a_trailer_that_says_true_counts(
+    repository: GitRepository, poll: Callable[[], SourceTree], message: str
+) -> None:
+    poll()
+    repository.git("commit", "--allow-empty", "--quiet", "--message", message)
+    repository.push({"pool.yaml": "more"})
+    assert not poll().removals_allowed
+
+
+def test_after_a_force_push_only_the_newest_commit_counts(
+    repository: GitRepository, poll: Callable[[], SourceTree]
+) -> None:
+    repository.git("commit", "--allow-empty", "--quiet", "--message", ALLOWED)
+    repository.push({"pool.yaml": "allowed before"})
+    poll()
+    repository.git("reset", "--quiet", "--hard", "HEAD~2")
+    repository.push({"pool.yaml": "rewritten"}, "--force")
+    assert not poll().removals_allowed
+
+
+def test_a_local_revision_may_allow_removals_too(repository: GitRepository) -> None:
+    source = LocalRevision(repository.work, "main", clock=ManualClock())
+    assert not source.read().removals_allowed
+    repository.git("commit", "--allow-empty", "--quiet", "--message", ALLOWED)
+    repository.push({"pool.yaml": "more"})
+    assert source.read().removals_allowed

@@ -17,6 +17,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
+from reconciler.plan.objects.prune import PruneRules
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, carried_out, claim, planned, pool_node, settled
@@ -101,7 +102,7 @@ def plan(world: World, caps: PlanCaps | None = None) -> Plan:
             placement=world.placement,
             node_pools=POOLS,
             instance_types=(instance_type(),),
-            caps=caps or PlanCaps(prune_share=1.0),
+            caps=caps or PlanCaps(pruning=PruneRules(lifted=True)),
             applyset_id=APPLYSET,
         ),
     )

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.changes import Action, DemandOutcome, ObjectChange
+from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
@@ -34,6 +35,8 @@ from reconciler.plan.objects.objects import (
 PRUNE_ANNOTATION = "headroom.dev/prune"
 PRUNES_KEY = "prunes"
 HOUR = timedelta(hours=1)
+REMOVAL = "Removal"
+"""Type of the condition of what waits to be deleted."""
 BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
 """Kinds that go after the others (0), lowest first."""
@@ -41,7 +44,7 @@ _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
 
 @dataclass(frozen=True, slots=True)
 class PruneRules:
-    """share: of the nodes that hold chunks, and of the inventory's objects, that removals may take within an hour; nodes, objects: but at
+    """share: what removals may take within an hour, of the nodes that hold chunks and of the inventory's objects. nodes, objects: but at
     least these many. lifted: a person has allowed more for this revision."""
 
     share: float = 0.25
@@ -61,7 +64,7 @@ class PruneHour:
     """What removals took within the current hour. The inventory remembers it, so that passes and restarts do not renew the share.
 
     since: when the first removal began the hour. held, nodes_held: objects of the inventory and nodes with chunks then. pruned, released:
-    names of what went since. let_down: by buffer, the chunks that are left of it while it waits.
+    names of what went since. stepped: nodes that buffers were let down by. let_down: by buffer, the chunks that are left of it while it waits.
     """
 
     since: datetime
@@ -69,6 +72,7 @@ class PruneHour:
     nodes_held: int
     pruned: frozenset[str] = frozenset()
     released: frozenset[str] = frozenset()
+    stepped: int = 0
     let_down: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -79,7 +83,7 @@ class PruneHour:
         """JSON values for the inventory; nothing while nothing was removed."""
         if not (self.pruned or self.released or self.let_down):
             return {}
-        nodes = {"held": self.nodes_held, "released": sorted(self.released)}
+        nodes = {"held": self.nodes_held, "released": sorted(self.released), "stepped": self.stepped}
         hour = {"since": self.since.isoformat(), "held": self.held, "pruned": sorted(self.pruned), "nodes": nodes}
         return {PRUNES_KEY: hour | ({"letDown": dict(sorted(self.let_down.items()))} if self.let_down else {})}
 
@@ -95,6 +99,7 @@ def prune_hour(memory: Mapping[str, Any], members: int, nodes: int, now: datetim
                 int(value["nodes"]["held"]),
                 frozenset(value["pruned"]),
                 frozenset(value["nodes"]["released"]),
+                int(value["nodes"]["stepped"]),
                 {str(name): int(count) for name, count in value.get("letDown", {}).items()},
             )
             return hour if now < hour.ends else PruneHour(now, members, nodes, let_down=hour.let_down)
@@ -175,12 +180,13 @@ class _Turn:
         self._hour, self._rules, self._holding = hour, rules, holding
         self._pruned = set(hour.pruned)
         self._released = set(hour.released)
+        self._stepped = hour.stepped
         self._let_down = dict(hour.let_down)
         self._going: set[ObjectRef] = set()
 
     @property
     def _nodes_left(self) -> int:
-        return self._rules.most_nodes(self._hour.nodes_held) - len(self._released)
+        return self._rules.most_nodes(self._hour.nodes_held) - len(self._released) - self._stepped
 
     def takes(self, ref: ObjectRef) -> bool:
         """Whether the object goes now. An object that was pruned in this hour and is still there counts once."""
@@ -208,17 +214,17 @@ class _Turn:
 
     def _is_first_whole(self, ref: ObjectRef) -> bool:
         """What cannot be let down in steps goes as a whole, alone in an hour: else it would never go."""
-        return ref.kind not in BUFFER_KINDS and not self._released
+        return ref.kind not in BUFFER_KINDS and not (self._released or self._stepped)
 
     def _step_down(self, ref: ObjectRef, nodes: Sequence[Bin]) -> None:
-        """Takes from a buffer the chunks on as many nodes as may go, those with the fewest first: no more nodes than these can get free."""
+        """Takes from a buffer the chunks on as many nodes as may go, those with the fewest first. So no more nodes can get free."""
         if ref.kind not in BUFFER_KINDS:
             return
         sizes = {item.name: sum(part.count for part in item.chunks if part.demand == ref) for item in self._holding}
-        freed = sorted((item.name for item in nodes), key=lambda name: (sizes[name], name))[: max(0, self._nodes_left)]
-        left = sum(sizes.values()) - sum(sizes[name] for name in freed)
+        freed = sorted(sizes[item.name] for item in nodes)[: max(0, self._nodes_left)]
+        left = sum(sizes.values()) - sum(freed)
         self._let_down[str(ref)] = min(left, self._let_down.get(str(ref), left))
-        self._released.update(freed)
+        self._stepped += len(freed)
 
     def waiting(self) -> WaitingDeletions:
         hour, rules = self._hour, self._rules
@@ -233,7 +239,23 @@ class _Turn:
         names = {str(ref) for ref in waiting}
         let_down = {name: count for name, count in self._let_down.items() if name in names}
         pruned, released = frozenset(self._pruned), frozenset(self._released)
-        return replace(self._hour, pruned=pruned, released=released, let_down=let_down)
+        return replace(self._hour, pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
+
+
+def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[DemandOutcome]:
+    """The outcomes; those of buffers and requests that wait to be deleted have a condition that says so."""
+    waiting = pruning.waiting
+    if not waiting:
+        return list(outcomes)
+    when = "nothing may be deleted at present"
+    if waiting.next_at is not None:
+        when = f"{waiting.cap}; the next at {waiting.next_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    message = f"Git no longer declares it, and it waits to be deleted: {when}"
+    told = Condition(REMOVAL, ConditionStatus.TRUE, "WaitsForItsTurn", message)
+    return [
+        replace(item, conditions=(*item.conditions, told)) if item.demand.ref in waiting.refs else item
+        for item in outcomes
+    ]
 
 
 def let_down(demands: Iterable[Demand], view: ClusterView, declared: Declared) -> tuple[Demand, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,14 +12,17 @@ from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.edges import Edge
 from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.model.waiting_deletions import WaitingDeletions
+from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
-from reconciler.plan.objects.prune import Pruning, prune
-from tests.builders import buffer_ref
-from tests.unit.plan.worlds import APPLYSET, NOW, live
+from reconciler.plan.objects.prune import PRUNES_KEY, PruneRules, Pruning, let_down, prune
+from tests.builders import buffer_ref, demand
+from tests.unit.plan.worlds import APPLYSET, HELD, NOW, chunks, live, occupied, together, with_node
 
+LIFTED = PruneRules(lifted=True)
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
 
@@ -31,11 +34,12 @@ def member(ref: ObjectRef, *, file: str = "web.yaml", part_of: str = APPLYSET, *
 def pruned(
     *objects: LiveObject,
     declared: Declared | None = None,
-    share: float = 1.0,
+    rules: PruneRules = LIFTED,
     blocked: bool = False,
     members: Iterable[ObjectRef] | None = None,
     memory: Mapping[str, Any] | None = None,
     now: datetime = NOW,
+    bins: Sequence[Bin] = (),
 ) -> Pruning:
     view = ClusterView(
         objects={item.ref: item for item in objects},
@@ -43,7 +47,7 @@ def pruned(
             frozenset(members if members is not None else (item.ref for item in objects)), memory or {}
         ),
     )
-    return prune(declared or Declared(), view, applyset_id=APPLYSET, share=share, blocked=blocked, now=now)
+    return prune(declared or Declared(), view, applyset_id=APPLYSET, rules=rules, blocked=blocked, now=now, bins=bins)
 
 
 def names(answer: Pruning) -> list[str]:
@@ -98,20 +102,110 @@ def test_nothing_goes_while_the_plan_is_blocked() -> None:
     assert answer.edges == ()
 
 
+QUARTER = PruneRules(0.25, 2, 5)
+
+
+def buffers(count: int) -> list[LiveObject]:
+    return [member(buffer_ref(f"b{index}")) for index in range(count)]
+
+
 def test_what_waits_tells_how_many_may_go_and_when_the_next_may() -> None:
-    answer = pruned(*(member(buffer_ref(f"b{index}")) for index in range(8)), share=0.25)
-    rest = tuple(buffer_ref(f"b{index}") for index in range(2, 8))
-    assert answer.waiting == WaitingDeletions(rest, most=2, held=8, next_at=NOW + timedelta(hours=1))
-    assert answer.edges == (Edge(NOW + timedelta(hours=1), "6 objects no longer declared: the next may be deleted"),)
+    answer = pruned(*buffers(8), rules=QUARTER)
+    rest = tuple(buffer_ref(f"b{index}") for index in range(5, 8))
+    assert answer.waiting == WaitingDeletions(rest, most=5, held=8, most_nodes=2, next_at=NOW + timedelta(hours=1))
+    assert answer.waiting.cap == "at most 5 of 8 objects go within an hour"
+    assert answer.edges == (Edge(NOW + timedelta(hours=1), "3 objects no longer declared: the next may be deleted"),)
 
 
-@pytest.mark.parametrize(("count", "share", "gone"), [(8, 0.25, 2), (3, 0.25, 1), (1, 0.25, 1), (8, 1.0, 8)])
-def test_only_a_share_goes_at_once_and_at_least_one(count: int, share: float, gone: int) -> None:
-    answer = pruned(*(member(buffer_ref(f"b{index}")) for index in range(count)), share=share)
-    assert names(answer) == [f"b{index}" for index in range(gone)]
+@pytest.mark.parametrize(
+    ("count", "rules", "gone"), [(40, QUARTER, 10), (8, QUARTER, 5), (2, QUARTER, 2), (1, QUARTER, 1), (8, LIFTED, 8)]
+)
+def test_a_quarter_of_the_objects_goes_at_once_and_at_least_five(count: int, rules: PruneRules, gone: int) -> None:
+    answer = pruned(*buffers(count), rules=rules)
+    assert len(answer.changes) == gone
     assert bool(answer.notes) is (gone < count)
-    if answer.notes:
-        assert f"CapacityBuffer/shop/b{gone}" in answer.notes[0]
+
+
+def holding(**chunks_of: Mapping[str, int]) -> tuple[Bin, ...]:
+    """Held nodes by name, `_` for `-`, each with the chunks of buffers by their names."""
+    places = {name: [chunks(count, buffer) for buffer, count in held.items()] for name, held in chunks_of.items()}
+    view = together(*(with_node(name.replace("_", "-"), HELD) for name in places))
+    return all_bins(view, occupied(**places))
+
+
+def a_node_each(count: int, buffer: str = "web") -> tuple[Bin, ...]:
+    return holding(**{f"n{index}": {buffer: 1 + index} for index in range(count)})
+
+
+def test_the_second_of_two_buffers_goes_at_once() -> None:
+    """One node of two is more than a quarter, and small all the same."""
+    bins = holding(n1={"b0": 1}, n2={"b1": 1})
+    kept = DeclaredManifest(buffer_ref("b0"), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1))
+    answer = pruned(*buffers(2), declared=Declared(manifests=(kept,)), rules=QUARTER, bins=bins)
+    assert names(answer) == ["b1"]
+    assert answer.waiting == WaitingDeletions()
+
+
+def test_a_folder_whose_buffers_hold_seven_nodes_goes_two_nodes_at_a_time() -> None:
+    bins = holding(n1={"b0": 1}, n2={"b1": 1}, n3={"b2": 1}, n4={"b3": 1}, n5={"b4": 1}, n6={"b5": 1}, n7={"b6": 1})
+    answer = pruned(*buffers(7), rules=QUARTER, bins=bins)
+    assert names(answer) == ["b0", "b1"]
+    assert answer.waiting.refs == tuple(buffer_ref(f"b{index}") for index in range(2, 7))
+    assert answer.waiting.cap == "at most 5 of 7 objects and 2 of 7 held nodes go within an hour"
+    assert pruned(*buffers(7), bins=bins).waiting == WaitingDeletions(), "lifted by a person"
+
+
+def test_a_node_that_others_need_too_costs_nothing() -> None:
+    bins = holding(n1={"b0": 1, "web": 1}, n2={"b1": 1, "web": 1}, n3={"b2": 1, "web": 1}, n4={"web": 4})
+    answer = pruned(*buffers(3), rules=QUARTER, bins=bins)
+    assert names(answer) == ["b0", "b1", "b2"]
+
+
+def test_a_buffer_on_more_nodes_than_may_go_is_let_down_in_steps() -> None:
+    bins = a_node_each(7)
+    answer = pruned(member(buffer_ref()), rules=QUARTER, bins=bins)
+    assert names(answer) == []
+    memory = answer.memory[PRUNES_KEY]
+    assert memory["nodes"] == {"held": 7, "released": [], "stepped": 2}
+    assert memory["letDown"] == {"CapacityBuffer/shop/web": 28 - 1 - 2}
+    # A further pass in the hour takes no more, though the two nodes have gone.
+    again = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[2:], memory=answer.memory, now=NOW + HALF)
+    assert again.memory == answer.memory
+    # The next hour goes on from there.
+    later = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[2:], memory=answer.memory, now=NOW + 2 * HALF)
+    assert later.memory[PRUNES_KEY]["letDown"] == {"CapacityBuffer/shop/web": 25 - 3 - 4}
+    last = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[5:], memory=later.memory, now=NOW + 4 * HALF)
+    assert names(last) == ["web"]
+
+
+HALF = timedelta(minutes=30)
+
+
+def test_a_buffer_that_is_let_down_asks_for_what_is_left_until_it_is_declared_again() -> None:
+    memory = pruned(member(buffer_ref()), rules=QUARTER, bins=a_node_each(7)).memory
+    view = ClusterView(inventory=Inventory(frozenset({buffer_ref()}), memory))
+    (less,) = let_down([demand(count=28)], view, Declared())
+    assert (less.desired, sum(group.count for group in less.groups)) == (25, 25)
+    assert less.explanation[-1] == "25 left of 28: it is no longer declared and goes in steps"
+    item = DeclaredManifest(buffer_ref(), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1))
+    assert let_down([demand(count=28)], view, Declared(manifests=(item,))) == (demand(count=28),)
+
+
+def test_what_has_no_steps_goes_alone_in_an_hour() -> None:
+    request = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
+    places = {f"n{index}": [Holding(request, 0, 1)] for index in range(7)}
+    bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
+    answer = pruned(member(request), rules=QUARTER, bins=bins)
+    assert names(answer) == ["train"]
+    began = {
+        PRUNES_KEY: {
+            "since": NOW.isoformat(),
+            "held": 1,
+            "pruned": [],
+            "nodes": {"held": 7, "released": ["n9"], "stepped": 0},
+        }
+    }
+    assert names(pruned(member(request), rules=QUARTER, bins=bins, memory=began)) == []
 
 
 def test_pools_go_last() -> None:
@@ -129,7 +223,7 @@ def test_pools_go_last() -> None:
 def test_what_others_refer_to_goes_after_them_though_a_share_makes_them_wait(referred: ObjectRef) -> None:
     """Else a buffer that may stay for an hour would lose its capacity at once."""
     objects = [member(referred), *(member(buffer_ref(f"b{index}")) for index in range(3)), member(POOL, prune="true")]
-    assert names(pruned(*objects, share=0.4)) == ["b0", "b1"]
+    assert names(pruned(*objects, rules=PruneRules(0.4, 2, 1))) == ["b0", "b1"]
     assert names(pruned(*objects)) == ["b0", "b1", "b2", "web", "general"]
 
 
@@ -164,7 +258,7 @@ def test_another_headrooms_part_of_a_pool_is_left_alone() -> None:
 def test_a_declared_object_that_sleeps_by_its_schedule_goes_whatever_the_share() -> None:
     others = [member(buffer_ref(f"b{index}")) for index in range(3)]
     declared = Declared(dormant={item.ref: "MetricsProducer/shop/office is at 0" for item in others})
-    answer = pruned(*others, declared=declared, share=0.25)
+    answer = pruned(*others, declared=declared, rules=QUARTER)
     assert [(change.action, change.reason) for change in answer.changes] == [
         (Action.DELETE, "MetricsProducer/shop/office is at 0")
     ] * 3
@@ -188,13 +282,16 @@ def test_a_pool_is_only_deleted_when_it_is_marked_for_it() -> None:
     assert ([change.action for change in gone.changes], gone.findings) == ([Action.DELETE], ())
 
 
-def passes(count: int, *, share: float, every: timedelta) -> list[list[str]]:
+TWO = PruneRules(0.25, 2, 1)
+
+
+def passes(count: int, *, rules: PruneRules, every: timedelta) -> list[list[str]]:
     """What each of a row of passes deletes, of eight objects that are all gone from Git; the inventory shrinks with them."""
     left = [member(buffer_ref(f"b{index}")) for index in range(8)]
     memory: Mapping[str, Any] = {}
     found = []
     for number in range(count):
-        answer = pruned(*left, share=share, memory=memory, now=NOW + number * every)
+        answer = pruned(*left, rules=rules, memory=memory, now=NOW + number * every)
         memory = answer.memory
         found.append(names(answer))
         left = [item for item in left if item.ref.name not in names(answer)]
@@ -202,22 +299,22 @@ def passes(count: int, *, share: float, every: timedelta) -> list[list[str]]:
 
 
 def test_passes_do_not_renew_the_share_and_the_next_hour_does() -> None:
-    assert passes(60, share=0.25, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
-    assert passes(3, share=0.25, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
+    assert passes(60, rules=TWO, every=timedelta(seconds=30)) == [["b0", "b1"], *([[]] * 59)]
+    assert passes(3, rules=TWO, every=timedelta(hours=1)) == [["b0", "b1"], ["b2"], ["b3"]]
 
 
 def test_what_is_still_there_is_deleted_again_and_counts_once() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
-    first = pruned(*there, share=0.25)
-    second = pruned(*there, share=0.25, memory=first.memory, now=NOW + timedelta(minutes=1))
+    first = pruned(*there, rules=TWO)
+    second = pruned(*there, rules=TWO, memory=first.memory, now=NOW + timedelta(minutes=1))
     assert names(second) == names(first) == ["b0", "b1"]
     assert second.memory == first.memory
 
 
 def test_a_pass_that_may_prune_nothing_forgets_nothing() -> None:
     there = [member(buffer_ref(f"b{index}")) for index in range(8)]
-    first = pruned(*there, share=0.25)
-    blocked = pruned(*there, share=0.25, memory=first.memory, blocked=True, now=NOW + timedelta(minutes=1))
+    first = pruned(*there, rules=TWO)
+    blocked = pruned(*there, rules=TWO, memory=first.memory, blocked=True, now=NOW + timedelta(minutes=1))
     assert blocked.memory == first.memory
 
 

@@ -16,12 +16,15 @@ from reconciler.report.status.document import PassReport, daemon_status_document
 from tests.builders import buffer_ref
 from tests.plans import NOW
 
-WAITING = WaitingDeletions((buffer_ref("checkout"),), most=2, held=11, next_at=NOW + timedelta(hours=1))
+WAITING = WaitingDeletions(
+    (buffer_ref("checkout"),), most=5, held=11, most_nodes=2, nodes_held=7, next_at=NOW + timedelta(hours=1)
+)
+NODES = {"mostNodesInAnHour": 2, "outOfNodes": 7}
 BLOCKED = WaitingDeletions((buffer_ref("checkout"), buffer_ref("web")))
 
 
 def test_a_plan_that_waits_does_not_say_that_the_cluster_is_as_declared() -> None:
-    words = "1 object waits to be deleted (at most 2 of 11 within an hour, the next at 2026-11-21 08:30 UTC)"
+    words = "1 object waits to be deleted (at most 5 of 11 objects and 2 of 7 held nodes go within an hour, the next at 2026-11-21 08:30 UTC)"
     assert summary(Plan(None, NOW, waiting=WAITING), UTC) == f"No change now: {words}"
     change = ObjectChange(buffer_ref(), Action.CREATE)
     assert summary(Plan(None, NOW, objects=(change,), waiting=WAITING), UTC) == f"1 object to apply; {words}"
@@ -35,8 +38,8 @@ def test_while_nothing_may_be_deleted_no_time_is_told() -> None:
 def test_the_json_of_plan_and_status_tell_what_waits() -> None:
     name = {"kind": "CapacityBuffer", "namespace": "shop", "name": "checkout"}
     for waiting, cap in (
-        (WAITING, {"mostInAnHour": 2, "outOf": 11, "next": "2026-11-21T08:30:00Z"}),
-        (BLOCKED, {"mostInAnHour": None, "outOf": None, "next": None}),
+        (WAITING, {"mostInAnHour": 5, "outOf": 11, **NODES, "next": "2026-11-21T08:30:00Z"}),
+        (BLOCKED, {"mostInAnHour": None, "outOf": None, **dict.fromkeys(NODES), "next": None}),
     ):
         plan = Plan(None, NOW, waiting=waiting)
         planned = plan_document(plan)

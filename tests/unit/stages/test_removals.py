@@ -1,0 +1,118 @@
+"""What a commit removes goes slowly when it is much, over hours and restarts, and says so; what is small goes at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.model.changes import DemandOutcome
+from reconciler.settings.settings import Settings
+from reconciler.stages.result import PassResult
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.embedded import SMALL, Sandbox, node_pool
+from tests.fakes.source import FakeSource
+
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: NAME, namespace: shop}
+spec:
+  podTemplateRef: {name: shape}
+  replicas: COUNT
+---
+"""
+SHAPE = """\
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: shape, namespace: shop}
+template:
+  spec:
+    containers: [{name: main, image: pause, resources: {requests: {cpu: 1500m}}}]
+"""
+
+
+def files(**counts: int) -> dict[str, str]:
+    """A file with these buffers, whose every chunk needs a node of its own."""
+    text = "".join(BUFFER.replace("NAME", name).replace("COUNT", str(count)) for name, count in counts.items())
+    return {"shape.yaml": SHAPE, "buffers.yaml": text}
+
+
+class Shop:
+    def __init__(self, **counts: int) -> None:
+        self.sandbox = Sandbox(instance_types=(SMALL,))
+        self.sandbox.cluster.apply(node_pool(consolidate_after="30s"))
+        self.source = FakeSource(files(**counts))
+        self.restart()
+        self.passes(60)
+        assert self.nodes() == sum(counts.values())
+
+    def restart(self) -> None:
+        self.cycle = make_cycle(
+            Settings(),
+            source=self.source,
+            cluster=self.sandbox.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.sandbox.clock,
+        )
+
+    def passes(self, seconds: int, *, every: int = 10) -> PassResult:
+        for _ in range(seconds // every):
+            result = self.cycle.run("commit")
+            assert result.failure is None, result.failure
+            self.sandbox.wait(every)
+        return result
+
+    def nodes(self) -> int:
+        return len(self.sandbox.node_names())
+
+
+def outcome(result: PassResult, name: str) -> DemandOutcome:
+    return next(item for item in result.required_plan.demands if item.demand.ref.name == name)
+
+
+def test_a_buffer_of_seven_nodes_that_vanishes_is_let_down_two_nodes_an_hour() -> None:
+    shop = Shop(web=7)
+    shop.source.commit(files())
+    result = shop.passes(600)
+    assert shop.nodes() == 5
+    (told,) = [item for item in outcome(result, "web").conditions if item.type == "Removal"]
+    assert "at most 2 of 2 objects and 2 of 7 held nodes go within an hour; the next at" in told.message
+    shop.restart()
+    shop.passes(2400)
+    assert shop.nodes() == 5, "passes and restarts do not renew it"
+    counts = []
+    for _ in range(4):
+        shop.passes(3600, every=60)
+        counts.append(shop.nodes())
+    assert counts == [3, 1, 0, 0]
+
+
+def test_put_back_it_is_whole_again() -> None:
+    shop = Shop(web=7)
+    shop.source.commit(files())
+    shop.passes(600)
+    shop.source.commit(files(web=7))
+    result = shop.passes(120)
+    assert shop.nodes() == 7
+    assert outcome(result, "web").demand.desired == 7
+
+
+def test_the_second_of_two_buffers_goes_at_once_and_so_does_what_a_person_allows() -> None:
+    shop = Shop(web=1, api=1)
+    shop.source.commit(files(web=1))
+    shop.passes(120)
+    assert shop.nodes() == 1
+
+    shop = Shop(web=7)
+    shop.source.commit(files())
+    shop.source._tree = replace(shop.source._tree, removals_allowed=True)
+    shop.passes(120)
+    assert shop.nodes() == 0
+
+
+def test_a_lowered_size_is_no_removal() -> None:
+    shop = Shop(web=7)
+    shop.source.commit(files(web=1))
+    result = shop.passes(180)
+    assert shop.nodes() == 1
+    assert not result.required_plan.waiting
