@@ -59,7 +59,7 @@ class Cycle:
         self._manifests = ReadManifests(allow_empty=rules.allow_empty)
         self._reading: tuple[Stage, ...] = (
             self._manifests,
-            ReadCluster(cluster, catalog, rules.allow_empty),
+            ReadCluster(cluster, catalog, rules.allow_empty, rules.inventory),
             Prepare(rules.placement, memory, rules.not_ready_grace, rules.back_off),
         )
         self._planning: tuple[Stage, ...] = (

@@ -8,6 +8,7 @@ have succeeded. The next pass continues from what it finds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reconciler.cluster.inventory import InventoryParent, group_kind, memory_text, parent_manifest
@@ -33,6 +34,8 @@ Forget = Callable[[Mapping[str, Any], Iterable[str]], Mapping[str, Any]]
 
 _KIND_ORDER = ("NodePool", "PodTemplate")
 _LAST_KIND = "NodeClaim"
+MODIFIED = "the object has been modified"
+"""Part of the API server's message when a resourceVersion is not the newest (apimachinery's NewConflict)."""
 _HOPELESS = 3
 """After this many failed calls in a row the connection must be the reason, and the rest is not tried."""
 
@@ -155,6 +158,7 @@ class _Record:
         self._parent = parent
         self._members = view.inventory.members
         self._recorded = view.inventory.recorded
+        self._path, self._version = view.inventory.path, view.inventory.version
         self._extent: Extent = (frozenset(view.inventory.group_kinds), frozenset(view.inventory.namespaces))
         self._needs_namespace = bool(view.namespaces) and parent.namespace not in view.namespaces
         self.memory: Mapping[str, Any] = view.inventory.memory
@@ -184,14 +188,25 @@ class _Record:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._parent.namespace}}
             made = self._cluster.write(Apply(ObjectRef("", "Namespace", "", self._parent.namespace), namespace))
             self._needs_namespace = not made.ok
-        manifest = parent_manifest(self._parent, group_kinds=extent[0], namespaces=extent[1], memory=memory)
+        manifest = parent_manifest(
+            self._parent,
+            group_kinds=extent[0],
+            namespaces=extent[1],
+            memory=memory,
+            recorded=self._path,
+            version=self._version,
+        )
         self._progress()
         # Forced, since the labels and annotations belong to the ApplySet, whoever changed them.
         result = self._cluster.write(Apply(self._parent.ref, manifest, "keep the inventory", force=True))
         if not result.ok:
+            if MODIFIED in result.message:
+                result = replace(
+                    result, message="another client has written it since this pass began; the next pass reads it again"
+                )
             self.failures.append(result)
             return result.message or result.outcome.value
-        self._extent, self.memory, self._recorded = extent, memory, True
+        self._extent, self.memory, self._recorded, self._version = extent, memory, True, result.version
         return ""
 
     def _extent_of(self, refs: set[ObjectRef]) -> Extent:

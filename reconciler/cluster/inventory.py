@@ -16,7 +16,7 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import REQUESTED_AT_ANNOTATION, SUSPEND_ANNOTATION
+from reconciler.model.marks import PATH_ANNOTATION, REQUESTED_AT_ANNOTATION, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Inventory, Manifest
 
@@ -33,14 +33,16 @@ class InventoryRecord:
 
     annotations: Mapping[str, str]
     memory: Mapping[str, Any]
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryParent:
-    """The ConfigMap that lists what one daemon applied."""
+    """The ConfigMap that lists what one daemon applied. path: the folder in the repository that the daemon reads; None where unknown."""
 
     namespace: str = "headroom-system"
     name: str = "headroom"
+    path: str | None = None
 
     @property
     def ref(self) -> ObjectRef:
@@ -49,6 +51,16 @@ class InventoryParent:
     @property
     def id(self) -> str:
         return applyset_id(self.ref)
+
+    @property
+    def words(self) -> str:
+        """`headroom-system/headroom`."""
+        return f"{self.namespace}/{self.name}"
+
+    def belongs_to(self, recorded: str) -> bool:
+        """Whether an inventory with this recorded path is this daemon's. Two folders with one inventory would delete each other's
+        objects in every pass."""
+        return not recorded or self.path is None or recorded == self.path
 
 
 def applyset_id(parent: ObjectRef) -> str:
@@ -68,8 +80,12 @@ def parent_manifest(
     group_kinds: Iterable[str],
     namespaces: Iterable[str],
     memory: Mapping[str, Any],
+    recorded: str = "",
+    version: str = "",
 ) -> Manifest:
-    """The parent's manifest to apply. Equal content gives equal bytes."""
+    """The parent's manifest to apply. Equal content gives equal bytes. recorded: the path in it so far. version: what it replaces, so that
+    nothing is lost of what another client has written since."""
+    path = recorded if parent.path is None else parent.path
     others = sorted({name for name in namespaces if name and name != parent.namespace})
     return {
         "apiVersion": "v1",
@@ -78,10 +94,12 @@ def parent_manifest(
             "name": parent.name,
             "namespace": parent.namespace,
             "labels": {ID_LABEL: parent.id},
+            **({"resourceVersion": version} if version else {}),
             "annotations": {
                 TOOLING: f"headroom/v{__version__}",
                 GROUP_KINDS: ",".join(sorted(set(group_kinds))),
                 NAMESPACES: ",".join(others),
+                **({PATH_ANNOTATION: path} if path else {}),
             },
         },
         "data": {MEMORY_KEY: memory_text(memory)},
@@ -111,6 +129,8 @@ def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -
         group_kinds=_listed(record.annotations.get(GROUP_KINDS, "")),
         namespaces=_listed(record.annotations.get(NAMESPACES, "")),
         suspended=record.annotations.get(SUSPEND_ANNOTATION) == "true",
+        path=record.annotations.get(PATH_ANNOTATION, ""),
+        version=record.version,
         requested_at=record.annotations.get(REQUESTED_AT_ANNOTATION, ""),
     )
 

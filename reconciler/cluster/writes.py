@@ -109,7 +109,9 @@ class Writer:
             return WriteResult(write, Outcome.UNCHANGED)
         if not dry_run:
             self._wrote(write.ref, after)
-        return WriteResult(write, Outcome.APPLIED)
+        return WriteResult(
+            write, Outcome.APPLIED, version=str((after.get("metadata") or {}).get("resourceVersion", ""))
+        )
 
     def _annotate(self, write: Annotate, *, dry_run: bool) -> WriteResult:
         path = self._path(write.ref)

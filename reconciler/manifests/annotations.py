@@ -63,6 +63,7 @@ _YES_OR_NO = _one_of("true", "false")
 _PRIORITY = (is_priority, "write an integer, such as 10; higher goes first")
 _KNOWN: dict[str, _Annotation] = {
     "active-during": _ANY,
+    "adopt": _Annotation(bool, "write NAMESPACE/NAME of the inventory that it belongs to", only_applied=True),
     "allow-windows": _ANY,
     "applied-hash": _ANY,
     "drift": _Annotation(*_one_of("correct", "report"), only_applied=True),

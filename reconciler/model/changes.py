@@ -360,11 +360,13 @@ NOT_WRITTEN = (Outcome.REFUSED, Outcome.CONFLICT, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """One write and how it ended. message: what the API server said, "" where it said nothing."""
+    """One write and how it ended. message: what the API server said, "" where it said nothing. version: the object's resourceVersion after
+    an apply, "" where unknown."""
 
     write: Write
     outcome: Outcome
     message: str = ""
+    version: str = ""
 
     @property
     def ok(self) -> bool:

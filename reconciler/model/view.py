@@ -45,6 +45,7 @@ class Inventory:
     members: objects that a prune may delete. memory: small JSON values by key (back-offs, finished requests).
     recorded: the inventory object exists. group_kinds (`NodePool.karpenter.sh`), namespaces: where members may be, as it says.
     suspended: nothing may be written until this is taken back. requested_at: the value of the annotation that asks for a pass.
+    path: the folder in the repository that it was written for, "" where unknown. version: its resourceVersion.
     """
 
     members: frozenset[ObjectRef] = frozenset()
@@ -54,6 +55,8 @@ class Inventory:
     namespaces: tuple[str, ...] = ()
     suspended: bool = False
     requested_at: str = ""
+    path: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_
 from reconciler.plan.node_pools.static_nodes import static_pool_changes
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.objects.drift import Drift
-from reconciler.plan.objects.objects import ObjectPlan, object_changes
+from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
 from reconciler.plan.objects.prune import PRUNES_KEY, Pruning, prune, with_waiting
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.requests.collection import collect, remembered, still_to_run
@@ -73,8 +73,9 @@ class PlanInputs:
     node_pools, schedules: those in force, the repository's over the live ones. demands: in the order of placement.
     price_source: where prices come from and as of when. blocked: why nothing may be pruned, released or deleted, such as a rewound branch
     or a stalled source; gaps of the view are added here. replaced: bins that must hold no more chunks, from
-    `leaving_bins`. departures: nodes that chunks leave for cheaper room. launches: from `launch_record`. removals_allowed: the revision lifts the share of what removals may take within an hour. local_budgets: compiled into UTC. applyset_id: label value of the
-    ApplySet, "" for none. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
+    `leaving_bins`. departures: nodes that chunks leave for cheaper room. launches: from `launch_record`.
+    removals_allowed: the revision lifts the share of what removals may take within an hour. local_budgets: compiled into UTC. owner: this
+    inventory. suspended: the plan will not be applied. balloon_image: of balloon pods. unrendered: objects for which no
     template can be rendered, with the reason; none of them is created or changed. refused: nodes for requests that are over a cap; those
     requests are placed without new nodes.
     """
@@ -102,7 +103,7 @@ class PlanInputs:
     edges: tuple[Edge, ...] = ()
     include_pending: bool = False
     suspended: bool = False
-    applyset_id: str = ""
+    owner: Owner = field(default_factory=Owner)
     drift: Drift = Drift.CORRECT
     balloon_image: str = ""
     unrendered: Mapping[ObjectRef, str] = field(default_factory=dict)
@@ -204,18 +205,18 @@ def _objects(
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = inputs.view
     declared = with_balloons(inputs.declared, inputs.demands, view, inputs.balloon_image)
-    objects = object_changes(still_to_run(declared, requests), view, inputs.applyset_id, inputs.drift)
+    objects = object_changes(still_to_run(declared, requests), view, inputs.owner, inputs.drift)
     pruning = prune(
         declared,
         view,
-        applyset_id=inputs.applyset_id,
+        applyset_id=inputs.owner.id,
         rules=replace(inputs.caps.pruning, lifted=inputs.caps.pruning.lifted or inputs.removals_allowed),
         blocked=blocked,
         now=inputs.cluster_now,
         bins=bins,
     )
     collection = collect(
-        inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.applyset_id
+        inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.owner.id
     )
     added = priority_class_changes(inputs.demands, view)
     changes = (change for change in objects.changes if change.ref not in inputs.unrendered)
@@ -299,7 +300,9 @@ def _notes(inputs: PlanInputs, of_the_changes: Sequence[str], missed: Sequence[S
 
 def _findings(inputs: PlanInputs, of_the_changes: Sequence[Finding]) -> tuple[Finding, ...]:
     of_the_view = (*hostname_findings(inputs.view.nodes), *clock_findings(inputs.view.clock_skew))
-    return tuple(sorted({*inputs.findings, *of_the_changes, *of_the_view}, key=_finding_order))
+    new = new_inventory_finding(inputs.view, inputs.owner)
+    found = {*inputs.findings, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
+    return tuple(sorted(found, key=_finding_order))
 
 
 def _blocked(inputs: PlanInputs) -> tuple[str, ...]:

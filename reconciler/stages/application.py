@@ -9,6 +9,7 @@ from typing import ClassVar
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import ChangeSet
+from reconciler.model.errors import Stalled
 from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.plan.launching.back_offs import without_launches
 from reconciler.ports import Cluster
@@ -26,6 +27,12 @@ class ApplyWrites:
     progress: Callable[[str], None]
 
     def run(self, state: PassState) -> PassState:
+        if not self.inventory.belongs_to(state.view.inventory.path):
+            raise Stalled(
+                f"the inventory {self.inventory.words} is that of {state.view.inventory.path}, so nothing is written",
+                reason="InventoryOfAnotherPath",
+                hint="the finding inventory-of-another-path says what to do",
+            )
         plan = state.required_plan
         never_asked_for = (result.write.ref.name for result in state.unrendered)
         done = carry_out(

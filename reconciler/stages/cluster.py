@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from reconciler.cluster.inventory import InventoryParent
 from reconciler.manifests.declared import live_declared
 from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.findings import Finding
+from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.pass_memory import PassMemory
+from reconciler.model.view import ClusterView
+from reconciler.plan.codes import INVENTORY_OF_ANOTHER_PATH
 from reconciler.ports import Catalog, Cluster
 from reconciler.stages.manifests import emptied
 from reconciler.stages.state import PassState
@@ -23,6 +28,7 @@ class ReadCluster:
     cluster: Cluster
     catalog: Catalog
     allow_empty: bool
+    inventory: InventoryParent
     memory: PassMemory = field(default_factory=PassMemory)
 
     def run(self, state: PassState) -> PassState:
@@ -43,6 +49,7 @@ class ReadCluster:
             effective=replace(forms.effective, node_pools=named_as_written(forms.effective.node_pools, local.pools)),
             local_budgets=local.pools,
             findings=(
+                *_another_path(self.inventory, view),
                 *view.findings,
                 *forms.repository.findings,
                 *forms.findings,
@@ -51,3 +58,17 @@ class ReadCluster:
             ),
             instance_types=tuple(self.catalog.instance_types(view)),
         )
+
+
+def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Finding, ...]:
+    """The error of a folder that has no inventory of its own."""
+    recorded = view.inventory.path
+    if inventory.belongs_to(recorded):
+        return ()
+    code = INVENTORY_OF_ANOTHER_PATH
+    message = f"the inventory {inventory.words} lists the objects of {recorded}, and this is {inventory.path}: nothing is written"
+    hint = (
+        "give each folder an inventory of its own (inventory.name); if the folder was moved, "
+        f"kubectl -n {inventory.namespace} annotate configmap {inventory.name} {PATH_ANNOTATION}-"
+    )
+    return (Finding(code.name, code.severity, message, hint=hint),)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.changes import Apply, Outcome, WriteResult
 from reconciler.model.declared import located
+from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import PlanInputs, make_plan
 from reconciler.ports import Catalog
 from reconciler.render.check import checked_for_plan
@@ -49,7 +50,7 @@ class MakePlan:
             edges=state.edges,
             include_pending=state.include_pending,
             suspended=state.suspended,
-            applyset_id=self.rules.inventory.id,
+            owner=Owner(self.rules.inventory.id, self.rules.inventory.words),
             drift=self.rules.drift,
             balloon_image=self.rules.balloon_image,
             requests=self.rules.requests,

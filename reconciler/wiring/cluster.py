@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from reconciler.model.errors import Invalid, Misused, Stalled
@@ -94,7 +95,19 @@ def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluste
 def inventory_parent(settings: Settings) -> InventoryParent:
     from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - only where it is used
 
-    return InventoryParent(settings.inventory.namespace, settings.inventory.name)
+    return InventoryParent(settings.inventory.namespace, settings.inventory.name, _path_in_repository(settings))
+
+
+def _path_in_repository(settings: Settings) -> str | None:
+    """The folder that is read, from the top of its repository; None for a folder in no repository."""
+    from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+
+    path = PurePosixPath(settings.path)
+    if is_remote(settings.repository):
+        return path.as_posix()
+    folder = Path(settings.repository or ".").absolute()
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return None if top is None else (PurePosixPath(folder.relative_to(top).as_posix()) / path).as_posix()
 
 
 def _what_is_there() -> str:

@@ -32,7 +32,7 @@ PAGE_OF = {kind.name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.name).lower() for
     "workloads",
 )
 SECTIONS = ("## Status conditions", "## Findings")
-MOST_LINES = 150
+MOST_LINES = 160
 
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.kubernetes import KubernetesCluster
-from reconciler.model.changes import Apply, ChangeSet, Delete, Write
+from reconciler.model.changes import Apply, ChangeSet, Delete, Outcome, Write
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document
 from tests.integration.real_cluster import (
@@ -108,3 +108,18 @@ def test_the_namespace_of_the_inventory_is_made_where_it_may_be(empty_api_server
     with opened(empty_api_server.kubeconfig()) as cluster:
         assert not run(cluster, MEMBERS).failures
     assert empty_api_server.api.get("v1", "Namespace", "headroom-system") is not None
+
+
+def test_a_second_writer_of_the_inventory_loses_nothing_of_the_first(empty_api_server: ControlPlane) -> None:
+    """`headroom apply` beside the daemon: what it read before the daemon wrote must not come back."""
+    plane = empty_api_server
+    with opened(plane.kubeconfig()) as cluster:
+        plane.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headroom-system"}})
+        assert not run(cluster, MEMBERS[1:], {"requests": {"train": 1}}).failures
+        seen = cluster.view()
+        assert not run(cluster, MEMBERS, {"requests": {"train": 1, "sweep": 1}}).failures
+        late = carry_out(cluster, [Delete(template_ref())], parent=PARENT, view=seen, memory={"requests": {"train": 1}})
+        (failure,) = [item for item in late.failures if item.write.ref == PARENT.ref]
+        assert failure.message == "another client has written it since this pass began; the next pass reads it again"
+        assert [item.outcome for item in late.results if isinstance(item.write, Delete)] == [Outcome.SKIPPED]
+        assert cluster.view().inventory.memory == {"requests": {"train": 1, "sweep": 1}}

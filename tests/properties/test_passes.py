@@ -23,7 +23,7 @@ from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
-from tests.unit.plan.worlds import APPLYSET, NOW, carried_out
+from tests.unit.plan.worlds import NOW, OWNER, carried_out
 
 CATALOG = (
     instance_type("m-2x", cpu="2", memory="8Gi", price=0.1),
@@ -64,7 +64,7 @@ def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] 
             instance_types=CATALOG,
             caps=PlanCaps(new_nodes_per_pass=0),
             findings=findings,
-            applyset_id=APPLYSET,
+            owner=OWNER,
         ),
     )
 

@@ -20,7 +20,7 @@ from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
-from tests.unit.plan.worlds import APPLYSET, HELD, NOW, carried_out, claim, planned, pool_node, settled
+from tests.unit.plan.worlds import HELD, NOW, OWNER, carried_out, claim, planned, pool_node, settled
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def _document(ref: ObjectRef, replicas: int) -> DeclaredManifest:
 
 def _applied(ref: ObjectRef, replicas: int) -> LiveObject:
     first = make_plan(
-        PlanInputs(None, NOW, ClusterView(), Declared(manifests=(_document(ref, replicas),)), applyset_id=APPLYSET)
+        PlanInputs(None, NOW, ClusterView(), Declared(manifests=(_document(ref, replicas),)), owner=OWNER)
     )
     return carried_out(ClusterView(), first).objects[ref]
 
@@ -103,7 +103,7 @@ def plan(world: World, caps: PlanCaps | None = None) -> Plan:
             node_pools=POOLS,
             instance_types=(instance_type(),),
             caps=caps or PlanCaps(pruning=PruneRules(lifted=True)),
-            applyset_id=APPLYSET,
+            owner=OWNER,
         ),
     )
 

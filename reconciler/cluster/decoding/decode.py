@@ -120,7 +120,8 @@ _NAMED = msgspec.json.Decoder(wire.NamespaceWire)
 
 
 def _inventory(_resource: Resource, config_map: wire.ConfigMapWire, _data: Body) -> InventoryRecord:
-    return InventoryRecord(config_map.metadata.annotations or {}, memory_of(config_map.data or {}))
+    metadata = config_map.metadata
+    return InventoryRecord(metadata.annotations or {}, memory_of(config_map.data or {}), metadata.resource_version)
 
 
 def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | msgspec.Raw) -> LiveObject:

@@ -30,7 +30,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Transient
 from reconciler.model.findings import Finding
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import InstanceType
@@ -135,10 +135,14 @@ class EmbeddedCluster:
                 return WriteResult(write, Outcome.CONFLICT, error.message)
             except Invalid as error:
                 return WriteResult(write, Outcome.REFUSED, error.with_hint)
+            except Transient as error:
+                return WriteResult(write, Outcome.FAILED, error.message)
+            body = self._world.store.get(write.ref) or {}
             self._world.advance(self._clock.now())
             self._due.notify_all()
         self._tell()
-        return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED)
+        version = str((body.get("metadata") or {}).get("resourceVersion", ""))
+        return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED, version=version)
 
     def record(self, event: Event) -> None:
         with self._lock:

@@ -16,7 +16,7 @@ from reconciler.cluster.embedded.admission import admit, check_version, resource
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
 from reconciler.cluster.node_taints import with_taints
 from reconciler.cluster.resources import Resource
-from reconciler.model.errors import Invalid
+from reconciler.model.errors import Invalid, Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 
@@ -84,6 +84,9 @@ class ObjectStore:
         check_version(resource, ref, manifest)
         self._check_namespace(ref, dry_run=dry_run)
         stored = self._objects.get(ref) or Stored({}, {})
+        expected = (manifest.get("metadata") or {}).get("resourceVersion")
+        if expected and stored.body and stored.body["metadata"].get("resourceVersion") != expected:
+            raise Transient(f"Operation cannot be fulfilled on {ref}: the object has been modified")
         wanted = {key: value for key, value in manifest.items() if key != "status"}
         merged = _without_conflicts(merge(stored.body, stored.owners, wanted, manager, force=force))
         return self._admit(ref, stored, merged, manifest, by=manager, dry_run=dry_run)

@@ -15,14 +15,22 @@ from typing import Any
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER, PART_OF_LABEL, SUSPEND_ANNOTATION
+from reconciler.model.marks import (
+    ADOPT_ANNOTATION,
+    INVENTORY_ANNOTATION,
+    MODE_ANNOTATION,
+    OWN_MANAGER,
+    PART_OF_LABEL,
+    SUSPEND_ANNOTATION,
+)
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.plan.codes import POOL_NOT_THERE, STATIC_POOL_CHANGE
+from reconciler.plan.codes import INVENTORY_IS_NEW, OWNED_ELSEWHERE, POOL_NOT_THERE, STATIC_POOL_CHANGE
 from reconciler.plan.objects.diff import DiffRules, path_text
 from reconciler.plan.objects.drift import Drift, drift_finding, drift_of, is_taken_back
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
+APPLYSET_PREFIX = "applyset-"
 PARTIAL_ANNOTATION = "headroom.dev/partial"
 """On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
 NODE_POOL = "NodePool"
@@ -50,10 +58,33 @@ def partial_mark(applyset_id: str) -> str:
     return applyset_id or "true"
 
 
-def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drift: Drift = Drift.CORRECT) -> ObjectPlan:
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An inventory. id: of its ApplySet, "" for none. name: its ConfigMap as NAMESPACE/NAME."""
+
+    id: str = ""
+    name: str = ""
+
+    def of_others(self, live: LiveObject | None) -> Owner | None:
+        """The other inventory that a live object belongs to, by its label or, where only fields are applied, by its mark."""
+        if live is None or not self.id:
+            return None
+        annotations = annotations_of(live.body)
+        labels = (live.body.get("metadata") or {}).get("labels") or {}
+        found = labels.get(PART_OF_LABEL) or annotations.get(PARTIAL_ANNOTATION) or ""
+        if not found.startswith(APPLYSET_PREFIX) or found == self.id:
+            return None
+        return Owner(found, annotations.get(INVENTORY_ANNOTATION, ""))
+
+    @property
+    def words(self) -> str:
+        return self.name or f"the ApplySet {self.id}"
+
+
+def object_changes(declared: Declared, view: ClusterView, owner: Owner, drift: Drift = Drift.CORRECT) -> ObjectPlan:
     """Creations and updates in the order of applying: objects that others refer to come first.
 
-    applyset_id: of the ApplySet that every whole object joins by label; "" for none. drift: the policy for changes in the cluster where the
+    owner: the inventory whose ApplySet every whole object joins by label. drift: the policy for changes in the cluster where the
     manifest names none.
     """
     changes: list[ObjectChange] = []
@@ -68,11 +99,11 @@ def object_changes(declared: Declared, view: ClusterView, applyset_id: str, drif
             becomes = "it is not created" if live is None else "it is left as it is"
             notes.append(f"{item.ref} is suspended: {becomes}")
             continue
-        refused = _refusal(item, live)
+        refused = _refusal(item, live) or _owned_elsewhere(item, owner.of_others(live))
         if refused is not None:
             findings.append(refused)
             continue
-        change = _change(item, live, applyset_id, reduced=view.reduced)
+        change = _change(item, live, owner, reduced=view.reduced)
         if change is not None and live is not None and _was_applied(change.manifest, live):
             if drift_of(annotations_of(item.manifest), drift) is Drift.REPORT:
                 findings.append(drift_finding(item, change.changes, live))
@@ -115,6 +146,34 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
     )
 
 
+def _owned_elsewhere(item: DeclaredManifest, other: Owner | None) -> Finding | None:
+    if other is None or annotations_of(item.manifest).get(ADOPT_ANNOTATION) in {other.name or None, other.id}:
+        return None
+    return _finding(
+        item,
+        OWNED_ELSEWHERE,
+        f"belongs to the inventory {other.words}: this one neither changes nor deletes it",
+        f'remove it from one of the two; to take it over, annotate it with {ADOPT_ANNOTATION}: "{other.name or other.id}"',
+    )
+
+
+def new_inventory_finding(view: ClusterView, owner: Owner) -> Finding | None:
+    """Of an inventory that does not exist yet, while objects of others do: it may have been moved."""
+    if view.inventory.recorded or not owner.id:
+        return None
+    others = sorted({other.words for live in view.objects.values() if (other := owner.of_others(live)) is not None})
+    count = sum(owner.of_others(live) is not None for live in view.objects.values())
+    if not others:
+        return None
+    are = "object belongs" if count == 1 else "objects belong"
+    return Finding(
+        INVENTORY_IS_NEW.name,
+        INVENTORY_IS_NEW.severity,
+        f"the inventory {owner.name} is new, and {count:,} {are} to {' and '.join(others)}",
+        hint=f"if the inventory was moved, set inventory.namespace and inventory.name back, or take objects over with {ADOPT_ANNOTATION}",
+    )
+
+
 def pool_not_there(item: DeclaredManifest) -> Finding:
     """Condition message for a partial document of a NodePool that the cluster does not have."""
     return _finding(
@@ -132,11 +191,11 @@ def _finding(item: DeclaredManifest, code: Code, message: str, hint: str, path: 
 def _change(
     item: DeclaredManifest,
     live: LiveObject | None,
-    applyset_id: str,
+    owner: Owner,
     *,
     reduced: bool,
 ) -> ObjectChange | None:
-    manifest = prepared(item, applyset_id)
+    manifest = prepared(item, owner)
     if live is None:
         spec = manifest.get("spec")
         fields = sorted(spec.items()) if isinstance(spec, Mapping) else ()
@@ -190,20 +249,22 @@ def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
     return tuple(FieldChange(path_text(("spec", name)), there[name], None) for name in dict.fromkeys(names))
 
 
-def prepared(item: DeclaredManifest, applyset_id: str) -> dict[str, Any]:
+def prepared(item: DeclaredManifest, owner: Owner) -> dict[str, Any]:
     """The manifest as it is applied: without nulls, status and fields that the server sets, with headroom's own marks."""
     body = {key: _without_nulls(value) for key, value in item.manifest.items() if key != "status" and value is not None}
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key not in _OF_THE_SERVER}
     written = dict(metadata.get("annotations") or {})
     annotations = {key: value for key, value in written.items() if key not in {PARTIAL_ANNOTATION, HASH_ANNOTATION}}
     annotations[SOURCE_ANNOTATION] = item.position.file
+    if owner.name:
+        annotations[INVENTORY_ANNOTATION] = owner.name
     metadata["name"] = item.ref.name
     if item.ref.namespace:
         metadata["namespace"] = item.ref.namespace
     if item.partial:
-        annotations[PARTIAL_ANNOTATION] = partial_mark(applyset_id)
-    elif applyset_id:
-        metadata["labels"] = dict(metadata.get("labels") or {}) | {PART_OF_LABEL: applyset_id}
+        annotations[PARTIAL_ANNOTATION] = partial_mark(owner.id)
+    elif owner.id:
+        metadata["labels"] = dict(metadata.get("labels") or {}) | {PART_OF_LABEL: owner.id}
     body["metadata"] = metadata | {"annotations": annotations}
     annotations[HASH_ANNOTATION] = _hash(body)
     return body

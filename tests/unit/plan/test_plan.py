@@ -19,9 +19,9 @@ from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
-    APPLYSET,
     HELD,
     NOW,
+    OWNER,
     carried_out,
     chunks,
     occupied,
@@ -40,7 +40,7 @@ def plan(view: ClusterView | None = None, **inputs: Any) -> Plan:
         "node_pools": (node_pool(),),
         "instance_types": (instance_type(),),
         "price_source": "prices of a test",
-        "applyset_id": APPLYSET,
+        "owner": OWNER,
     }
     seen = view or ClusterView()
     return make_plan(PlanInputs("main@sha1:abc", NOW, seen, launches=launch_record(seen, NOW), **(defaults | inputs)))

@@ -11,7 +11,7 @@ from reconciler.manifests.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects.objects import prepared
+from reconciler.plan.objects.objects import Owner, prepared
 from reconciler.plan.plan import PlanInputs, make_plan
 
 TEMPLATE = (
@@ -37,14 +37,14 @@ def without_image(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_what_a_snapshot_left_out_is_no_change() -> None:
     declared = read({"a.yaml": TEMPLATE})
-    body = without_image(prepared(declared.manifests[0], ""))
+    body = without_image(prepared(declared.manifests[0], Owner()))
     assert changes(declared, body, reduced=True) == []
     assert changes(declared, body, reduced=False) == ["template.spec.containers[0].image"]
 
 
 def test_an_edited_manifest_is_a_change_against_a_snapshot_too() -> None:
     declared = read({"a.yaml": TEMPLATE})
-    body = without_image(prepared(declared.manifests[0], ""))
+    body = without_image(prepared(declared.manifests[0], Owner()))
     edited = replace(declared, manifests=read({"a.yaml": TEMPLATE.replace(b"web:1", b"web:2")}).manifests)
     assert changes(edited, body, reduced=True) != []
 
@@ -63,6 +63,6 @@ def test_what_was_never_applied_here_is_a_change_whatever_annotations_it_has(
 @pytest.mark.parametrize("annotations", [None, {}, {"team": "a"}])
 def test_so_it_is_for_every_kind(annotations: dict[str, str] | None) -> None:
     declared = read({"a.yaml": TEMPLATE})
-    body = prepared(declared.manifests[0], "")
+    body = prepared(declared.manifests[0], Owner())
     metadata = {"name": "web", "namespace": "shop"} | ({} if annotations is None else {"annotations": annotations})
     assert "template" in changes(declared, {"apiVersion": body["apiVersion"], "metadata": metadata}, reduced=True)

@@ -28,10 +28,12 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.objects.objects import Owner
 from tests.builders import buffer_ref, node, resources
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 APPLYSET = "applyset-test-v1"
+OWNER = Owner(APPLYSET)
 HELD = {DO_NOT_DISRUPT: "true", HELD_ANNOTATION: "true"}
 HOLDS_ONE = HELD | {HOLDS_ANNOTATION: "1 of CapacityBuffer/shop/web"}
 """Of a node that holds one chunk and says so."""

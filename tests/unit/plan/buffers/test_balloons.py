@@ -20,6 +20,7 @@ from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.model.workloads import PriorityClass
 from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
+from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import buffer_ref, pod, shape
 
@@ -37,7 +38,7 @@ def wanted(count: int | None = 3, **others: Any) -> Demand:
 def plan(demand: Demand | None, view: ClusterView) -> Plan:
     demands = () if demand is None else (demand,)
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    return make_plan(PlanInputs("main", now, view, demands=demands, applyset_id="set", balloon_image=IMAGE))
+    return make_plan(PlanInputs("main", now, view, demands=demands, owner=Owner("set"), balloon_image=IMAGE))
 
 
 def view(*deployments: Mapping[str, Any], **others: Any) -> ClusterView:

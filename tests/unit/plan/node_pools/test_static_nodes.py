@@ -17,7 +17,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.plan import PlanInputs, make_plan
 from tests.builders import instance_type, node, node_pool, pod
-from tests.unit.plan.worlds import APPLYSET, NOW, live
+from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, live
 
 REF = ObjectRef("karpenter.sh", "NodePool", "", "reports")
 CATALOG = (
@@ -62,7 +62,7 @@ def plan(declared: int | None, view: ClusterView, typed: NodePool | None = None,
             node_pools=(typed or pool(declared or 0),),
             instance_types=CATALOG,
             price_source="prices of a test",
-            applyset_id=APPLYSET,
+            owner=OWNER,
             **inputs,
         )
     )

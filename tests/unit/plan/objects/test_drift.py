@@ -13,7 +13,7 @@ from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.objects.drift import Drift
 from reconciler.plan.objects.objects import ObjectPlan, object_changes, prepared
-from tests.unit.plan.worlds import APPLYSET
+from tests.unit.plan.worlds import OWNER
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 
@@ -27,14 +27,14 @@ def pool(weight: int = 50, **annotations: str) -> DeclaredManifest:
 
 def changed(item: DeclaredManifest, by: str, **spec: Any) -> LiveObject:
     """The object as it was applied, with fields that a manager has changed since."""
-    body = prepared(item, APPLYSET)
+    body = prepared(item, OWNER)
     owned = frozenset(f"spec.{name}" for name in spec)
     managers = {"headroom": frozenset({"spec.template", "spec.weight", "spec.replicas"}) - owned, by: owned}
     return LiveObject(POOL, body | {"spec": body["spec"] | spec}, managers=managers)
 
 
 def planned(item: DeclaredManifest, live: LiveObject, drift: Drift = Drift.CORRECT) -> ObjectPlan:
-    return object_changes(Declared(manifests=(item,)), ClusterView(objects={POOL: live}), APPLYSET, drift)
+    return object_changes(Declared(manifests=(item,)), ClusterView(objects={POOL: live}), OWNER, drift)
 
 
 def only_change(plan: ObjectPlan) -> ObjectChange:

@@ -13,7 +13,7 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.objects.objects import ObjectPlan, object_changes, prepared
-from tests.unit.plan.worlds import APPLYSET, live
+from tests.unit.plan.worlds import APPLYSET, OWNER, live
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
@@ -43,12 +43,12 @@ def document(
 
 def planned(*items: DeclaredManifest, objects: tuple[LiveObject, ...] = ()) -> ObjectPlan:
     view = ClusterView(objects={item.ref: item for item in objects})
-    return object_changes(Declared(manifests=items), view, APPLYSET)
+    return object_changes(Declared(manifests=items), view, OWNER)
 
 
 def applied(item: DeclaredManifest) -> LiveObject:
     """As the cluster has it after it was applied, with what the server adds."""
-    body = prepared(item, APPLYSET)
+    body = prepared(item, OWNER)
     metadata = body["metadata"] | {"uid": "1", "resourceVersion": "2", "generation": 1}
     spec = body["spec"] | {"provisioningStrategy": "buffer.x-k8s.io/active-capacity"}
     return live(item.ref, body | {"metadata": metadata, "spec": spec, "status": {"replicas": 3}}, "spec.replicas")
@@ -111,7 +111,7 @@ def test_status_nulls_and_server_fields_are_not_applied() -> None:
     item = document(spec={"replicas": 3, "limits": None})
     dirty = {**item.manifest, "status": {"replicas": 1}}
     dirty["metadata"] = {**item.manifest["metadata"], "uid": "1", "managedFields": [], "resourceVersion": "7"}
-    body = prepared(replace(item, manifest=dirty), APPLYSET)
+    body = prepared(replace(item, manifest=dirty), OWNER)
     assert body["spec"] == {"replicas": 3}
     assert "status" not in body
     assert body["metadata"].keys() == {"name", "namespace", "labels", "annotations"}

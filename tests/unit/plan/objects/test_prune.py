@@ -20,7 +20,7 @@ from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import PRUNES_KEY, PruneRules, Pruning, let_down, prune
 from tests.builders import buffer_ref, demand
-from tests.unit.plan.worlds import APPLYSET, HELD, NOW, chunks, live, occupied, together, with_node
+from tests.unit.plan.worlds import APPLYSET, HELD, NOW, OWNER, chunks, live, occupied, together, with_node
 
 LIFTED = PruneRules(lifted=True)
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
@@ -234,10 +234,10 @@ def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> No
         SourcePosition("pools.yaml", 1),
         partial=True,
     )
-    body: dict[str, Any] = prepared(item, APPLYSET)
+    body: dict[str, Any] = prepared(item, OWNER)
     there = live(POOL, body, "spec.weight")
     view = ClusterView(objects={POOL: there})
-    assert object_changes(Declared(manifests=(item,)), view, APPLYSET).changes == ()
+    assert object_changes(Declared(manifests=(item,)), view, OWNER).changes == ()
     (change,) = pruned(there, members=()).changes
     assert change.action is Action.UPDATE
     assert change.manifest == {
