@@ -118,7 +118,7 @@ def test_a_second_writer_of_the_inventory_loses_nothing_of_the_first(empty_api_s
         assert not run(cluster, MEMBERS[1:], {"requests": {"train": 1}}).failures
         seen = cluster.view()
         assert not run(cluster, MEMBERS, {"requests": {"train": 1, "sweep": 1}}).failures
-        late = carry_out(cluster, [Delete(template_ref())], parent=PARENT, view=seen, memory={"requests": {"train": 1}})
+        late = carry_out(cluster, [Delete(template_ref())], parent=PARENT, view=seen, memory={"requests": {"train": 2}})
         (failure,) = [item for item in late.failures if item.write.ref == PARENT.ref]
         assert failure.message == "another client has written it since this pass began; the next pass reads it again"
         assert [item.outcome for item in late.results if isinstance(item.write, Delete)] == [Outcome.SKIPPED]
