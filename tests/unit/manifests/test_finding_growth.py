@@ -71,10 +71,10 @@ def test_such_a_comparison_would_be_noticed() -> None:
         return lines_of(run)
 
     def in_one_line(count: int) -> int:
-        return lines_of(lambda: [one for one in range(count) if any(str(one) == other for other in range(count))])
+        return lines_of(lambda: [one for one in range(count) if any(one == -other for other in range(count))])
 
     def once_for_each(count: int) -> int:
-        return lines_of(lambda: [str(one) for one in range(count)])
+        return lines_of(lambda: [repr(one) for one in range(count)])
 
     assert for_each_pair(in_a_loop) > MOST_FOR_A_PAIR
     assert for_each_pair(in_one_line) > MOST_FOR_A_PAIR
