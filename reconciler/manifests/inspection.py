@@ -20,7 +20,14 @@ def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef
     code = codes.NOT_READ
     message = f"headroom failed to read this {'document' if position else 'object'} ({type(error).__name__}): {error}"
     return Finding(
-        code.name, code.severity, message, position, ref, hint="report it, and leave the document out until then"
+        code.name,
+        code.severity,
+        message,
+        position,
+        ref,
+        hint="report it, and leave the document out until then"
+        if position
+        else "correct it, or report it if it is valid",
     )
 
 

@@ -10,7 +10,7 @@ What is set aside counts as broken or unread: nothing is deleted or released bec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception
 
@@ -162,8 +162,11 @@ def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Inpu
     while trace is not None:
         frames.append(trace.tb_frame)
         trace = trace.tb_next
-    held = (identity_of(value) for frame in reversed(frames) for value in frame.f_locals.values())
-    found = [ref for ref in dict.fromkeys(held) if ref is not None and ref in known]
+    values = (value for frame in reversed(frames) for value in frame.f_locals.values())
+    held = [identity_of(value) for value in values if isinstance(value, ObjectRef) or is_dataclass(value)]
+    # What is at fault may be a name that is no text.
+    named = [ref for ref in held if ref is not None and all(isinstance(part, str) for part in ref)]
+    found = [ref for ref in dict.fromkeys(named) if ref in known]
     for ref in found[:_MOST_IN_HAND]:
         inputs = tuple(known[ref])
         if len(inputs) > 1:
