@@ -14,6 +14,8 @@ from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.last_good import SLOTS, place_in_order
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument
+from reconciler.manifests.schema import without_nulls
+from reconciler.manifests.structure import check_types
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
@@ -91,6 +93,8 @@ def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -
 def _typed(kind: Kind, item: LiveObject) -> Any:
     """The typed value, None for a partial NodePool, or a finding."""
     try:
+        if kind.schema is not None:
+            check_types(kind.schema, without_nulls(item.body))
         return kind.read(item.ref, item.body, Origin(managers=item.managers))
     except Invalid as error:
         code = codes.NOT_READ

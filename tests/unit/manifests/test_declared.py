@@ -197,7 +197,7 @@ def test_live_objects_that_cannot_be_read_are_left_out_with_a_finding(spec: obje
     assert replace(found, findings=()) == Declared()
     kinds = [finding.ref.kind for finding in found.findings if finding.ref is not None]
     # A NodePool without a template is a partial one, which is read.
-    assert kinds == (["NodePool", "ProvisioningRequest"] if spec else ["ProvisioningRequest"])
+    assert kinds == (["ProvisioningRequest"] if spec is None else ["NodePool", "ProvisioningRequest"])
 
 
 def test_the_form_that_the_cluster_serves() -> None:
