@@ -93,9 +93,10 @@ def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -
 def _typed(kind: Kind, item: LiveObject) -> Any:
     """The typed value, None for a partial NodePool, or a finding."""
     try:
+        body = without_nulls(item.body)
         if kind.schema is not None:
-            check_types(kind.schema, without_nulls(item.body))
-        return kind.read(item.ref, item.body, Origin(managers=item.managers))
+            check_types(kind.schema, body)
+        return kind.read(item.ref, body, Origin(managers=item.managers))
     except Invalid as error:
         code = codes.NOT_READ
         message = f"the object in the cluster cannot be read: {error.message}"

@@ -62,11 +62,11 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
     return replace(current, **slots, manifests=tuple(manifests))
 
 
-def positions(declared: Declared) -> Iterator[tuple[ObjectRef, SourcePosition | None]]:
-    """Every object that the documents declare, and where."""
+def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
+    """Every object that the documents declare, typed or as a manifest, with its position."""
     for slot in SLOTS:
-        yield from ((_ref_of(value), value.position) for value in getattr(declared, slot))
-    yield from ((item.ref, item.position) for item in declared.manifests)
+        yield from ((_ref_of(value), value) for value in getattr(declared, slot))
+    yield from ((item.ref, item) for item in declared.manifests)
 
 
 def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Declared:

@@ -150,15 +150,15 @@ class ClusterView:
         assert self._nodes_in_use is not None
         return self._nodes_in_use
 
-    def every_object(self) -> Iterator[ObjectRef]:
-        """The identity of each object that a pass looks at; an object of a declared kind may come twice."""
+    def every_object(self) -> Iterator[tuple[ObjectRef, object]]:
+        """Each object that a pass looks at; one of a declared kind may come twice."""
         for holder in (self, self.storage, self.devices):
             for item in fields(holder):
                 values = getattr(holder, item.name)
-                if isinstance(values, tuple):
-                    yield from filter(None, map(identity_of, values))
-        yield from self.objects
-        yield from map(_namespace, self.namespaces)
+                found = [(identity_of(value), value) for value in values] if isinstance(values, tuple) else []
+                yield from ((ref, value) for ref, value in found if ref is not None)
+        yield from self.objects.items()
+        yield from ((_namespace(name), labels) for name, labels in self.namespaces.items())
 
     def without(self, objects: Mapping[ObjectRef, str]) -> ClusterView:
         """The view as if these objects could not be read. objects: each with the reason."""

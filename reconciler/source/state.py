@@ -84,8 +84,8 @@ class _Begun:
 
 
 class PassRecord:
-    """Whether passes over a commit end, written beside the clone, so that a process which is ended for one is not followed by others that
-    are ended for the same. Thread-safe."""
+    """Whether passes over a commit end. It is written beside the clone, so that one process after the other is not ended for the same
+    commit. Thread-safe."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._file = folder / _PASSES

@@ -2,7 +2,7 @@
 
 A stage may raise what no stage should raise, for one object among thousands. Nothing of a pass would be done then. So the stages run again
 without the objects that the failed function had in hand. If that does not help, halves of all objects are left out in turn, until the
-fewest are found without which the stages succeed.
+fewest are found without which the stages succeed. What has changed since a pass succeeded is suspected first.
 
 What is set aside counts as broken or unread: nothing is deleted or released because of it.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception
 
-from reconciler.manifests.last_good import positions
+from reconciler.manifests.last_good import every_object
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -60,6 +60,8 @@ class SetAside:
         self._run = run
         self._inputs = inputs
         self._kept = _Kept()
+        self._good: tuple[ClusterView, Declared] = (ClusterView(), Declared())
+        """What the last pass succeeded with, beside what it did without."""
         self._trials = 0
 
     def after(self, start: PassProgress, stages: Sequence[Stage]) -> PassProgress:
@@ -78,6 +80,7 @@ class SetAside:
         if left_out != kept or not left_out:
             state = start.state
             self._kept = _Kept(left_out, state.now if left_out else None, state.tree, self._contents(left_out))
+        self._good = (self._inputs.view(), self._inputs.last() or Declared())
         return replace(done, state=replace(done.state, traces=tuple(traces)))
 
     def _still_valid(self, state: PassState) -> Mapping[Input, Finding]:
@@ -110,16 +113,23 @@ class SetAside:
             tried = _without(start, {**state.set_aside, **findings(left_out)})
             return self._run(replace(tried, state=replace(tried.state, on_trial=True)), upto).fault
 
-        in_hand = list(_in_hand(fault, suspects))
+        before, now = _values(*self._good), _values(self._inputs.view(), self._inputs.last() or Declared())
+        changed = {item for item in suspects if item in self._kept.findings or before.get(item) != now.get(item)}
+        in_hand = sorted(_in_hand(fault, suspects), key=lambda group: group[0] not in changed)
         named = {item.ref for group in in_hand for item in group}
-        for group in in_hand:
+        for group in in_hand if self._trials < MOST_TRIALS else ():
             again = trial(group)
             # Another object of the kind may have the same fault: it is next. What both had in hand is not proved to be to blame.
             if again is None or not any(item.ref in named for other in _in_hand(again, suspects) for item in other):
+                if group[0] not in changed and changed and trial([*changed]) is None:
+                    break
                 return findings(group)
-        if trial(suspects) is not None:
-            return {}
-        return findings(self._fewest(suspects, [], lambda left_out: trial(left_out) is None))
+        kinds = {item.ref.kind for item in state.set_aside}
+        for among in (kinds, changed, suspects):
+            left_out = [item for item in suspects if item in among or item.ref.kind in among]
+            if left_out and trial(left_out) is None:
+                return findings(self._fewest(left_out, [], lambda left_out: trial(left_out) is None))
+        return {}
 
     def _fewest(
         self, suspects: Sequence[Input], already: Sequence[Input], succeeds: Callable[[Sequence[Input]], bool]
@@ -141,14 +151,21 @@ class SetAside:
                 Input(InputOrigin.FILE, ObjectRef("", _FILE, "", path)): SourcePosition(path, 1)
                 for path in sorted(state.tree.files)
             }
-        declared = self._inputs.last() or Declared()
-        own = {Input(InputOrigin.REPOSITORY, ref): position for ref, position in positions(declared)}
-        theirs = dict.fromkeys(Input(InputOrigin.CLUSTER, ref) for ref in self._inputs.view().every_object())
-        return own | theirs
+        values = _values(self._inputs.view(), self._inputs.last() or Declared())
+        return {
+            item: getattr(value, "position", None) if item.origin is InputOrigin.REPOSITORY else None
+            for item, value in values.items()
+        }
 
 
 def _without(start: PassProgress, left_out: Mapping[Input, Finding]) -> PassProgress:
     return replace(start, state=replace(start.state, set_aside=left_out))
+
+
+def _values(view: ClusterView, declared: Declared) -> dict[Input, object]:
+    """Every object of the documents and of the cluster, as a pass has it."""
+    own = {Input(InputOrigin.REPOSITORY, ref): value for ref, value in every_object(declared)}
+    return own | {Input(InputOrigin.CLUSTER, ref): value for ref, value in view.every_object()}
 
 
 def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Input, ...]]:

@@ -247,6 +247,39 @@ def test_what_the_cluster_has_of_a_document_stays_in_force(monkeypatch: pytest.M
     assert_the_good_one_is_served(result)
 
 
+def test_what_is_new_is_suspected_before_what_was_served_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headroom fails on the two together. The buffer was served before the node came, so that the node is to blame."""
+    world = World()
+    world.passes()
+
+    def broken(declared: Any, view: Any, **options: Any) -> Any:
+        for one in declared.buffers:
+            for node in view.nodes:
+                if (one.ref.name, node.name) == ("good", "node-new"):
+                    raise ValueError("a planted fault")
+        return demands(declared, view, **options)
+
+    monkeypatch.setattr("reconciler.stages.demand.demands", broken)
+    world.sandbox.add_node("new")
+    result = world.passes(2)
+
+    assert_the_good_one_is_served(result)
+    assert [str(finding.ref) for finding in set_aside(result)] == ["Node/node-new"]
+
+
+def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are looked for one by one in a pass."""
+    monkeypatch.setattr("reconciler.stages.set_aside.MOST_TRIALS", 6)
+    world = World()
+    world.sandbox.cluster.apply(workload("many", replicas=20, nodeName=f"node-{BAD}"))
+    plant(monkeypatch, STAGES["demand"], lambda ref: ref.kind == "Pod", at_hand=True)
+
+    result = world.passes()
+
+    assert_the_good_one_is_served(result)
+    assert {finding.ref.kind for finding in set_aside(result) if finding.ref} == {"Pod"}
+
+
 def test_several_objects_with_one_fault_are_all_found(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     more = {f"bad-{count}.yaml": yaml.safe_dump(buffer(f"bad-{count}")) for count in range(12)}
