@@ -20,7 +20,7 @@ from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
 from reconciler.stages.demand import FindDemand
-from reconciler.stages.manifests import ReadManifests
+from reconciler.stages.manifests import ReadManifests, ReadSource
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import MakePlan
 from reconciler.stages.preparation import Prepare
@@ -30,7 +30,6 @@ from reconciler.stages.rendering import Render
 from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
 from reconciler.stages.set_aside import Inputs, SetAside
-from reconciler.stages.source import ReadSource
 from reconciler.stages.state import PassState, Stage
 from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Trials, Vacate

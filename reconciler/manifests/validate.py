@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import path_text
-from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.inspection import mapping_at, unreadable
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.structure import nearest
@@ -113,15 +113,22 @@ def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] 
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
     shapes = {typed.ref: typed.shape for document in read if isinstance(typed := document.typed, Workload)}
     findings: list[Finding] = []
-    for document in read:
-        findings += _of_follower(document, known)
+
+    def judge(document: ReadDocument) -> None:
+        findings.extend(_of_follower(document, known))
         match document.typed:
             case Buffer() as buffer:
-                findings += _of_buffer(document, buffer, known)
+                findings.extend(_of_buffer(document, buffer, known))
             case ProvisioningRequest() as request:
-                findings += _of_request(document, request, known, classes.get(request.class_name), shapes)
+                findings.extend(_of_request(document, request, known, classes.get(request.class_name), shapes))
             case _:
                 pass
+
+    for document in read:
+        try:
+            judge(document)
+        except Exception as error:  # noqa: BLE001 - whatever the defect is, it concerns this document alone
+            findings.append(unreadable(error, document.document.position, document.ref))
     return tuple(findings)
 
 

@@ -1,9 +1,9 @@
-"""Reads the documents of the tree. Of a broken document the last good version stays in force."""
+"""Reads the repository, and the documents of its tree. Of a broken document the last good version stays in force."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import read
@@ -12,7 +12,20 @@ from reconciler.manifests.last_good import leaving_out, with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
+from reconciler.ports import Source
 from reconciler.stages.state import InputOrigin, PassState
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """Reads the newest tree, or the last good one while the repository is stalled."""
+
+    phase: ClassVar[str] = "git"
+
+    source: Source
+
+    def run(self, state: PassState) -> PassState:
+        return replace(state, tree=self.source.read())
 
 
 def emptied(tree: SourceTree) -> SourceTree:
