@@ -19,8 +19,11 @@ from reconciler.model.changes import Annotate, Delete
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, identity_of
+from reconciler.report.status.text import daemon_status_text
 from reconciler.settings.settings import Settings
 from reconciler.stages.result import PassResult
+from reconciler.telemetry.last_pass import LastPass
+from reconciler.telemetry.metrics import Metrics
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
@@ -300,6 +303,47 @@ def test_a_file_that_reading_fails_on_is_left_out(monkeypatch: pytest.MonkeyPatc
 
     assert_the_good_one_is_served(result)
     assert [str(finding.position) for finding in set_aside(result)] == ["bad.yaml:1:1"]
+
+
+def test_events_that_headroom_fails_on_leave_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_args: Any, **_options: Any) -> Any:
+        yield from ()
+        raise ValueError("a planted fault")
+
+    monkeypatch.setattr("reconciler.stages.application.events", broken)
+    world = World()
+
+    result = world.passes()
+
+    assert_the_good_one_is_served(result)
+    assert "EventsFailed" in world.sandbox.reasons()
+
+
+def test_people_see_it_in_the_status_and_the_trace_only_in_the_debug_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    plant(monkeypatch, STAGES["demand"], lambda ref: ref.kind == "Deployment" and ref.name == BAD, at_hand=True)
+    told: list[tuple[str, str, dict[str, Any]]] = []
+
+    class Told:
+        def __getattr__(self, level: str) -> Callable[..., None]:
+            return lambda event, **facts: told.append((level, event, facts))
+
+    last = LastPass(cluster="a", clock=world.sandbox.clock, metrics=Metrics(), log=Told())
+    for _ in range(3):
+        last.observe("change", world.passes(1))
+
+    document = last.document()
+    assert document is not None
+    text = daemon_status_text(document)
+    assert "not healthy" in text
+    assert "Deployment/shop/bad" in text
+    assert "Traceback" not in text
+    assert [level for level, event, _ in told if event == "an object was set aside"] == ["debug"], (
+        "once, while it is new"
+    )
+    assert [facts["object"] for level, event, facts in told if event == "finding" and facts["code"] == "set-aside"] == [
+        "Deployment/shop/bad"
+    ]
 
 
 def test_a_fault_of_no_object_still_ends_the_pass(monkeypatch: pytest.MonkeyPatch) -> None:
