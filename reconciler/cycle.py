@@ -21,7 +21,7 @@ from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
 from reconciler.stages.consolidation import Consolidate, Judged
 from reconciler.stages.demand import FindDemand
-from reconciler.stages.manifests import ReadManifests
+from reconciler.stages.manifests import ReadManifests, ReadSource
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import MakePlan
 from reconciler.stages.preparation import Prepare
@@ -30,7 +30,7 @@ from reconciler.stages.proposal import ProposeWrites
 from reconciler.stages.rendering import Render
 from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
-from reconciler.stages.source import ReadSource
+from reconciler.stages.set_aside import Inputs, SetAside
 from reconciler.stages.state import PassState, Stage
 from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Trials, Vacate
@@ -69,11 +69,14 @@ class Cycle:
             Consolidate(rules, Judged()),
             MakePlan(rules, catalog, templates),
         )
-        self._applying: tuple[Stage, ...] = (
-            Render(templates),
+        self._render: Stage = Render(templates)
+        self._apply: Stage = (
             ApplyWrites(cluster, rules.inventory, progress)
             if proposals is None
-            else ProposeWrites(proposals, templates),
+            else ProposeWrites(proposals, templates)
+        )
+        self._set_aside = SetAside(
+            lambda so_far, stages: so_far.after(stages, progress), Inputs(cluster.view, lambda: self._manifests.last)
         )
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
@@ -91,30 +94,33 @@ class Cycle:
             settled=settled,
             tree=tree or SourceTree(None),
         )
-        source = (self._source,) if tree is None else ()
-        read = self._after(PassProgress(state), (*source, *self._reading))
-        done = self._after(read, self._planning)
+        start = PassProgress(state).after((self._source,) if tree is None else (), self._progress)
+        done = self._judged(start, (*self._reading, *self._planning))
         if settled and done.failure is None:
-            left = read.state.effective.without(done.state.deleted_for_good)
-            if left != read.state.effective:
-                again = replace(done, state=replace(read.state, effective=left))
+            begun = replace(start, state=replace(start.state, set_aside=done.state.set_aside))
+            read = begun.after(self._reading, self._progress).state
+            left = read.effective.without(done.state.deleted_for_good)
+            if left != read.effective:
+                again = replace(done, state=replace(read, effective=left))
                 done = self._after(again, self._planning)
         return result_of(done.state, done.timings, done.failure)
 
     def observe(self) -> Observation:
         """The reading stages alone. Raises what ends a pass."""
-        state = PassState(self._clock.now())
-        for stage in (self._source, *self._reading):
-            self._progress(stage.phase)
-            state = stage.run(state)
+        start = PassProgress(PassState(self._clock.now())).after((self._source,), self._progress)
+        done = self._set_aside.after(start, self._reading)
+        if done.failure is not None:
+            raise done.failure
+        state = done.state
         return Observation(state.effective, state.view, state.findings, state.local_budgets)
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, for its events."""
         state = PassState(self._clock.now(), trigger, suspended=self._suspended)
-        done = self._after(PassProgress(state), (self._source, *self._reading, *self._planning))
+        start = PassProgress(state).after((self._source,), self._progress)
+        done = self._judged(start, (*self._reading, *self._planning, self._render))
         if not done.state.suspended:
-            done = self._after(done, self._applying)
+            done = self._after(done, (self._apply,))
         return result_of(done.state, done.timings, done.failure)
 
     def next_edge(self, after: datetime) -> Edge | None:
@@ -131,7 +137,15 @@ class Cycle:
         """What the last pass knew about the time to come; None until a pass has got that far."""
         return self._edges.outlook
 
+    def _judged(self, start: PassProgress, stages: Sequence[Stage]) -> PassProgress:
+        """The progress after these stages, without the objects that they fail on."""
+        done = self._set_aside.after(start, stages)
+        self._edges.remember(done.state)
+        return done
+
     def _after(self, so_far: PassProgress, stages: Sequence[Stage]) -> PassProgress:
         done = so_far.after(stages, self._progress)
+        if done.fault is not None:
+            raise done.fault
         self._edges.remember(done.state)
         return done

@@ -178,3 +178,7 @@ class PassResult(Protocol):
     @property
     def settled(self) -> bool:
         """Whether nothing was left to change and nothing is on its way."""
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """Of faults for which an object was set aside, where it was not before."""

@@ -34,6 +34,8 @@ from reconciler.ports import Clock
 _PREFIX = "karpenter_cloudprovider_instance_type_"
 _MOST_BYTES = 128 * 2**20
 _PODS = 110
+_LARGEST = 2.0**63
+"""Cores, bytes and USD from here on are a mistake, and arithmetic would overflow."""
 _FAMILY = re.compile(r"[a-z]+-?\d+(?P<letters>[a-z]*)")
 
 
@@ -150,7 +152,7 @@ def parse_scrape(lines: Iterable[str]) -> Scrape:
 def _note(scrape: Scrape, metric: str, labels: Mapping[str, str], value: float) -> None:
     name = labels.get("instance_type", "")
     where = (labels.get("zone", ""), labels.get("capacity_type", ""))
-    if not name or not math.isfinite(value):
+    if not name or not abs(value) < _LARGEST:  # NaN is not below either
         return
     match metric:
         case "cpu_cores":

@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from reconciler.model.quantity import whole_number
 from reconciler.report.paint import Paint, plain
 
 
@@ -20,8 +21,8 @@ def paint_for_stdout() -> Paint:
 def width_of_stdout() -> int | None:
     """The columns to wrap at; None if the output is piped, so that lines stay whole."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
+    if columns.isdecimal() and (width := whole_number(columns)):
+        return width
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -59,7 +59,7 @@ def carry_out(
 
     def write(index: int) -> None:
         progress()
-        pending.settle(index, cluster.write(pending.writes[index]))
+        pending.settle(index, _result(cluster, pending.writes[index]))
 
     pending = _Pending(sorted(writes, key=_rank))
     _rehearse(cluster, pending, progress)
@@ -116,10 +116,19 @@ def _rehearse(cluster: Cluster, pending: _Pending, progress: Progress) -> None:
             pending.settle(index, WriteResult(write, Outcome.FAILED, "not tried: the calls before it failed"))
             continue
         progress()
-        result = cluster.write(write, dry_run=True)
+        result = _result(cluster, write, dry_run=True)
         failed = failed + 1 if result.outcome is Outcome.FAILED else 0
         if result.outcome is not Outcome.APPLIED:
             pending.settle(index, result)
+
+
+def _result(cluster: Cluster, write: Write, *, dry_run: bool = False) -> WriteResult:
+    """What became of one write. What headroom fails to send is this object's result, and the others are written."""
+    try:
+        return cluster.write(write, dry_run=dry_run)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        why = f"headroom failed to write it, which is a defect: {type(error).__name__}: {error}"
+        return WriteResult(write, Outcome.REFUSED, why)
 
 
 class _Pending:

@@ -23,6 +23,7 @@ from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
+from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
@@ -207,9 +208,9 @@ class KubernetesCluster:
 
     def _wrote(self, ref: ObjectRef, version: str) -> None:
         key = (ref.group, ref.kind)
-        if key in self._watches and version.isdecimal():
+        if key in self._watches:
             with self._moved:
-                self._own[key] = max(int(version), self._own.get(key, 0))
+                self._own[key] = max(whole_number(version) or 0, self._own.get(key, 0))
 
     def _unseen(self) -> list[str]:
         """Kinds whose watch does not show this process's own writes yet. A kind that cannot be watched is not waited for: it is a

@@ -21,6 +21,7 @@ from reconciler.cluster.listing import list_all, selector
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
 from reconciler.model.errors import Invalid, Transient
+from reconciler.model.quantity import whole_number
 
 _WATCH_SECONDS = 240  # the server ends a watch after this; a bookmark comes about every minute
 _SILENCE_SECONDS = _WATCH_SECONDS + 30.0
@@ -191,8 +192,7 @@ class ResourceWatch:
         raise Transient(failure.message)
 
     def _seen(self, version: str) -> None:
-        if version.isdecimal():
-            self.version = max(self.version, int(version))
+        self.version = max(self.version, whole_number(version) or 0)
 
     def _settle(self, *, changed: bool) -> None:
         self.failure, self._pause, self.settled = "", _FIRST_PAUSE, True

@@ -35,6 +35,7 @@ class BrokenPass(PassResult):
     tree: SourceTree | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     settled: bool = False
+    traces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

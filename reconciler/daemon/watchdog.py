@@ -42,6 +42,8 @@ class Watchdog:
         self._ends_process = ends_process
         self._frozen = frozen
         self._seconds = seconds
+        self.on_stuck: Callable[[], None] = lambda: None
+        """Called each second while a pass is stuck, before the process ends."""
         self._at: tuple[str, float] | None = None
         self._polls_since: float | None = None
         self._git_at = 0.0
@@ -93,6 +95,8 @@ class Watchdog:
 
     def feed(self) -> None:
         """Postpones the end of the process, unless a pass is stuck. Must be called each second."""
+        if self._of_pass(self._patience):
+            self.on_stuck()
         if self._ends_process and not self.complaint:
             faulthandler.dump_traceback_later(self._frozen, exit=True)
 

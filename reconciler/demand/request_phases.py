@@ -25,6 +25,7 @@ from reconciler.model.provisioning_requests import (
     RequestRules,
     RequestState,
 )
+from reconciler.model.quantity import whole_number
 from reconciler.model.request_parameters import VALID_UNTIL, default_validity, validity
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
@@ -42,8 +43,8 @@ def attempts_in(view: ClusterView) -> dict[str, int]:
     found: dict[str, int] = {}
     for claim in view.node_claims:
         uid, _, number = (claim.label(ATTEMPT_LABEL) or "").rpartition(".")
-        if uid and number.isdecimal():
-            found[uid] = max(found.get(uid, 0), int(number))
+        found[uid] = max(found.get(uid, 0), whole_number(number) or 0)
+    found.pop("", None)
     return found
 
 

@@ -7,14 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.manifests import codes
+from reconciler.manifests.inspection import unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.known_files import KnownFiles
+from reconciler.manifests.last_good import SLOTS, place_in_order
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument
-from reconciler.manifests.slots import SLOTS, place_in_order
+from reconciler.manifests.schema import without_nulls
+from reconciler.manifests.structure import check_types
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
+from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import SourcePosition
@@ -71,23 +75,34 @@ def left_out(skipped: tuple[str, str]) -> Finding:
 
 
 def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -> Declared:
-    """What the cluster's objects declare. An unreadable one is left out without a finding, since the API server accepted it."""
+    """What the cluster's objects declare. One that cannot be read is left out, with a finding."""
     memory = memory or PassMemory()
     memory.begin()
     slots: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
+    findings: list[Finding] = []
     for item in objects:
         kind = kind_of(item.ref.group, item.ref.kind)
         typed = None if kind is None else memory.once(item.ref, _typed, kind, item)
-        if kind is not None and typed is not None:
+        if isinstance(typed, Finding):
+            findings.append(typed)
+        elif kind is not None and typed is not None:
             slots[kind.slot].append(typed)
-    return Declared(**_sorted_slots(slots))
+    return Declared(**_sorted_slots(slots), findings=tuple(findings))
 
 
 def _typed(kind: Kind, item: LiveObject) -> Any:
+    """The typed value, None for a partial NodePool, or a finding."""
     try:
-        return kind.read(item.ref, item.body, Origin(managers=item.managers))
-    except Exception:  # noqa: BLE001 - an object of an unknown version, for example, must not stop the pass
-        return None
+        body = without_nulls(item.body)
+        if kind.schema is not None:
+            check_types(kind.schema, body)
+        return kind.read(item.ref, body, Origin(managers=item.managers))
+    except Invalid as error:
+        code = codes.NOT_READ
+        message = f"the object in the cluster cannot be read: {error.message}"
+        return Finding(code.name, code.severity, message, ref=item.ref, hint=error.hint)
+    except Exception as error:  # noqa: BLE001 - an object of an unknown form must not stop the pass
+        return unreadable(error, None, item.ref)
 
 
 def live_declared(view: ClusterView, memory: PassMemory | None = None) -> Declared:

@@ -35,12 +35,14 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """value: plain JSON values as written, with nulls. position: of its first node."""
+    """value: plain JSON values as written, with nulls. position: of its first node. surplus: roughly how many characters its aliases add
+    to what is written."""
 
     file: str
     value: Mapping[str, Any]
     position: SourcePosition
     marks: Marks
+    surplus: int = 0
 
     def position_of(self, path: Path) -> SourcePosition:
         """The position of the node at the path, or of its nearest parent that was written."""

@@ -18,9 +18,16 @@ _LONGEST_TEXT = 1_000
 def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
     """The finding for a document that a rule failed on, which is a defect of headroom."""
     code = codes.NOT_READ
-    message = f"headroom failed to read this document ({type(error).__name__}): {error}"
+    message = f"headroom failed to read this {'document' if position else 'object'} ({type(error).__name__}): {error}"
     return Finding(
-        code.name, code.severity, message, position, ref, hint="report it, and leave the document out until then"
+        code.name,
+        code.severity,
+        message,
+        position,
+        ref,
+        hint="report it, and leave the document out until then"
+        if position
+        else "correct it, or report it if it is valid",
     )
 
 

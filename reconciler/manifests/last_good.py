@@ -1,13 +1,33 @@
-"""The last good version of each document stays in force while its present one is broken."""
+"""The last good version of each document stays in force while its present one is broken, or fails a rule of headroom itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.manifests.slots import SLOTS, place_in_order, ref_of
 from reconciler.model.declared import Declared
+from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.view import identity_of
+
+SLOTS = (
+    "buffers",
+    "node_pools",
+    "workloads",
+    "priority_classes",
+    "provisioning_requests",
+    "provisioning_classes",
+    "schedules",
+    "node_overlays",
+)
+"""The fields of `Declared` that hold typed values, one for each kind."""
+
+
+def place_in_order(value: Any) -> tuple[str, str, str, str]:
+    """The sort key of the values of a field."""
+    ref = _ref_of(value)
+    return (ref.namespace, ref.name, ref.kind, ref.group)
 
 
 def with_last_good(current: Declared, previous: Declared | None) -> Declared:
@@ -25,11 +45,11 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
     slots: dict[str, Any] = {}
     for slot in SLOTS:
         values = getattr(current, slot)
-        present = {ref_of(value) for value in values}
+        present = {_ref_of(value) for value in values}
         kept = [
             value
             for value in getattr(previous, slot)
-            if ref_of(value) not in present and is_kept(ref_of(value), value.position)
+            if _ref_of(value) not in present and is_kept(_ref_of(value), value.position)
         ]
         slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
     present = {manifest.ref for manifest in current.manifests}
@@ -40,3 +60,32 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
     ]
     manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
     return replace(current, **slots, manifests=tuple(manifests))
+
+
+def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
+    """Every object that the documents declare, typed or as a manifest, with its position."""
+    for slot in SLOTS:
+        yield from ((_ref_of(value), value) for value in getattr(declared, slot))
+    yield from ((item.ref, item) for item in declared.manifests)
+
+
+def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Declared:
+    """The documents without those that a rule of headroom failed on. They count as broken: what the cluster has of them stays."""
+    if not failed:
+        return declared
+    slots: dict[str, Any] = {
+        slot: tuple(value for value in getattr(declared, slot) if _ref_of(value) not in failed) for slot in SLOTS
+    }
+    return replace(
+        declared,
+        **slots,
+        manifests=tuple(item for item in declared.manifests if item.ref not in failed),
+        findings=(*declared.findings, *failed.values()),
+        broken=declared.broken | failed.keys(),
+    )
+
+
+def _ref_of(value: Any) -> ObjectRef:
+    ref = identity_of(value)
+    assert ref is not None
+    return ref

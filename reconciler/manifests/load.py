@@ -23,6 +23,8 @@ LARGEST_FILE = 2**20
 """The largest file, in bytes. Sources leave out larger ones too."""
 MOST_DOCUMENTS_IN_A_FILE = 10_000
 MOST_DOCUMENTS = 50_000
+MOST_SURPLUS = 64 * 2**20
+"""The most characters that the aliases of all files together may add to what is written. What is copied is held in memory."""
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
 _TEMPLATE = "{{"
@@ -48,6 +50,7 @@ def load(
     documents: list[Document] = []
     findings: list[Finding] = []
     broken: set[str] = set()
+    surplus = 0
     for path in sorted(files):
         if not path.endswith(MANIFEST_SUFFIXES):
             continue
@@ -56,6 +59,11 @@ def load(
                 findings.append(item)
                 if item.severity == codes.YAML_SYNTAX.severity:
                     broken.add(path)
+                continue
+            surplus += item.surplus
+            if item.surplus and surplus > MOST_SURPLUS:
+                findings.append(_too_much(path, item.position.line))
+                broken.add(path)
             elif len(documents) < MOST_DOCUMENTS:
                 documents.append(item)
             else:
@@ -138,7 +146,7 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
         for root in TreeBuilder(yaml.CSafeLoader(text), marks, first_line).documents():
             if root.value is not None:
                 position = SourcePosition(path, root.line, root.column)
-                yield from _unpacked(path, root.value, position, marks)
+                yield from _unpacked(path, root.value, position, marks, root.surplus)
     except Unreadable as error:
         is_template = error.code is codes.NOT_JSON and _TEMPLATE in text
         code, hint = (codes.TEMPLATE_NOT_RENDERED, "") if is_template else (error.code, error.hint)
@@ -194,7 +202,9 @@ def _json_value(path: str, text: str, first_line: int) -> Any:
         return _unreadable(path, error.code, error.message, first_line + 1, 1, hint=error.hint)
 
 
-def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:
+def _unpacked(
+    path: str, value: Any, position: SourcePosition, marks: Marks, surplus: int = 0
+) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
     if not isinstance(value, dict):
         yield _finding(codes.NOT_AN_OBJECT, path, "not a Kubernetes object: skipped", position.line, position.column)
@@ -202,13 +212,14 @@ def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> 
     items = value.get("items")
     kind = value.get("kind")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
-        yield Document(path, value, position, marks)
+        yield Document(path, value, position, marks, surplus)
         return
     places = marks.of(items)
     for index, item in enumerate(items):
         place = SourcePosition(path, *places[index]) if index in places else position
         if isinstance(item, dict):
-            yield Document(path, item, place, marks)
+            yield Document(path, item, place, marks, surplus)
+            surplus = 0  # it is counted once
         else:
             yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is not an object: skipped", place.line)
 
@@ -216,6 +227,13 @@ def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> 
 def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:
     hint = "split the repository by path, one cluster each"
     return _finding(codes.TOO_MANY_DOCUMENTS, path, f"{whose} more than {limit} documents", line, hint=hint)
+
+
+def _too_much(path: str, line: int) -> Finding:
+    message = (
+        f"the aliases of all files together add more than {MOST_SURPLUS // 2**20} MiB, so this document is not read"
+    )
+    return _finding(codes.TOO_MANY_ALIASES, path, message, line, hint="write the values out, or use fewer aliases")
 
 
 def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1, *, hint: str = "") -> Finding:

@@ -18,6 +18,7 @@ from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
 from reconciler.model.durations import duration_hint
+from reconciler.model.errors import Invalid
 
 _TYPE_NAMES = {
     "object": "a mapping",
@@ -53,6 +54,15 @@ def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Pa
     for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
         _report(inspection, schema, error, at)
     _unknown_fields(inspection, schema, value, at)
+
+
+def check_types(schema_name: str, value: Any) -> None:
+    """Raises `Invalid` where a value is of another type than the schema says. What else the schema says may be newer elsewhere."""
+    for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
+        if error.kind.name == "type":
+            place = path_text(tuple(error.instance_path)) or "the object"
+            expected = " or ".join(_TYPE_NAMES[name] for name in error.kind.types)
+            raise Invalid(f"{place} must be {expected}, not {_described(error.instance)}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -22,6 +22,10 @@ DEEPEST = 64
 """The most levels of nesting. The kinds read here have about 15."""
 MOST_NODES = 100_000
 """The most nodes of one document with its aliases resolved. A larger object would not fit into etcd."""
+MOST_CHARACTERS = 2 * 2**20
+"""The most characters of one document with its aliases resolved: more than the largest file has, and more than etcd takes."""
+_NODE = 16
+"""Characters that a value reached by an alias counts for beside its own, since each is copied."""
 _BINARY = "tag:yaml.org,2002:binary"
 _MERGE = "tag:yaml.org,2002:merge"
 _Entries = dict[str | int, tuple[int, int]]
@@ -41,11 +45,15 @@ class Unreadable(Exception):  # noqa: N818 - it never leaves this package, where
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One document's value, and the line and column, from 1, of its first node."""
+    """One document's value, and the line and column, from 1, of its first node.
+
+    surplus: roughly how many characters its aliases add to what is written.
+    """
 
     value: Any
     line: int
     column: int
+    surplus: int = 0
 
 
 class TreeBuilder:
@@ -58,10 +66,12 @@ class TreeBuilder:
         self._parser = parser
         self._marks = marks
         self._first_line = first_line
-        self._anchors: dict[str, tuple[Any, int, int]] = {}
-        """By anchor: its value, number of nodes and height."""
+        self._anchors: dict[str, tuple[Any, int, int, int]] = {}
+        """By anchor: its value, number of nodes, height and number of characters."""
         self._open: set[str] = set()
         self._nodes = 0
+        self._characters = 0
+        self._surplus = 0
         self._deepest = 0
 
     def documents(self) -> Iterator[Root]:
@@ -74,10 +84,11 @@ class TreeBuilder:
             if not isinstance(event, yaml.DocumentStartEvent):
                 continue
             self._anchors.clear()
-            self._nodes = 0
+            self._nodes = self._characters = self._surplus = 0
             event = parser.get_event()
             line, column = self._place(event)
-            yield Root(self._node(event, 0), line, column)
+            value = self._node(event, 0)
+            yield Root(value, line, column, self._surplus)
 
     def _place(self, event: Any) -> tuple[int, int]:
         mark = event.start_mark
@@ -87,9 +98,10 @@ class TreeBuilder:
         name = type(event).__name__
         if name == "AliasEvent":
             return self._alias(event, depth)
-        before, deepest = self._nodes, self._deepest
+        before, characters, deepest = self._nodes, self._characters, self._deepest
         self._deepest = depth
-        self._count(1, event)
+        # A long prefix of tags is an alias of its own.
+        self._count(1, len(event.tag or "") + (len(event.value) if name == "ScalarEvent" else 0), event)
         anchor = event.anchor
         if anchor is not None:
             self._open.add(anchor)
@@ -103,7 +115,8 @@ class TreeBuilder:
             value = self._sequence(depth)
         if anchor is not None:
             self._open.discard(anchor)
-            self._anchors[anchor] = (value, self._nodes - before, self._deepest - depth)
+            height = self._deepest - depth
+            self._anchors[anchor] = (value, self._nodes - before, height, self._characters - characters)
         self._deepest = max(self._deepest, deepest)
         return value
 
@@ -130,24 +143,32 @@ class TreeBuilder:
                 column,
                 hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
             )
-        value, nodes, height = known
-        self._count(nodes, event)
+        value, nodes, height, characters = known
+        self._count(nodes, characters, event)
+        self._surplus += nodes * _NODE + characters
         if depth + height > DEEPEST:
             raise self._too_deep(event)
         self._deepest = max(self._deepest, depth + height)
         return value
 
-    def _count(self, nodes: int, event: Any) -> None:
+    def _count(self, nodes: int, characters: int, event: Any) -> None:
         self._nodes += nodes
-        if self._nodes > MOST_NODES:
-            line, column = self._place(event)
-            raise Unreadable(
-                codes.TOO_MANY_ALIASES,
-                f"the document has more than {MOST_NODES} values once its aliases are followed",
-                line,
-                column,
-                hint="write the values out, or split the document",
-            )
+        self._characters += characters
+        if self._nodes <= MOST_NODES and self._characters <= MOST_CHARACTERS:
+            return
+        for count, most, what in (
+            (self._nodes, MOST_NODES, "values"),
+            (self._characters, MOST_CHARACTERS, "characters"),
+        ):
+            if count > most:
+                line, column = self._place(event)
+                raise Unreadable(
+                    codes.TOO_MANY_ALIASES,
+                    f"the document has more than {most} {what} once its aliases are followed",
+                    line,
+                    column,
+                    hint="write the values out, or split the document",
+                )
 
     def _scalar(self, event: Any) -> Scalar:
         text: str = event.value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import path_text
-from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.inspection import mapping_at, unreadable
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.structure import nearest
@@ -24,6 +25,7 @@ from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_w
 from reconciler.model.workloads import Workload
 
 _MOST_FOLDERS = 4
+_NEIGHBOURS = 8
 _CLUSTER_FOLDER = re.compile(r"(?:.*/)?clusters/[^/]+/")
 _FOLLOWERS = frozenset({"Buffer", "CapacityBuffer", "NodePool"})
 _ONLY_THERE = "it must be in the cluster already"
@@ -72,29 +74,65 @@ def scope_of(file: str, *, one_cluster: bool) -> str:
     return match[0] if match is not None else ""
 
 
+class _Known:
+    """The objects of a repository, and among them those whose names begin or end as that of another does."""
+
+    def __init__(self, refs: Collection[ObjectRef]) -> None:
+        self._refs = frozenset(refs)
+        self._names: dict[ObjectRef, tuple[list[str], list[str]]] = {}
+        for ref in refs:
+            names, backwards = self._names.setdefault(ref._replace(name=""), ([], []))
+            names.append(ref.name)
+            backwards.append(ref.name[::-1])
+        for lists in self._names.values():
+            for each in lists:
+                each.sort()
+
+    def __contains__(self, ref: ObjectRef) -> bool:
+        return ref in self._refs
+
+    def near(self, ref: ObjectRef) -> list[str]:
+        """The names on either side of this one in both alphabetical orders: few, however many objects there are."""
+        names, backwards = self._names.get(ref._replace(name=""), ([], []))
+        found = {*_beside(ref.name, names), *(name[::-1] for name in _beside(ref.name[::-1], backwards))}
+        return sorted(found)
+
+
+def _beside(name: str, ordered: Sequence[str]) -> Sequence[str]:
+    at = bisect_left(ordered, name)
+    return ordered[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
+
+
 def references(documents: Iterable[ReadDocument], broken: Collection[ObjectRef] = ()) -> tuple[Finding, ...]:
     """References to objects that the repository does not have, and parameters that a class does not allow.
 
     broken: objects whose documents have errors, which have findings of their own.
     """
     read = tuple(documents)
-    known = {document.ref for document in read} | set(broken)
+    known = _Known({document.ref for document in read if document.ref is not None} | set(broken))
     classes = {typed.class_name: typed for document in read if isinstance(typed := document.typed, ProvisioningClass)}
     shapes = {typed.ref: typed.shape for document in read if isinstance(typed := document.typed, Workload)}
     findings: list[Finding] = []
-    for document in read:
-        findings += _of_follower(document, known)
+
+    def judge(document: ReadDocument) -> None:
+        findings.extend(_of_follower(document, known))
         match document.typed:
             case Buffer() as buffer:
-                findings += _of_buffer(document, buffer, known)
+                findings.extend(_of_buffer(document, buffer, known))
             case ProvisioningRequest() as request:
-                findings += _of_request(document, request, known, classes.get(request.class_name), shapes)
+                findings.extend(_of_request(document, request, known, classes.get(request.class_name), shapes))
             case _:
                 pass
+
+    for document in read:
+        try:
+            judge(document)
+        except Exception as error:  # noqa: BLE001 - whatever the defect is, it concerns this document alone
+            findings.append(unreadable(error, document.document.position, document.ref))
     return tuple(findings)
 
 
-def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[Finding]:
+def _of_follower(document: ReadDocument, known: _Known) -> list[Finding]:
     """Findings about the schedules that its annotations name."""
     if document.ref is None or document.ref.kind not in _FOLLOWERS:
         return []
@@ -112,7 +150,7 @@ def _of_follower(document: ReadDocument, known: set[ObjectRef | None]) -> list[F
     ]
 
 
-def _of_buffer(document: ReadDocument, buffer: Buffer, known: set[ObjectRef | None]) -> list[Finding]:
+def _of_buffer(document: ReadDocument, buffer: Buffer, known: _Known) -> list[Finding]:
     findings = []
     if buffer.pod_template is not None:
         template = ObjectRef("", "PodTemplate", buffer.ref.namespace, buffer.pod_template)
@@ -128,7 +166,7 @@ def _of_buffer(document: ReadDocument, buffer: Buffer, known: set[ObjectRef | No
 def _of_request(
     document: ReadDocument,
     request: ProvisioningRequest,
-    known: set[ObjectRef | None],
+    known: _Known,
     provisioning_class: ProvisioningClass | None,
     shapes: Mapping[ObjectRef, PodShape | None],
 ) -> list[Finding]:
@@ -172,13 +210,9 @@ def _of_reserve(
             )
 
 
-def _missing(
-    document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef, known: set[ObjectRef | None]
-) -> Finding:
+def _missing(document: ReadDocument, path: tuple[str | int, ...], target: ObjectRef, known: _Known) -> Finding:
     message = f"{target} is not in this repository: {_ONLY_THERE}"
-    similar = nearest(
-        target.name, sorted(ref.name for ref in known if ref and ref._replace(name=target.name) == target)
-    )
+    similar = nearest(target.name, known.near(target))
     hint = "ignore this if something else deploys it"
     hint = f"{similar} If not, {hint}" if similar else hint
     return _finding(codes.NOT_IN_REPOSITORY, document, path, message, hint)

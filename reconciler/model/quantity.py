@@ -32,6 +32,22 @@ _QUANTITY = re.compile(
 _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
+_WHOLE = re.compile(r"[+-]?0*([0-9]{1,19})", re.ASCII)
+_SIXTY_FOUR_BITS = 2**63
+
+
+def whole_number(text: str) -> int | None:
+    """The number that an optional sign and digits say, zeros before them too; None for other text, and for more than 64 bits hold.
+
+    `int` raises for text of some thousand digits, takes long below that, and reads more than digits.
+    """
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        return None
+    number = -int(match[1]) if text[0] == "-" else int(match[1])
+    return number if -_SIXTY_FOUR_BITS <= number < _SIXTY_FOUR_BITS else None
+
+
 _LONGEST = 100
 """The longest quantity, in characters. Nobody writes so many digits, and arithmetic with thousands of them is slow."""
 _LARGEST = Fraction(2**63 - 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.model.provisioning_requests import RequestKind, RequestRules
+from reconciler.model.quantity import whole_number
 
 VALID_UNTIL = "ValidUntilSeconds"
 NO_RETRY = "noRetry"
@@ -75,9 +76,8 @@ def default_validity(kind: RequestKind, rules: RequestRules) -> timedelta:
 
 def validity(value: str | None) -> timedelta | None:
     """The value of ValidUntilSeconds; None where it is absent or invalid."""
-    if value is None or not (value.isascii() and value.isdecimal()) or not 0 < int(value) <= _MOST_SECONDS:
-        return None
-    return timedelta(seconds=int(value))
+    seconds = whole_number(value) if value is not None and value[:1].isdecimal() else None
+    return None if seconds is None or not 0 < seconds <= _MOST_SECONDS else timedelta(seconds=seconds)
 
 
 def _yes_or_no(name: str, value: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reconciler.model.quantity import whole_number
+
 
 class Operator(StrEnum):
     """Operators of node selectors, with Karpenter's Gte and Lte."""
@@ -48,9 +50,8 @@ class Requirement:
                 return self._compares(value)
 
     def _compares(self, value: str | None) -> bool:
-        try:
-            number, bound = int(value or ""), int(self.values[0])
-        except (ValueError, IndexError):
+        number, bound = whole_number(value or ""), whole_number(next(iter(self.values), ""))
+        if number is None or bound is None:
             return False
         match self.operator:
             case Operator.GT:

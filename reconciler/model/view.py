@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.devices import Devices
+from reconciler.model.devices import DeviceClass, Devices, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from reconciler.model.findings import Finding
 from reconciler.model.machines import Machine, joined_machines
-from reconciler.model.nodes import InstanceType, Node, NodeClaim
+from reconciler.model.nodes import InstanceType, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Requirement
 from reconciler.model.runtime_classes import RuntimeClass
-from reconciler.model.storage import Storage
+from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
 
 Manifest = Mapping[str, Any]
@@ -152,3 +152,78 @@ class ClusterView:
             object.__setattr__(self, "_nodes_in_use", frozenset(found))
         assert self._nodes_in_use is not None
         return self._nodes_in_use
+
+    def every_object(self) -> Iterator[tuple[ObjectRef, object]]:
+        """Each object that a pass looks at; one of a declared kind may come twice."""
+        for holder in (self, self.storage, self.devices):
+            for item in fields(holder):
+                values = getattr(holder, item.name)
+                found = [(identity_of(value), value) for value in values] if isinstance(values, tuple) else []
+                yield from ((ref, value) for ref, value in found if ref is not None)
+        yield from self.objects.items()
+        yield from ((_namespace(name), labels) for name, labels in self.namespaces.items())
+
+    def without(self, objects: Mapping[ObjectRef, str]) -> ClusterView:
+        """The view as if these objects could not be read. objects: each with the reason."""
+        if not objects:
+            return self
+
+        def left(holder: Any) -> dict[str, Any]:
+            found = {item.name: getattr(holder, item.name) for item in fields(holder) if item.init}
+            return {
+                name: tuple(value for value in values if identity_of(value) not in objects)
+                for name, values in found.items()
+                if isinstance(values, tuple) and not objects.keys().isdisjoint(map(identity_of, values))
+            }
+
+        return replace(
+            self,
+            **left(self)
+            | {
+                "complete": False,
+                "unread": self.unread | {ref.kind for ref in objects},
+                "gaps": tuple(sorted((*self.gaps, *objects.values()))),
+                "storage": replace(self.storage, **left(self.storage)),
+                "devices": replace(self.devices, **left(self.devices)),
+                "objects": {ref: item for ref, item in self.objects.items() if ref not in objects},
+                "namespaces": {name: item for name, item in self.namespaces.items() if _namespace(name) not in objects},
+            },
+        )
+
+
+_KINDS: Mapping[type, tuple[str, str]] = {
+    DaemonSet: ("apps", "DaemonSet"),
+    DeviceClass: ("resource.k8s.io", "DeviceClass"),
+    InstanceType: ("", "InstanceType"),
+    Node: ("", "Node"),
+    NodeClaim: ("karpenter.sh", "NodeClaim"),
+    NodePool: ("karpenter.sh", "NodePool"),
+    PersistentVolume: ("", "PersistentVolume"),
+    Pod: ("", "Pod"),
+    PodDisruptionBudget: ("policy", "PodDisruptionBudget"),
+    PriorityClass: ("scheduling.k8s.io", "PriorityClass"),
+    ResourceClaim: ("resource.k8s.io", "ResourceClaim"),
+    ResourceClaimTemplate: ("resource.k8s.io", "ResourceClaimTemplate"),
+    ResourceQuota: ("", "ResourceQuota"),
+    ResourceSlice: ("resource.k8s.io", "ResourceSlice"),
+    RuntimeClass: ("node.k8s.io", "RuntimeClass"),
+    StorageClass: ("storage.k8s.io", "StorageClass"),
+    VolumeClaim: ("", "PersistentVolumeClaim"),
+    VolumeLimits: ("storage.k8s.io", "CSINode"),
+}
+
+
+def _namespace(name: str) -> ObjectRef:
+    return ObjectRef("", "Namespace", "", name)
+
+
+def identity_of(value: object) -> ObjectRef | None:
+    """The object that a typed value stands for, or is about; None for what stands for no object."""
+    ref = value if isinstance(value, ObjectRef) else getattr(value, "ref", None)
+    if isinstance(ref, ObjectRef):
+        return ref
+    kind = _KINDS.get(type(value))
+    if kind is None:
+        return None
+    name = value.node if isinstance(value, VolumeLimits) else getattr(value, "name", "")
+    return ObjectRef(*kind, getattr(value, "namespace", ""), name)

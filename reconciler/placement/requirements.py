@@ -6,7 +6,6 @@ intersection is exact. `NotIn [a]` and `DoesNotExist` allow a node without the l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ from reconciler.model.nodes import (
     REGION_LABEL,
     ZONE_LABEL,
 )
+from reconciler.model.quantity import whole_number
 from reconciler.model.requirements import Operator, Requirement
 
 WINDOWS_BUILD_LABEL = "node.kubernetes.io/windows-build"
@@ -52,8 +52,6 @@ Karpenter normalizes the older ones. The clouds' Karpenter providers normalize t
 once they run there.
 """
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-
 
 @dataclass(frozen=True, slots=True)
 class Values:
@@ -79,9 +77,9 @@ class Values:
     def _within(self, value: str) -> bool:
         if self.at_least is None and self.at_most is None:
             return True
-        if not _INTEGER.fullmatch(value):
+        number = whole_number(value)
+        if number is None:
             return False
-        number = int(value)
         return (self.at_least is None or number >= self.at_least) and (self.at_most is None or number <= self.at_most)
 
     @property
@@ -174,9 +172,9 @@ def values_of(requirement: Requirement) -> Values:
 
 
 def _bounded(requirement: Requirement) -> Values:
-    if not requirement.values or not _INTEGER.fullmatch(requirement.values[0]):
+    bound = whole_number(next(iter(requirement.values), ""))
+    if bound is None:
         return Values()
-    bound = int(requirement.values[0])
     match requirement.operator:
         case Operator.GT:
             return Values(complement=True, at_least=bound + 1)

@@ -29,11 +29,13 @@ from reconciler.source.credentials import parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.git_options import GitOptions
 from reconciler.source.objects import read_commit
-from reconciler.source.remote import GOOD, Head, Remote
+from reconciler.source.remote import GOOD, PROVEN, Head, Remote
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
-from reconciler.source.state import Good, is_rewound, load_good, save_good
+from reconciler.source.state import Good, PassRecord, is_rewound, load_good, save_good
 
+NEVER_ENDED = "PassDidNotEnd"
+"""Reason of a stall: passes of the newest commit do not end."""
 STORAGE_FAILED = "StorageOperationFailed"
 _REMOTE = "remote"
 _LOCK_AGAIN = 0.05
@@ -71,6 +73,9 @@ class GitSource:
         self._remote = Remote(
             address, self._folder / "repository.git", credentials=options.credentials, timeout=options.timeout
         )
+        self.passes = PassRecord(self._folder, clock)
+        self._earlier: SourceTree | None = None
+        """The tree of the last commit of which a pass ended; None until it is needed."""
         self._lock = Lock()
         self._restored = False
         self._good: Good | None = None
@@ -86,6 +91,7 @@ class GitSource:
         """Forgets the back-off."""
         with self._lock:
             self._backoffs = {}
+            self.passes.try_again()
 
     def read(self) -> SourceTree:
         with self._lock:
@@ -106,11 +112,22 @@ class GitSource:
     def _present(self, failure: Stalled | None) -> SourceTree:
         assert self._tree is not None
         assert self._good is not None
+        unfinished = self.passes.unfinished(self._good.commit)
+        if unfinished:
+            self._earlier = self._earlier or self._tree_of(self.passes.proven, self._good)
+        stalled = None if failure is None else (failure.reason, failure.message)
         return replace(
-            self._tree,
-            stalled=None if failure is None else (failure.reason, failure.message),
+            self._earlier if unfinished and self._earlier is not None else self._tree,
+            stalled=(NEVER_ENDED, unfinished) if unfinished else stalled,
             rewound=is_rewound(self._good.rewound_at, self._clock.now(), self._options.rewind_hold),
         )
+
+    def _tree_of(self, commit: str, good: Good) -> SourceTree:
+        """The tree of an earlier commit. An empty one, if the copy lacks the commit: what the cluster has then stays as it is."""
+        try:
+            return self._load(replace(good, commit=commit), absent=self._remote.absent(commit))
+        except (CommandFailedError, Stalled):
+            return SourceTree(None)
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
@@ -225,6 +242,8 @@ class GitSource:
                 allowed = allowed or among
             good = replace(good, rewound_at=before.rewound_at if goes_on else now)
         tree = replace(tree, removals_allowed=allowed)
+        if before is not None and before.commit == self.passes.proven:
+            local.run("update-ref", PROVEN, before.commit)
         local.run("update-ref", GOOD, commit)
         self._remote.keep_commits(commit)
         save_good(self._folder, good)

@@ -20,6 +20,8 @@ from reconciler.source.failures import OPERATION_FAILED, stalled
 
 CANDIDATE = "refs/headroom/candidate"
 GOOD = "refs/headroom/good"
+PROVEN = "refs/headroom/proven"
+"""The last commit of which a pass has ended."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LONGER_NAME = re.compile(r"[0-9a-f]{64}")
 _MOST_PACKS = 40

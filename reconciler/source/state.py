@@ -1,13 +1,22 @@
-"""What a polled repository remembers over a restart: the last good commit and the last force-push."""
+"""What a polled repository remembers over a restart: the last good commit, the last force-push, and whether passes end."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Lock
+
+from reconciler.ports import Clock
 
 _FILE = "good.json"
+_PASSES = "passes.json"
+_MOST_KILLS = 2
+"""So many processes may end in the middle of a first pass over a commit. One may be a machine that was switched off."""
+_FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,107 @@ def save_good(folder: Path, good: Good) -> None:
         "time": good.time,
         "rewoundAt": None if good.rewound_at is None else good.rewound_at.isoformat(),
     }
-    fresh = folder / f"{_FILE}.new"
+    _replace(folder / _FILE, document)
+
+
+def _replace(file: Path, document: Mapping[str, object]) -> None:
+    fresh = file.with_name(f"{file.name}.new")
     fresh.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    fresh.replace(folder / _FILE)
+    fresh.replace(file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """commit: of which no pass has ended yet. times: processes that began one. stuck: the watchdog saw the last of them make no progress.
+    proven: the last commit of which a pass has ended. since: when the last of them began, ISO 8601."""
+
+    commit: str = ""
+    times: int = 0
+    stuck: bool = False
+    proven: str = ""
+    since: str = ""
+
+
+class PassRecord:
+    """Whether passes over a commit end. It is written beside the clone, so that one process after the other is not ended for the same
+    commit. Thread-safe."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._file = folder / _PASSES
+        self._clock = clock
+        self._lock = Lock()
+        self._begun = _load_begun(self._file)
+        self._left = self._begun if self._begun.stuck or self._begun.times >= _MOST_KILLS else _Begun()
+        """What earlier processes left behind, while it must not be tried."""
+
+    @property
+    def proven(self) -> str:
+        return self._begun.proven
+
+    def unfinished(self, commit: str) -> str:
+        """Why no pass may be made of this commit; "" if one may."""
+        left = self._left
+        if not commit or commit != left.commit:
+            return ""
+        how = "made no progress, until the watchdog ended the process" if left.stuck else "never ended: the process was"
+        how = how if left.stuck else f"{how} killed {left.times} times"
+        return (
+            f"a pass of commit {commit[:12]} {how}; it is skipped until there is a newer commit, or a person asks for another try "
+            "with headroom.dev/requestedAt"
+        )
+
+    def try_again(self) -> None:
+        """A person asks for it, or something was pushed. Each try may end the process, so the wait between two of them doubles."""
+        with self._lock:
+            left = self._left
+            if not left.commit:
+                return
+            wait = min(_FIRST_WAIT * 2 ** min(left.times - 1, 10), _LONGEST_WAIT)
+            if self._clock.now() >= datetime.fromisoformat(left.since) + wait:
+                self._left = _Begun()
+
+    def begins(self, commit: str) -> None:
+        """A pass takes this commit. Nothing is written if one has ended already."""
+        with self._lock:
+            if not commit or commit in (self._begun.proven, self._left.commit):
+                return
+            times = self._begun.times + 1 if commit == self._begun.commit else 1
+            self._save(_Begun(commit, times, proven=self._begun.proven, since=self._clock.now().isoformat()))
+
+    def stuck(self) -> None:
+        with self._lock:
+            if self._is_under_way() and not self._begun.stuck:
+                self._save(replace(self._begun, stuck=True))
+
+    def ended(self) -> None:
+        """The pass has ended, well or not: this process survived it."""
+        with self._lock:
+            if self._is_under_way():
+                self._save(_Begun(proven=self._begun.commit))
+
+    def stopped(self) -> None:
+        """The process ends because it was asked to, perhaps in the middle of a pass."""
+        with self._lock:
+            if self._is_under_way() and not self._begun.stuck:
+                self._save(_Begun(proven=self._begun.proven))
+
+    def _is_under_way(self) -> bool:
+        return bool(self._begun.commit) and self._begun.commit != self._left.commit
+
+    def _save(self, begun: _Begun) -> None:
+        self._begun = begun
+        with suppress(OSError):  # a full disk must not end a pass; then nothing is remembered
+            _replace(self._file, asdict(begun))
+
+
+def _load_begun(file: Path) -> _Begun:
+    try:
+        found = json.loads(file.read_bytes())
+        begun = _Begun(
+            str(found["commit"]), int(found["times"]), found["stuck"] is True, str(found["proven"]), str(found["since"])
+        )
+        if begun.commit:
+            datetime.fromisoformat(begun.since)
+    except (OSError, ValueError, KeyError, TypeError):
+        return _Begun()
+    return begun

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from reconciler.model.changes import ChangeSet
 from reconciler.model.errors import Stalled
 from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.plan.launching.back_offs import without_launches
-from reconciler.ports import Cluster
+from reconciler.ports import Cluster, Event
 from reconciler.stages.state import PassState
 from reconciler.summary.events import events
 from reconciler.summary.request_events import request_events
@@ -46,8 +46,15 @@ class ApplyWrites:
             progress=lambda: self.progress(self.phase),
         )
         change_set = ChangeSet((*done.results, *state.unrendered))
-        for event in events(plan, change_set, state.trigger, state.view):
-            self.cluster.record(event)
-        for event in request_events(plan, change_set, state.view.pods):
-            self.cluster.record(event)
+        self._record(events(plan, change_set, state.trigger, state.view))
+        self._record(request_events(plan, change_set, state.view.pods))
         return replace(state, change_set=change_set)
+
+    def _record(self, told: Iterable[Event]) -> None:
+        """Records the events. What was written is written, so a defect here must not make the pass look failed."""
+        try:
+            for event in told:
+                self.cluster.record(event)
+        except Exception as error:  # noqa: BLE001 - whatever the defect is, an event tells it
+            message = f"headroom failed to record further events, which is a defect: {type(error).__name__}: {error}"
+            self.cluster.record(Event(self.inventory.ref, "Warning", "EventsFailed", message))

@@ -1,16 +1,31 @@
-"""Reads the documents of the tree. Of a broken document the last good version stays in force."""
+"""Reads the repository, and the documents of its tree. Of a broken document the last good version stays in force."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import read
 from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.last_good import with_last_good
+from reconciler.manifests.last_good import leaving_out, with_last_good
 from reconciler.model.declared import Declared
+from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
-from reconciler.stages.state import PassState
+from reconciler.ports import Source
+from reconciler.stages.state import InputOrigin, PassState
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """Reads the newest tree, or the last good one while the repository is stalled."""
+
+    phase: ClassVar[str] = "git"
+
+    source: Source
+
+    def run(self, state: PassState) -> PassState:
+        return replace(state, tree=self.source.read())
 
 
 def emptied(tree: SourceTree) -> SourceTree:
@@ -27,6 +42,7 @@ class ReadManifests:
     def __init__(self, *, allow_empty: bool) -> None:
         self._allow_empty = allow_empty
         self._tree: SourceTree | None = None
+        self._left_out: Mapping[str, Finding] = {}
         self._documents: Declared | None = None
         self._known = KnownFiles()
 
@@ -36,15 +52,29 @@ class ReadManifests:
         return self._documents
 
     def run(self, state: PassState) -> PassState:
-        if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
-            documents = with_last_good(
-                read(state.tree.files, skipped=state.tree.skipped, known=self._known), self._documents
-            )
+        left_out = {ref.name: finding for ref, finding in state.failed_on(InputOrigin.FILE).items()}
+        tree = state.tree
+        if (
+            self._documents is None
+            or self._tree is None
+            or tree.files is not self._tree.files
+            or left_out != self._left_out
+        ):
+            documents = with_last_good(self._read(tree, left_out), self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 written = self._documents.manifests
-                return replace(state, repository=self._documents, written=written, tree=emptied(state.tree))
-            self._documents, self._tree = documents, state.tree
-        return replace(state, repository=self._documents, written=self._documents.manifests)
+                return replace(state, repository=self._documents, written=written, tree=emptied(tree))
+            self._documents, self._tree, self._left_out = documents, tree, left_out
+        judged = leaving_out(self._documents, state.failed_on(InputOrigin.REPOSITORY))
+        return replace(state, repository=judged, written=judged.manifests)
+
+    def _read(self, tree: SourceTree, left_out: Mapping[str, Finding]) -> Declared:
+        files = {path: content for path, content in tree.files.items() if path not in left_out}
+        documents = read(files, skipped=tree.skipped, known=self._known)
+        if not left_out:
+            return documents
+        findings = (*documents.findings, *left_out.values())
+        return replace(documents, findings=findings, broken_files=documents.broken_files | left_out.keys())
 
     def _is_emptied(self, documents: Declared, before: Declared) -> bool:
         is_empty = not documents.documents and not documents.broken_files

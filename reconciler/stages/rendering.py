@@ -22,7 +22,9 @@ class Render:
     settled: SettledStatuses = field(default_factory=SettledStatuses)
 
     def run(self, state: PassState) -> PassState:
-        """Raises `Stalled` when the checker rejects the placement: nothing of it may be written."""
+        """Raises `Stalled` when the checker rejects the placement: nothing of it may be written. Nothing is rendered while suspended."""
+        if state.suspended:
+            return state
         if state.broken_rules:
             raise Stalled(
                 f"the placement breaks {counted(len(state.broken_rules), 'rule')}, the first: {state.broken_rules[0]}; nothing is applied",

@@ -37,6 +37,8 @@ class PassResult:
     """The repository's documents as they are written, budgets in local time too."""
     templates: DocumentTemplates | None = None
     """Templates that objects are rendered from."""
+    traces: tuple[str, ...] = ()
+    """Of faults for which an object was set aside, where it was not before."""
 
     @property
     def required_plan(self) -> Plan:
@@ -71,6 +73,7 @@ def result_of(state: PassState, timings: Mapping[str, float], failure: Failure |
         basis=state.basis,
         written=state.written,
         templates=state.templates,
+        traces=state.traces,
     )
 
 

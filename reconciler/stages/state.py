@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from enum import StrEnum
+from typing import NamedTuple, Protocol
 
 from reconciler.model.changes import Action, ChangeSet, Departure, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
@@ -42,6 +44,21 @@ class Prepared:
     departures: tuple[Departure, ...] = ()
 
 
+class InputOrigin(StrEnum):
+    """Where a pass has an object from."""
+
+    FILE = "file"
+    REPOSITORY = "repository"
+    CLUSTER = "cluster"
+
+
+class Input(NamedTuple):
+    """One object that a pass is made from, which it can also be made without. A file is an object of kind File."""
+
+    origin: InputOrigin
+    ref: ObjectRef
+
+
 @dataclass(frozen=True, slots=True)
 class PassState:
     """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
@@ -51,7 +68,9 @@ class PassState:
     either. broken_rules: what the checker rejects, in sentences. edges: instants at which time alone changes the plan. unrendered: writes
     that
     no template could be rendered for.
-    refused: nodes for requests that are over a cap; those requests are placed without new nodes.
+    refused: nodes for requests that are over a cap; those requests are placed without new nodes. set_aside: inputs that headroom failed
+    on, so that the pass is made without them. on_trial: the stages only run to find out whether they succeed so.
+    traces: of new faults, for the log.
     """
 
     now: datetime
@@ -81,6 +100,13 @@ class PassState:
     writes: tuple[Write, ...] = ()
     unrendered: tuple[WriteResult, ...] = ()
     change_set: ChangeSet | None = None
+    set_aside: Mapping[Input, Finding] = field(default_factory=dict)
+    on_trial: bool = False
+    traces: tuple[str, ...] = ()
+
+    def failed_on(self, origin: InputOrigin) -> dict[ObjectRef, Finding]:
+        """The inputs of this origin that the pass is made without."""
+        return {item.ref: finding for item, finding in self.set_aside.items() if item.origin is origin}
 
     @property
     def required_plan(self) -> Plan:

@@ -96,6 +96,8 @@ class LastPass:
         # A pass that found nothing to do is not logged, and the daemon itself logs one that failed.
         tell = self._log.info if applied else self._log.debug
         tell("pass", **facts)
+        for trace in result.traces:
+            self._log.debug("an object was set aside", exception=trace)
         if result.change_set is not None:
             self._tell_problems(problems_of(result.change_set))
         self._tell_news(result)

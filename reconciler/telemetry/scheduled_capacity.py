@@ -31,7 +31,8 @@ class ScheduledCapacity(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         now = self._clock.now()
-        self._known = {schedule: self._at(schedule, now) for schedule in self._schedules()}
+        known = {schedule: self._at(schedule, now) for schedule in self._schedules()}
+        self._known = {schedule: found for schedule, found in known.items() if found is not None}
         family = GaugeMetricFamily(
             "karpenter_scheduled_capacity",
             "The value of a MetricsProducer's schedule now",
@@ -41,10 +42,14 @@ class ScheduledCapacity(Collector):
             family.add_metric((outcome.name, outcome.namespace), outcome.current_value)
         yield family
 
-    def _at(self, schedule: Schedule, now: datetime) -> _Known:
+    def _at(self, schedule: Schedule, now: datetime) -> _Known | None:
+        """None where headroom fails on this schedule, of which passes tell: all other metrics are served."""
         known = self._known.get(schedule)
         if known is not None:
             since, outcome = known
             if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
                 return known
-        return now, state_at(schedule, now)
+        try:
+            return now, state_at(schedule, now)
+        except Exception:  # noqa: BLE001 - whatever the defect is
+            return None

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import whole_number
 
 SEARCH_YEARS = 5
 """The parser searches until the end of the fifth year after the one in which it begins."""
@@ -23,9 +24,7 @@ LAST_YEAR = 9999
 _EVERY_MONTH_HAS = frozenset(range(1, 29))
 """Days of the month; each weekday is among them."""
 _SECOND = timedelta(seconds=1)
-_MOST_DIGITS = 18
 _SPACE = re.compile(r"[^\S\x1c-\x1f]+")
-_INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
@@ -262,9 +261,10 @@ def _number(text: str, word: str, field: _Field) -> int:
 
 
 def _integer(text: str, word: str, field: _Field) -> int:
-    if _INTEGER.fullmatch(word) is None or len(word.lstrip("+0")) > _MOST_DIGITS:
+    number = None if word.startswith("-") else whole_number(word)
+    if number is None:
         raise _refused(text, f"{word!r} is not a number", field)
-    return int(word)
+    return number
 
 
 def _refused(text: str, why: str, field: _Field) -> Invalid:

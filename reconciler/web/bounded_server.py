@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import whole_number
 
 MOST_CONNECTIONS = 32
 MOST_WAITING = 128
@@ -27,9 +28,10 @@ SILENCE = 5.0
 
 def parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - the highest port
+    number = whole_number(port) if port.isdigit() else None
+    if not colon or number is None or number > 65535:  # noqa: PLR2004 - the highest port
         raise Invalid(f"{address!r} is not an address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), number
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import capacity_page, status
 from reconciler.wiring.leadership import election_of, guard, leadership, on_change
 from reconciler.wiring.proposals import proposals_of
-from reconciler.wiring.repository import open_source
+from reconciler.wiring.repository import latest_tree
 from reconciler.wiring.reviews import reporter_of, reviews_by
 from reconciler.wiring.snapshot_publisher import snapshots_by
 from reconciler.wiring.webhooks import Announced, receive_webhooks
@@ -48,7 +48,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
     metrics = Metrics()
     with ExitStack() as stack:
         watchdog = _watchdog(settings)
-        source = LatestTree(open_source(settings, clock), progress=watchdog.git_progress)
+        source = latest_tree(settings, clock, watchdog)
         stack.callback(source.close)
         cluster = open_cluster(settings, clock, metrics.count_request)
         stack.callback(cluster.close)
@@ -69,7 +69,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         reviews = reviews_by(reporter, settings, leads, metrics.count_report)
         snapshots = snapshots_by(settings, cluster, clock, leads, metrics.count_snapshot)
         daemon = Daemon(
-            run_pass=lambda trigger: cycle.run(trigger.value),
+            run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
             poll_source=_polling(source, reviews),
             clock=clock,
             timing=_timing(settings),

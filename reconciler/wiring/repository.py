@@ -11,7 +11,9 @@ from reconciler.ports import Clock, Source
 from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from reconciler.daemon.watchdog import Watchdog
     from reconciler.source.git_options import GitOptions
+    from reconciler.source.latest import LatestTree
 
 
 def open_source(settings: Settings, clock: Clock) -> Source:
@@ -24,6 +26,18 @@ def open_source(settings: Settings, clock: Clock) -> Source:
         subdirectory=settings.path,
         options=git_options(settings),
     )
+
+
+def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog) -> LatestTree:
+    """The repository as the daemon polls it. Which passes end is remembered beside its clone."""
+    from reconciler.source.git import GitSource  # noqa: PLC0415 - only where it is used
+    from reconciler.source.latest import LatestTree  # noqa: PLC0415 - only where it is used
+
+    source = open_source(settings, clock)
+    passes = source.passes if isinstance(source, GitSource) else None
+    tree = LatestTree(source, progress=watchdog.git_progress, passes=passes)
+    watchdog.on_stuck = tree.stuck
+    return tree
 
 
 def repository_tree(settings: Settings, now: datetime) -> SourceTree:

@@ -22,6 +22,7 @@ class FakePass(PassResult):
     timings: Mapping[str, float] = field(default_factory=dict)
     failure: Failure | None = None
     settled: bool = False
+    traces: tuple[str, ...] = ()
 
 
 def wrote(*outcomes: Outcome) -> ChangeSet:

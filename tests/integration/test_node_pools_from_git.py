@@ -210,3 +210,26 @@ def test_windows_in_local_time_are_applied_in_utc_and_renewed_ahead(
     assert run("apply", "--yes", "--now", "2026-12-01T00:00:00Z").returncode == 0
     december = live(empty_api_server)["spec"]["disruption"]["budgets"]
     assert [{key: value for key, value in item.items() if value is not None} for item in shown["compiled"]] == december
+
+
+def test_a_number_with_5000_zeros_is_a_number_in_git_and_in_the_cluster(
+    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
+) -> None:
+    """The CRD admits it. One such budget, straight in the cluster, once ended every pass."""
+    zeros = "0" * 5000 + "1"
+    other = node_pool("other")
+    other["spec"]["disruption"] = {"consolidateAfter": "Never", "budgets": [{"nodes": zeros}]}
+    empty_api_server.api.apply(other)
+    pool = node_pool("general")
+    pool["spec"]["disruption"] = {"consolidateAfter": "Never", "budgets": [{"nodes": zeros}]}
+    declare(pool)
+
+    applied = run("apply", "--yes")
+
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert live(empty_api_server)["spec"]["disruption"]["budgets"] == [{"nodes": zeros}]
+    shown = run("plan", "--output", "json")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    plan = json.loads(shown.stdout)
+    assert "set-aside" not in {finding["code"] for finding in plan["findings"]}
+    assert {"general", "other"} <= {row["nodePool"] for row in plan["budgets"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -97,6 +98,7 @@ spec: {weight: 1, priceAdjustment: -10%, requirements: [{key: a, operator: Exist
 """,
 ]
 
+DOCUMENTS = [document for text in SEEDS for document in yaml.load_all(text, Loader=yaml.CSafeLoader)]
 NASTY: tuple[Any, ...] = (
     None,
     True,
@@ -104,6 +106,15 @@ NASTY: tuple[Any, ...] = (
     " ",
     "9" * 5000,
     "-" + "9" * 5000,
+    "0" * 5000 + "1",
+    "0" * 5000 + "7%",
+    "0" * 5000,
+    "+0",
+    "-0",
+    "1e400",
+    "00:00",
+    0,
+    -1,
     "0x" + "f" * 5000,
     "1" * 4301 + "m",
     "9" * 5000 + "%",
@@ -238,6 +249,42 @@ def as_text(draw: random.Random) -> tuple[str, bytes]:
     return "file.yaml", text.encode("utf-8", "surrogatepass")
 
 
+def as_aliased(draw: random.Random) -> tuple[str, bytes]:
+    """Values of all kinds that stand for others: by aliases, in lists, as keys, and merged."""
+    text = yaml.dump(altered(deepcopy(draw.choice(DOCUMENTS)), draw), Dumper=yaml.CSafeDumper)
+    anchored = draw.choice(
+        ["x", "x" * 90_000, "[a, b]", "{a: 1, spec: {}}", "null", "[*z]", "0" * 5000, "{}", "[[[[]]]]"]
+    )
+    lines = [f"anchor: &z {anchored}", *text.splitlines()]
+    for _ in range(draw.randint(1, 30)):
+        place = draw.randrange(1, len(lines) + 1)
+        before = lines[place - 1]
+        indent = before[: len(before) - len(before.lstrip(" -"))].replace("-", " ")
+        new = draw.choice(
+            ["k§: *z", "<<: *z", "<<: [*z, *z]", "? *z\n{}: 1", "k§: [*z, *z, *z]", "k§: &z *z", "k§: &z {{a: *z}}"]
+        )
+        key, colon, _ = before.partition(": ")
+        if colon and draw.random() < 0.5:
+            lines[place - 1] = f"{key}: *z"
+        else:
+            lines.insert(place, indent + new.replace("§", str(draw.randrange(99))).replace("{}", indent))
+    return "file.yaml", "\n".join(lines).encode()
+
+
+def as_zeros(draw: random.Random) -> tuple[str, bytes]:
+    """Numbers that begin with zeros, and nulls for anything."""
+    text = draw.choice(SEEDS)
+
+    def longer(match: re.Match[str]) -> str:
+        return draw.choice(["0", "0" * 30, "0" * 5000]) + match[0] if draw.random() < 0.3 else match[0]
+
+    def emptied(match: re.Match[str]) -> str:
+        nothing = draw.choice(["", "null", "~", "[null]", "{}", "[]", "{null: 1}", '""'])
+        return f"{match[1]}{nothing}{match[2]}" if draw.random() < 0.05 else match[0]
+
+    return "file.yaml", re.sub(r"(: )[^,}\]\n]*([,}\]\n])", emptied, re.sub(r"(?<![\w.])\d+", longer, text)).encode()
+
+
 def as_bytes(draw: random.Random) -> tuple[str, bytes]:
     content = bytearray(draw.choice(SEEDS).encode())
     for _ in range(draw.randint(1, 10)):
@@ -251,6 +298,8 @@ KINDS: tuple[Callable[[random.Random], tuple[str, bytes]], ...] = (
     as_json,
     as_text,
     as_text,
+    as_aliased,
+    as_zeros,
     as_bytes,
 )
 

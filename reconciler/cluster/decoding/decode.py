@@ -37,6 +37,8 @@ Body = Mapping[str, Any] | bytes | msgspec.Raw
 """An API object: plain JSON values, or its JSON text."""
 
 
+_LONGEST = 200
+"""Characters of an error's text."""
 Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
 
 
@@ -67,6 +69,8 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
         return _unreadable(resource, data, f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else ""))
     except Invalid as error:
         return _unreadable(resource, data, error.message)
+    except Exception as error:  # noqa: BLE001 - a defect of headroom, which concerns this object alone
+        return _unreadable(resource, data, f"headroom failed on it ({type(error).__name__}: {str(error)[:_LONGEST]})")
     metadata: wire.MetadataWire = document.metadata
     if resource.key == DEPLOYMENTS.key and _BALLOON_LABEL in bytes(data):
         value = _balloon(resource, document, data) or value
@@ -97,7 +101,7 @@ def _pool_problem(pool: LiveObject) -> str:
         why = error.message
     except KeyError as error:
         why = f"{error.args[0]} is missing"
-    except (TypeError, ValueError, AttributeError):
+    except Exception:  # noqa: BLE001 - whatever its fields hold, it concerns this pool alone
         why = "it has another form than NodePools of v1 or v1beta1"
     return f"{pool.ref} cannot be read: {why}" if why else ""
 

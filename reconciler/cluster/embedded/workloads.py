@@ -23,6 +23,7 @@ from reconciler.manifests.pod_shape import selector_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire, SelectorRequirementWire
 from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
+from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration
 
@@ -306,7 +307,7 @@ def _last_in(workload: ObjectRef, pod: ObjectRef, body: Body) -> tuple[int, bool
     """The order of keeping pods: running ones first, then the oldest; a StatefulSet's by number."""
     number = pod.name.rpartition("-")[2]
     return (
-        int(number) if workload.kind == "StatefulSet" and number.isdigit() else 0,
+        whole_number(number) or 0 if workload.kind == "StatefulSet" else 0,
         not (body.get("spec") or {}).get("nodeName"),
         str(body["metadata"].get("creationTimestamp", "")),
         pod.name,

@@ -50,9 +50,10 @@ def hostnames_of(rows: Sequence[Mapping[str, Cell]], nodes: int) -> Hostnames:
             first.setdefault(name, number)
             members.setdefault(name, []).append(number)
     domains = [None if name is None else first[name] for name in names]
-    sharing = {
-        number: np.array(alike, dtype=np.int64) for alike in members.values() if len(alike) > 1 for number in alike
-    }
+    sharing: dict[int, Amounts] = {}
+    for alike in members.values():
+        if len(alike) > 1:  # one array for all of them, since every node of a cluster may have the same name
+            sharing |= dict.fromkeys(alike, np.array(alike, dtype=np.int64))
     domains += range(nodes, len(rows))
     if None not in names:
         return Hostnames(domains, sharing, None)

@@ -10,7 +10,6 @@ The rules are those of Karpenter 1.14 (`GetAllowedDisruptionsByReason`, `BuildDi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from reconciler.model.changes import BudgetOutcome
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, DisruptionBudget, NodePool
+from reconciler.model.quantity import whole_number
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
 from reconciler.timetable.cron import SEARCH_YEARS, parse_cron
@@ -32,9 +32,8 @@ REASONS = (UNDERUTILIZED, EMPTY, DRIFTED)
 _DEFAULT = (DisruptionBudget(),)
 _HUNDRED = 100
 _NO_LEAP_YEARS = (2001, 2003)
-_INT32, _INT64 = 2**32, 2**63
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_MOST_DIGITS = 19
+_INT32 = 2**32
+_MOST_SHOWN = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +173,11 @@ def terms_of(pool: NodePool, reason: str, state: PoolState) -> Terms:
 @lru_cache(maxsize=4096)
 def limit_of(nodes: str, total: int) -> int | None:
     """A count, or a share rounded up; None: it cannot be read. Counts wrap around at 32 bits, as they do there."""
-    number = _integer(nodes)
+    number = whole_number(nodes)
     if number is not None:
         return (number + _INT32 // 2) % _INT32 - _INT32 // 2
-    share = _integer(nodes.removesuffix("%")) if nodes.endswith("%") else None
+    share = whole_number(nodes.removesuffix("%")) if nodes.endswith("%") else None
     return None if share is None else -(-total * share // _HUNDRED)
-
-
-def _integer(text: str) -> int | None:
-    if _INTEGER.fullmatch(text) is None or len(text.lstrip("+-0")) > _MOST_DIGITS:
-        return None
-    number = int(text)
-    return number if -_INT64 <= number < _INT64 else None
 
 
 def _why_not_evaluated(budget: DisruptionBudget) -> str | None:
@@ -212,18 +204,23 @@ def _why_bound(budgets: Sequence[DisruptionBudget], term: Term, state: PoolState
     limit = limit_of(budget.nodes, state.total)
     if limit is None:
         return (
-            f"{name} has nodes {budget.nodes!r}, which Karpenter cannot read, so that nothing may go, for any reason, "
+            f"{name} has nodes {_shown(budget.nodes)!r}, which Karpenter cannot read, so that nothing may go, for any reason, "
             "while that budget is open"
         )
     return f"{name} binds: {_limit_words(budget.nodes, limit, state.total)}{_window_words(budget)}"
 
 
+def _shown(nodes: str) -> str:
+    return nodes if len(nodes) <= _MOST_SHOWN else f"{nodes[:_MOST_SHOWN]}…"
+
+
 def _limit_words(nodes: str, limit: int, total: int) -> str:
+    shown = _shown(nodes)
     if nodes.endswith("%"):
-        share = f"{nodes} of {total:,} {'node' if total == 1 else 'nodes'}"
-        return f"{share} {'is' if limit * _HUNDRED == total * int(nodes[:-1]) else 'rounds up to'} {limit:,}"
-    if _integer(nodes) != limit:
-        return f"{nodes} is more than Karpenter can count and becomes {limit:,}"
+        share = f"{shown} of {total:,} {'node' if total == 1 else 'nodes'}"
+        return f"{share} {'is' if limit * _HUNDRED == total * (whole_number(nodes[:-1]) or 0) else 'rounds up to'} {limit:,}"
+    if whole_number(nodes) != limit:
+        return f"{shown} is more than Karpenter can count and becomes {limit:,}"
     return f"{limit:,} {'node' if limit == 1 else 'nodes'} at most" if limit else "no node at all"
 
 

@@ -31,7 +31,8 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
     held_up = document.get("heldUp", "")
-    good = document["result"] == "ok" and not document["stalled"] and not failed and not held_up
+    set_aside = any(row["code"] == "set-aside" for row in errors)
+    good = document["result"] == "ok" and not (document["stalled"] or failed or held_up or set_aside)
     word = paint("green", "healthy") if good else paint("red", "not healthy")
     wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
         [f"{_documents(errors)} errors"] if errors else []

@@ -14,7 +14,9 @@ from reconciler.manifests.declared import live_declared, read
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.timetable.lead_time import next_look
 from tests.builders import deployment, deployment_ref
 
 NIGHT = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -279,3 +281,17 @@ def test_a_schedule_that_never_rises_has_no_time_to_wake_at() -> None:
     assert followed(declared, NIGHT).repository.dormant == {
         WEB: "MetricsProducer/shop/office is at 0 with no change ahead"
     }
+
+
+def test_a_schedule_that_headroom_fails_on_hides_the_edges_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(schedule: Schedule, lead: timedelta, after: datetime) -> datetime | None:
+        if schedule.ref.name == "bad":
+            raise ValueError("a planted fault")
+        return next_look(schedule, lead, after)
+
+    monkeypatch.setattr("reconciler.demand.schedules.next_look", broken)
+    (good,) = documents(OFFICE).schedules
+    both = Declared(schedules=(replace(good, ref=good.ref._replace(name="bad")), good))
+    found = NextEdges().first(both, NIGHT)
+    assert found == NextEdges().first(Declared(schedules=(good,)), NIGHT)
+    assert found is not None

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.timetable.capacity_schedule import state_at
 from tests.fakes.clock import ManualClock
 
 TEN, ELEVEN = TimePattern(hours=(10,)), TimePattern(hours=(11,))
@@ -47,3 +51,14 @@ def test_a_schedule_that_is_gone_or_another_one_is_no_longer_told() -> None:
     assert scraped.lines()
     scraped.schedules = ()
     assert scraped.lines() == []
+
+
+def test_a_schedule_that_headroom_fails_on_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(schedule: Schedule, now: datetime) -> ScheduleOutcome:
+        if schedule.ref.name == "bad":
+            raise ValueError("a planted fault")
+        return state_at(schedule, now)
+
+    monkeypatch.setattr("reconciler.telemetry.scheduled_capacity.state_at", broken)
+    bad = replace(RUSH, ref=RUSH.ref._replace(name="bad"))
+    assert Scraped(RUSH, bad).lines() == ['karpenter_scheduled_capacity{name="rush",namespace="shop"} 1.0']

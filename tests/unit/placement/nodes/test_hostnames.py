@@ -14,6 +14,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, T
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.nodes.hostnames import hostnames_of
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
@@ -263,3 +264,10 @@ def test_the_checker_sees_a_chunk_on_a_node_without_the_label() -> None:
     assert broken(cluster(UNLABELLED), placement, asked) == (
         "spread over kubernetes.io/hostname: n2 is without that label",
     )
+
+
+def test_nodes_of_one_name_share_what_is_known_of_them() -> None:
+    """All of a cluster's nodes may carry one name: what is kept for each must not grow with their number."""
+    sharing = hostnames_of([{HOSTNAME_LABEL: "a"}] * 500, 500).sharing
+    assert len({id(alike) for alike in sharing.values()}) == 1
+    assert len(sharing) == 500
