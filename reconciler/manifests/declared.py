@@ -12,12 +12,12 @@ from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument
-from reconciler.manifests.slots import SLOTS, place_in_order
+from reconciler.manifests.slots import SLOTS, place_in_order, ref_of
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.refs import SourcePosition
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 
 
@@ -42,12 +42,15 @@ def read(
     refused = {finding.ref for finding in doubled}
     broken = {document.ref for document in documents if document.broken and document.ref is not None}
     broken |= {ref for ref in refused if ref is not None}
-    sound = [document for document in documents if document.ref is not None and document.ref not in broken]
-    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound, broken)]
+    whole = [document for document in documents if document.ref is not None and document.ref not in broken]
+    doubtful = [document.doubtful for document in whole if document.doubtful is not None]
+    broken |= {item.ref for item in doubtful if item.is_broken}
+    sound = [document for document in whole if document.ref not in broken]
+    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(whole, broken)]
     if one_cluster:
         findings += several_clusters(documents)
     for document in documents:
-        findings += document.findings
+        findings += (*document.findings, *(document.doubtful.doubts if document.doubtful else ()))
     return Declared(
         **_slots(sound),
         manifests=tuple(
@@ -57,9 +60,46 @@ def read(
             ),
         ),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-        broken_files=loaded.broken_files | {document.document.file for document in documents if document.nameless},
+        broken_files=files_with_errors(findings),
         broken=frozenset(broken),
+        doubtful=tuple(doubtful),
         documents=len(loaded.documents),
+    )
+
+
+def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
+    errors = (finding.position for finding in findings if finding.severity is Severity.ERROR)
+    return frozenset(position.file for position in errors if position is not None)
+
+
+def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ...]]) -> Declared:
+    """What is declared once a cluster has said which fields it knows.
+
+    verdicts: by object, the fields that the cluster does not know; none of them for an object that it accepts. The shipped schema decides
+    about objects without a verdict.
+    """
+    if not verdicts:
+        return declared
+    doubtful = {item.ref: item for item in declared.doubtful if item.ref in verdicts}
+    doubts = {doubt for item in doubtful.values() for doubt in item.doubts}
+    refused = {ref for ref, findings in verdicts.items() if findings}
+    accepted = {ref: item for ref, item in doubtful.items() if ref not in refused}
+    findings = [finding for finding in declared.findings if finding not in doubts]
+    findings += [finding for found in verdicts.values() for finding in found]
+    slots: dict[str, list[Any]] = {
+        slot: [value for value in getattr(declared, slot) if ref_of(value) not in refused] for slot in SLOTS
+    }
+    for item in accepted.values():
+        slots[item.slot] += [item.typed] if item.is_broken and item.typed is not None else []
+    manifests = [item for item in declared.manifests if item.ref not in {*refused, *accepted}]
+    manifests += [item.manifest for item in accepted.values() if item.manifest is not None]
+    return replace(
+        declared,
+        **_sorted_slots(slots),
+        manifests=tuple(sorted(manifests, key=lambda manifest: (manifest.ref, manifest.position))),
+        findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
+        broken_files=files_with_errors(findings),
+        broken=(declared.broken - accepted.keys()) | refused,
     )
 
 

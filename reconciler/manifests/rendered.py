@@ -5,12 +5,13 @@ A template may come from the repository, so its output is trusted no more than a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from reconciler.manifests.document import Document
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.load import load
-from reconciler.manifests.reading import read_document
+from reconciler.manifests.reading import ReadDocument, read_document
 from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
@@ -40,7 +41,7 @@ def read_rendered(name: str, text: str) -> Manifest:
     if document.kind == _DEPLOYMENT:
         return _deployment(name, document)
     read = read_document(document)
-    _refuse(name, read.findings)
+    _refuse(name, _findings_of(read))
     if read.manifest is None:
         raise Invalid(
             f"the template for {name} wrote {document.api_version} {document.kind}, which headroom does not apply",
@@ -54,17 +55,21 @@ def _node_claim(name: str, document: Document) -> Manifest:
     claimed = str((body.get("metadata") or {}).get("name", ""))
     inspection = Inspection(document, ObjectRef("karpenter.sh", _NODE_CLAIM, "", claimed), body)
     check_structure(inspection, "node_claim", body)
-    _refuse(name, inspection.findings)
+    _refuse(name, (*inspection.findings, *inspection.doubts))
     return body
 
 
 def _deployment(name: str, document: Document) -> Manifest:
     """The Deployment of balloon pods, the only one that headroom applies. It is read as a workload to find its errors."""
-    _refuse(name, read_document(document).findings)
+    _refuse(name, _findings_of(read_document(document)))
     return dict(document.value)
 
 
-def _refuse(name: str, findings: list[Finding] | tuple[Finding, ...]) -> None:
+def _findings_of(read: ReadDocument) -> Iterable[Finding]:
+    return (*read.findings, *(read.doubtful.doubts if read.doubtful is not None else ()))
+
+
+def _refuse(name: str, findings: Iterable[Finding]) -> None:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         first = errors[0]

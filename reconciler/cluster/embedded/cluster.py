@@ -138,6 +138,9 @@ class EmbeddedCluster:
         self._tell()
         return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED)
 
+    def unknown_fields(self, apply: Apply) -> None:
+        """Not known: definitions of kinds are not part of it."""
+
     def record(self, event: Event) -> None:
         with self._lock:
             self._world.record(event)
