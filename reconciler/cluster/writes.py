@@ -90,10 +90,9 @@ class Writer:
                 answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=True)
                 unknown = _UNKNOWN_FIELD.search("" if answer.ok else answer.failure().message)
                 place = None if unknown is None else taken_out(document, unknown[1])
-                if unknown is None and (answer.ok or answer.status in _JUDGED):
-                    return tuple(sorted(found))
                 if unknown is None:
-                    return tuple(sorted(found)) or None
+                    is_judged = answer.ok or answer.status in _JUDGED
+                    return tuple(sorted(found)) if found or is_judged else None
                 found.append(unknown[1].lstrip(".") if place is None else path_text(place))
                 if place is None:
                     break

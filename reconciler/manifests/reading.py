@@ -145,7 +145,7 @@ def _take_out_server_fields(inspection: Inspection) -> None:
 
 def _judged(nulls: dict[Path, list[str]]) -> dict[Path, list[str]]:
     """Without the fields that only the API server writes: tools print them with null."""
-    own = {("metadata",): _SERVER_METADATA, (): frozenset({"status"})}
+    own: dict[Path, frozenset[str]] = {("metadata",): _SERVER_METADATA, (): frozenset({"status"})}
     return {path: [key for key in keys if key not in own.get(path, ())] for path, keys in nulls.items()}
 
 

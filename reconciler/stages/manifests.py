@@ -1,4 +1,4 @@
-"""Reads the documents of the tree. Of a broken document the last good version stays in force."""
+"""Reads the documents of the tree, as they are: `cluster.py` beside it settles what of them is in force."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from reconciler.manifests.declared import read
 from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.last_good import with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.source import SourceTree
 from reconciler.stages.state import PassState
@@ -20,7 +19,7 @@ def emptied(tree: SourceTree) -> SourceTree:
 
 
 class ReadManifests:
-    """Keeps the last good documents from pass to pass, and reads none again while the tree is the same."""
+    """Reads no document again while the tree is the same, and stalls if all are gone."""
 
     phase: ClassVar[str] = "manifests"
 
@@ -30,21 +29,13 @@ class ReadManifests:
         self._documents: Declared | None = None
         self._known = KnownFiles()
 
-    @property
-    def last(self) -> Declared | None:
-        """The last documents, with budgets in local time as they were written; None before the first pass."""
-        return self._documents
-
     def run(self, state: PassState) -> PassState:
         if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
-            documents = with_last_good(
-                read(state.tree.files, skipped=state.tree.skipped, known=self._known), self._documents
-            )
+            documents = read(state.tree.files, skipped=state.tree.skipped, known=self._known)
             if self._documents is not None and self._is_emptied(documents, self._documents):
-                written = self._documents.manifests
-                return replace(state, repository=self._documents, written=written, tree=emptied(state.tree))
+                return replace(state, repository=self._documents, tree=emptied(state.tree))
             self._documents, self._tree = documents, state.tree
-        return replace(state, repository=self._documents, written=self._documents.manifests)
+        return replace(state, repository=self._documents)
 
     def _is_emptied(self, documents: Declared, before: Declared) -> bool:
         is_empty = not documents.documents and not documents.broken_files
