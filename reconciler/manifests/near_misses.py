@@ -26,7 +26,7 @@ _LIST = "List"
 
 
 def finding_about_another(document: Document) -> Finding | None:
-    """What is wrong with a document of no kind that headroom reads, as an error; or a note; or None if there is nothing to say."""
+    """An error or a note about a document of no kind that headroom reads; None if there is nothing to say."""
     value = document.value
     if not document.kind or not document.api_version:
         return _of_unfinished(document, value)

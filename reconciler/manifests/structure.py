@@ -19,7 +19,6 @@ from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
 from reconciler.model.durations import duration_hint
-from reconciler.model.marks import ANNOTATION_PREFIX
 
 _TYPE_NAMES = {
     "object": "a mapping",
@@ -42,6 +41,9 @@ _VIOLATIONS: dict[tuple[str, int | None], str] = {
 }
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _TOP = ("apiVersion", "kind", "metadata")
+_RESOURCE_MAPS = frozenset({"requests", "limits", "perChunkResources", "overhead"})
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
+"""The names of resources without a domain. Whatever else a node has is named with one, such as nvidia.com/gpu."""
 _LONGEST_SHOWN = 60
 _SHORT = 4
 """In words of at most this many letters one letter may be wrong for a near miss, in longer ones two."""
@@ -93,10 +95,11 @@ def _check_entry(
     inspection: Inspection, schema: Schema, value: Mapping[str, Any], where: Path, missing: Collection[str]
 ) -> None:
     """An entry of a map. missing: fields that belong beside the map and are not there."""
-    key, place = where[-1], path_text(inspection.written_path(where))
+    key, place = str(where[-1]), path_text(inspection.written_path(where))
+    resource = near_one(key, _RESOURCES) if where[-2] in _RESOURCE_MAPS and key not in _RESOURCES else None
     is_misplaced = key in missing and (key != "namespace" or bool(inspection.ref.namespace))
     if key not in value:
-        expected = _TYPE_NAMES.get(schema.get("type", ""), "a value")
+        expected = "text" if schema.get("type") == "string" else "a value"
         inspection.report(
             codes.WRONG_TYPE, where, f"{place} must be {expected}, not null", hint="write a value, or remove the key"
         )
@@ -107,8 +110,11 @@ def _check_entry(
             f"{place} is an entry of {where[-2]}, and the field {key} beside {where[-2]} is missing",
             hint=f"move {key} one level up; an entry of that name is possible where the field is given too",
         )
+    elif resource is not None:
+        hint = f'did you mean "{resource}"?'
+        inspection.report(codes.MISSPELT_FIELD, where, f"{place} is not a resource that nodes have", hint=hint)
     else:
-        check_fields(inspection, schema, value[str(key)], where)
+        check_fields(inspection, schema, value[key], where)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -294,8 +300,8 @@ def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: 
     if len(inspection.doubts) >= MOST_VIOLATIONS:
         inspection.report(codes.INVALID_VALUE, where, f"more than {MOST_VIOLATIONS} fields are not fields of this kind")
         return
-    below = next((name for name, part in known.items() if key in _fields_of(part)), None)
-    below = "metadata" if len(where) == 1 and key in _fields_of(schema_of("metadata")) else below
+    below = next((name for name, part in known.items() if key in _fields_of(name, part)), None)
+    below = "metadata" if len(where) == 1 and key in _fields_of("metadata", schema_of("metadata")) else below
     near = near_one(key, here)
     is_closed = schema.get("additionalProperties") is False
     code = codes.INVALID_VALUE if is_closed else codes.MISSPELT_FIELD
@@ -305,8 +311,8 @@ def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: 
         hint = f"{key} belongs one level up, beside {_last_name(where[:-1])}"
     elif below is not None:
         hint = f"{key} belongs one level down, in {below}"
-    elif is_near(key.partition("/")[0], ANNOTATION_PREFIX.rstrip("/")):
-        hint = "headroom's annotations are written in metadata.annotations"
+    elif "/" in key or key[:1].isupper():
+        hint = "it looks like an entry of a map, such as metadata.annotations: write it there"
     elif _OPEN in schema:
         return
     else:
@@ -316,8 +322,12 @@ def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: 
     inspection.doubt(code, where, f"{place} is not a field of this kind{dropped}", hint=hint)
 
 
-def _fields_of(schema: Schema) -> Collection[str]:
-    """The fields of a mapping, or of the mappings in a list."""
+def _fields_of(name: str, schema: Schema) -> Collection[str]:
+    """The fields of a mapping, or of the mappings in a list. name: the field that holds it."""
+    if name in _RESOURCE_MAPS:
+        return _RESOURCES
+    if name == "podSpec":
+        schema = schema_of("pod_template")["properties"]["spec"]
     return schema.get("properties") or schema.get("items", {}).get("properties") or ()
 
 

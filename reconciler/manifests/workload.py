@@ -55,7 +55,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def _fields(name: str) -> Mapping[str, Any]:
     """The names of the fields of a workload, as in a schema."""
-    spec: dict[str, Any] = {field: TEMPLATE_FIELDS if field == "template" else {} for field in _FIELDS[name]}
+    selector = {} if name == "ReplicationController" else {"properties": {"matchLabels": {}, "matchExpressions": {}}}
+    known = {"template": TEMPLATE_FIELDS, "selector": selector}
+    spec: dict[str, Any] = {field: known.get(field, {}) for field in _FIELDS[name]}
     if "jobTemplate" in spec:
         spec["jobTemplate"] = {"properties": {"metadata": {}, **_fields("Job")["properties"]}}
     return {"properties": {"spec": {"properties": spec}}}

@@ -1,7 +1,7 @@
 """Reads the cluster, and lays what the repository declares over what the cluster has.
 
-The cluster also says which fields it knows. So what is in force is settled here: of a document that the cluster would refuse for a field,
-and of one with errors, the last good version.
+The cluster also says which fields it knows, so what is in force is settled here. Of a document with errors, or with a field that the
+cluster would refuse, the last good version is.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ HEAD = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata
          "spec.limits.cpu must be a value, not null", "write a value, or remove the key"),
         ("{podTemplateRef: {name: t}, replicas: 1, headroom.dev/priority: '3'}",
          "spec['headroom.dev/priority'] is not a field of this kind",
-         "headroom's annotations are written in metadata.annotations"),
+         "it looks like an entry of a map, such as metadata.annotations: write it there"),
     ],
 )  # fmt: skip
 def test_words_and_hints(spec: str, message: str, hint: str) -> None:
