@@ -38,7 +38,7 @@ _TIMED_OUT = 408
 _ATTEMPTS = 3
 """How often to try a patch of a list that another client changed in between."""
 
-_UNKNOWN_FIELD = re.compile(r"(\.\S.*): field not declared in schema")
+_UNKNOWN_FIELD = re.compile(r"\s(\.\S.*): field not declared in schema")
 """Source: structured-merge-diff's typed values, of which a server-side apply makes one."""
 _MOST_UNKNOWN = 20
 _JUDGED = frozenset({400, 404, CONFLICT, 422})
