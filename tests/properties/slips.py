@@ -37,10 +37,17 @@ class Slip:
         return f"{SAMPLES[self.sample]['kind']} {self.sample}: {steps} {self.what} {self.written}".rstrip()
 
     @property
-    def is_of_chosen(self) -> bool:
-        """Whether the key is one that people choose."""
-        key = str(self.path[-1])
-        return len(self.path) > 1 and not key.startswith(OURS) and (self.path[-2] in CHOSEN or "/" in key)
+    def may_be_meant(self) -> bool:
+        """Whether the outcome is a document that somebody may have wanted.
+
+        That is so for another label, for an optional key that is absent, and for resources of a pod in place of those of its container: both
+        have a field of that name since Kubernetes 1.32. Parameters of requests are no fields: the API server takes any.
+        """
+        key, target = str(self.path[-1]), self.written.rpartition(".")[2]
+        is_chosen = len(self.path) > 1 and not key.startswith(OURS) and (self.path[-2] in CHOSEN or "/" in key)
+        is_resource_of_pod = (self.what, key) == ("up", "resources") and target in {"spec", "podSpec"}
+        is_parameter = self.what != "doubled" and self.path[-2:-1] == ("parameters",)
+        return is_chosen or self.what == "dropped" or is_resource_of_pod or is_parameter
 
 
 def slips(sample: int) -> Iterator[Slip]:

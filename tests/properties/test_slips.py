@@ -16,8 +16,6 @@ from reconciler.model.findings import Severity
 from tests.properties.slips import SAMPLES, Slip, slips, some_slips
 
 COUNT = int(os.environ.get("HEADROOM_SLIPS", "1500"))
-KUBERNETES = frozenset({("up", "resources", "spec"), ("up", "resources", "podSpec")})
-"""Pods have resources of their own since Kubernetes 1.32, in a field of the same name as those of containers."""
 
 
 def declared(text: str) -> Declared:
@@ -34,14 +32,10 @@ MEANINGS = [meaning(declared(json.dumps(sample))) for sample in SAMPLES]
 
 
 def outcome(slip: Slip) -> str:
-    """`error`, `same`, or `another`: a sound document that means something else. `unknown-parameter` is a warning about the parameters of a
-    request, which are no fields: the API server takes any, and classes ignore those that they do not know.
-    """
+    """`error`, `same`, or `another`: a sound document that means something else."""
     found = declared(slip.text)
     if any(finding.severity is Severity.ERROR for finding in found.findings):
         return "error"
-    if any(finding.code == "unknown-parameter" for finding in found.findings):
-        return "unknown-parameter"
     return "same" if meaning(found) == MEANINGS[slip.sample] else "another"
 
 
@@ -52,25 +46,10 @@ def test_the_samples_are_sound(sample: int) -> None:
 
 
 def test_a_slip_is_an_error_or_changes_nothing() -> None:
-    """Left out are keys that people choose, such as labels: with another letter that is another label.
-
-    A key that is dropped is no slip that could be told: without an optional field the document means what it would always have meant.
-    """
-    counts: Counter[tuple[str, str]] = Counter()
-    slipped_through = []
-    for slip in some_slips(COUNT):
-        if slip.is_of_chosen:
-            counts[slip.what, "of a chosen name"] += 1
-            continue
-        became = outcome(slip)
-        counts[slip.what, became] += 1
-        may_be_another = (
-            slip.what == "dropped" or (slip.what, slip.path[-1], slip.written.rpartition(".")[2]) in KUBERNETES
-        )
-        may_be_another = may_be_another or (slip.path[-2:-1] == ("parameters",) and became == "unknown-parameter")
-        if became not in {"error", "same"} and not may_be_another:
-            slipped_through.append(f"{slip.name} is {became}")
-    assert slipped_through == [], dict(counts)
+    judged = [slip for slip in some_slips(COUNT) if not slip.may_be_meant]
+    outcomes = [outcome(slip) for slip in judged]
+    assert [slip.name for slip, became in zip(judged, outcomes, strict=True) if became == "another"] == []
+    assert Counter(outcomes)["error"] > len(judged) * 0.95
 
 
 def test_every_required_key_is_missed() -> None:
