@@ -88,7 +88,10 @@ def taken(result: PassResult) -> list[str]:
     """What the plan takes away, now or later."""
     plan = result.required_plan
     deleted = [f"deletes {change.ref}" for change in plan.objects if change.action is Action.DELETE]
-    gone = [f"takes {item.name}" for item in (*plan.node_claims.delete, *plan.node_claims.release)]
+    gone = [
+        f"takes {item.node or item.node_claim}: {item.reason}"
+        for item in (*plan.node_claims.delete, *plan.node_claims.release)
+    ]
     return [*deleted, *gone, *(f"deletes {ref} later" for ref in plan.waiting.refs)]
 
 
