@@ -95,9 +95,14 @@ def _check_entry(
     inspection: Inspection, schema: Schema, value: Mapping[str, Any], where: Path, missing: Collection[str]
 ) -> None:
     """An entry of a map. missing: fields that belong beside the map and are not there."""
+    if len(inspection.findings) >= MOST_VIOLATIONS and inspection.failed:
+        return
     key, place = str(where[-1]), path_text(inspection.written_path(where))
     resource = near_one(key, _RESOURCES) if where[-2] in _RESOURCE_MAPS and key not in _RESOURCES else None
-    is_misplaced = key in missing and (key != "namespace" or bool(inspection.ref.namespace))
+    # A label may be called os or hostname, as fields of a pod are; none is called like topologySpreadConstraints.
+    is_label = where[-2] not in {*_RESOURCE_MAPS, "capacity"}
+    is_field = key != key.lower() or not is_label or (key == "namespace" and inspection.ref.namespace)
+    is_misplaced = key in missing and is_field
     if key not in value:
         expected = "text" if schema.get("type") == "string" else "a value"
         inspection.report(
@@ -298,7 +303,10 @@ def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: 
     here = (*known, *_TOP) if len(where) == 1 else known
     place = path_text(inspection.written_path(where))
     if len(inspection.doubts) >= MOST_VIOLATIONS:
-        inspection.report(codes.INVALID_VALUE, where, f"more than {MOST_VIOLATIONS} fields are not fields of this kind")
+        if not inspection.failed:
+            inspection.report(
+                codes.INVALID_VALUE, where, f"more than {MOST_VIOLATIONS} fields are not fields of this kind"
+            )
         return
     below = next((name for name, part in known.items() if key in _fields_of(name, part)), None)
     below = "metadata" if len(where) == 1 and key in _fields_of("metadata", schema_of("metadata")) else below

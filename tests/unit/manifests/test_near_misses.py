@@ -131,3 +131,13 @@ def test_null_hides_no_unknown_field_and_no_entry_of_a_map(spec: str, path: str)
 def test_null_of_fields_that_tools_print_is_no_finding() -> None:
     text = BUFFER.replace("name: web,", "name: web, creationTimestamp: null,") + "status: null\n"
     assert findings(text) == []
+
+
+def test_a_label_may_be_called_as_a_field_of_a_pod_is() -> None:
+    text = """
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: t, namespace: shop}
+template: {spec: {containers: [{name: c}], nodeSelector: {os: linux, hostname: a, priority: high}}}
+"""
+    assert findings(text) == []

@@ -74,6 +74,8 @@ def test_a_pod_template_with_a_spec_above_it() -> None:
         ("{spec: {containers: [{name: c, resources: {requests: {cpu: 1 core}}}]}}", "invalid-value",
          "template.spec.containers[0].resources.requests.cpu"),
         ("{spec: {containers: [{name: c}], nodeSelector: {spot: yes}}}", "wrong-type", "template.spec.nodeSelector.spot"),
+        ("{spec: {containers: [{name: c}], nodeSelector: {priorityClassName: high}}}", "misspelt-field",
+         "template.spec.nodeSelector.priorityClassName"),
         ("{spec: {containers: [{name: c}], nodeSelecter: {}}}", "misspelt-field", "template.spec.nodeSelecter"),
         ("{spec: {containers: [{name: c}], tolerations: {}}}", "wrong-type", "template.spec.tolerations"),
     ],
