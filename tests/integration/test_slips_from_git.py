@@ -46,6 +46,7 @@ class Daemon:
         self._state = folder / "state"
         self.restart()
         self.passes(20, wait=10)
+        self.passes(8, wait=120)  # until the room that a request has booked for ten minutes is given back
 
     def restart(self) -> None:
         """Another process takes over, which knows nothing but the cluster and the newest commit."""
