@@ -20,6 +20,8 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 
+_MOST_KINDS = 4
+
 
 def read(
     files: Mapping[str, bytes],
@@ -49,6 +51,7 @@ def read(
     findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(whole, broken)]
     if one_cluster:
         findings += several_clusters(documents)
+    findings += _ignored(documents)
     for document in documents:
         findings += (*document.findings, *(document.doubtful.doubts if document.doubtful else ()))
     return Declared(
@@ -65,6 +68,19 @@ def read(
         doubtful=tuple(doubtful),
         documents=len(loaded.documents),
     )
+
+
+def _ignored(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
+    """One note about all documents of kinds that headroom does not read, or none."""
+    others = [item.document for item in documents if item.kind is None and not item.findings]
+    if not others:
+        return ()
+    kinds = sorted({document.kind or "no kind" for document in others})
+    more = f" and {len(kinds) - _MOST_KINDS:,} more" if len(kinds) > _MOST_KINDS else ""
+    shown = ", ".join(kinds[:_MOST_KINDS]) + more
+    code, noun = codes.OTHER_KINDS, "document is" if len(others) == 1 else "documents are"
+    message = f"{len(others):,} {noun} of kinds that headroom does not read, and ignored: {shown}"
+    return (Finding(code.name, code.severity, message, others[0].position),)
 
 
 def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:

@@ -55,7 +55,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def _fields(name: str) -> Mapping[str, Any]:
     """The names of the fields of a workload, as in a schema."""
-    selector = {} if name == "ReplicationController" else {"properties": {"matchLabels": {}, "matchExpressions": {}}}
+    selector: Mapping[str, Any] = (
+        {} if name == "ReplicationController" else {"properties": {"matchLabels": {}, "matchExpressions": {}}}
+    )
     known = {"template": TEMPLATE_FIELDS, "selector": selector}
     spec: dict[str, Any] = {field: known.get(field, {}) for field in _FIELDS[name]}
     if "jobTemplate" in spec:

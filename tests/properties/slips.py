@@ -136,12 +136,15 @@ def _renamed(document: Any, path: Steps, written: str) -> Any:
     return copy
 
 
-def _text(node: Any, doubled: Steps | None) -> str:
-    """As JSON, which is YAML too, with one key written twice. doubled: its path below this node."""
-    below = {step: doubled[1:] for step in (doubled or ())[:1] if len(doubled or ()) > 1}
+def _text(node: Any, doubled: Steps) -> str:
+    """As JSON, which is YAML too, with one key written twice. doubled: its path below this node; empty if it is elsewhere."""
+
+    def below(step: str | int) -> Steps:
+        return doubled[1:] if doubled[:1] == (step,) else ()
+
     if isinstance(node, dict):
         keys = [key for key in node for _ in range(2 if doubled == (key,) else 1)]
-        return "{" + ", ".join(f"{json.dumps(key)}: {_text(node[key], below.get(key))}" for key in keys) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)}: {_text(node[key], below(key))}" for key in keys) + "}"
     if isinstance(node, list):
-        return "[" + ", ".join(_text(inner, below.get(index)) for index, inner in enumerate(node)) + "]"
+        return "[" + ", ".join(_text(inner, below(index)) for index, inner in enumerate(node)) + "]"
     return json.dumps(node)

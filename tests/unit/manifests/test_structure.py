@@ -153,9 +153,9 @@ def test_what_only_the_api_server_writes_is_passed_over() -> None:
         ("kind: CapacityBuffer\nmetadata: {name: b}\n", "missing-field", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
         ("apiVersion: karpenter.sh/v1\nkind: Nodepool\n", "unknown-kind", 'did you mean "NodePool"?'),
         ("replicaCount: 3\n", "not-an-object", "a Kubernetes object has apiVersion and kind"),
-        ("apiVersion: v2\nname: chart\nversion: 1.0.0\n", None, ""),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", None, ""),
-        ("kind: 5\napiVersion: []\n", None, ""),
+        ("apiVersion: v2\nname: chart\nversion: 1.0.0\n", "other-kinds", ""),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "other-kinds", ""),
+        ("kind: 5\napiVersion: []\n", "other-kinds", ""),
     ],
 )  # fmt: skip
 def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str) -> None:
