@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from reconciler.manifests import codes
 from reconciler.manifests.declared import as_served, live_declared
 from reconciler.manifests.in_force import Served, in_force
+from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.last_good import with_last_good
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
@@ -24,7 +25,8 @@ from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import Manifest
+from reconciler.model.view import ClusterView, Manifest
+from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster
 from reconciler.stages.manifests import emptied
 from reconciler.stages.state import PassState
@@ -59,7 +61,7 @@ class ReadCluster:
     def run(self, state: PassState) -> PassState:
         view = self._cluster.view()
         live = live_declared(view, self._memory)
-        repository = self._documents(state.repository, view.apis, state.now)
+        repository = self._documents(state.repository, view, state.now)
         local = in_utc(repository, state.now)
         forms = in_force(local.declared, live, view.objects, view.apis)
         # After a restart only the inventory tells what was declared before. The buffer of balloon pods may be in the cluster only.
@@ -85,8 +87,8 @@ class ReadCluster:
             instance_types=tuple(self._catalog.instance_types(view)),
         )
 
-    def _documents(self, read: Declared, served: Served, now: datetime) -> Declared:
-        verdicts = self._fields.verdicts(read, served, now)
+    def _documents(self, read: Declared, view: ClusterView, now: datetime) -> Declared:
+        verdicts = {**self._fields.verdicts(read, view.apis, now), **_without_their_namespace(read, view)}
         if (
             self._in_force is None
             or self._settled is None
@@ -96,6 +98,34 @@ class ReadCluster:
             self._in_force = with_last_good(as_served(read, verdicts), self._in_force)
             self._settled = (read, verdicts)
         return self._in_force
+
+
+def _without_their_namespace(read: Declared, view: ClusterView) -> _Verdicts:
+    """Findings about documents that have lost their namespace: the same file declared the object in another one before."""
+    lost = [
+        item
+        for item in read.manifests
+        if item.ref.namespace and not mapping_at(item.manifest, "metadata").get("namespace")
+    ]
+    if not lost:
+        return {}
+    declared = {item.ref for item in read.manifests}
+    before: dict[tuple[str, ObjectRef], str] = {}
+    for ref in sorted(view.inventory.members - declared):
+        live = view.objects.get(ref)
+        if live is not None and ref.namespace:
+            file = mapping_at(live.body, "metadata", "annotations").get(SOURCE_ANNOTATION, "")
+            before[file, ref._replace(namespace="")] = ref.namespace
+    found = {}
+    for item in lost:
+        namespace = before.get((item.position.file, item.ref._replace(namespace="")))
+        if namespace is not None:
+            path, code = "metadata.namespace", codes.MISSING_FIELD
+            message = f"{path} is missing, and this object is in the namespace {namespace}: it would be deleted there"
+            hint = f"write namespace: {namespace}, or namespace: {item.ref.namespace} if the object is to move"
+            place = item.position_of(path)
+            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+    return found
 
 
 class _ServedFields:

@@ -147,3 +147,36 @@ def test_an_object_that_a_file_with_an_error_does_not_declare_any_more_stays() -
     world.source.commit({"web.yaml": BUFFER})
     world.passes(seconds=7200)
     assert world.cluster.get(other) is None
+
+
+def test_a_document_that_loses_its_namespace_does_not_lose_its_object() -> None:
+    """It would be another object, in the namespace default, and the old one would be deleted."""
+    world = Serving()
+    world.passes()
+    world.source.commit({"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web")})
+
+    result = world.passes(seconds=7200)
+
+    assert {(code, path) for code, path in errors(result)} == {("missing-field", "metadata.namespace")}
+    assert world.chunks(result) == 2
+    assert world.cluster.get(REF) is not None
+    assert world.cluster.get(REF._replace(namespace="default")) is None
+
+
+def test_a_document_may_be_moved_to_another_namespace_by_name() -> None:
+    world = Serving()
+    world.passes()
+    world.source.commit({"web.yaml": BUFFER.replace("namespace: shop", "namespace: default")})
+    world.passes(seconds=7200)
+    assert world.cluster.get(REF) is None
+    assert world.cluster.get(REF._replace(namespace="default")) is not None
+
+
+def test_an_object_that_was_always_in_the_default_namespace_needs_no_namespace() -> None:
+    world = Serving()
+    world.source.commit({"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web")})
+    assert errors(world.passes()) == []
+    world.source.commit(
+        {"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web").replace("NOTE", "other")}
+    )
+    assert errors(world.passes()) == []
