@@ -12,12 +12,12 @@ from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.load import load
 from reconciler.manifests.reading import ReadDocument
-from reconciler.manifests.slots import SLOTS, place_in_order, ref_of
+from reconciler.manifests.slots import SLOTS, place_in_order
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.refs import SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
 
 _MOST_KINDS = 4
@@ -88,37 +88,6 @@ def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
     return frozenset(position.file for position in errors if position is not None)
 
 
-def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ...]]) -> Declared:
-    """What is declared once a cluster has said which fields it knows.
-
-    verdicts: by object, the fields that the cluster does not know; none of them for an object that it accepts. The shipped schema decides
-    about objects without a verdict.
-    """
-    if not verdicts:
-        return declared
-    doubtful = {item.ref: item for item in declared.doubtful if item.ref in verdicts}
-    doubts = {doubt for item in doubtful.values() for doubt in item.doubts}
-    refused = {ref for ref, findings in verdicts.items() if findings}
-    accepted = {ref: item for ref, item in doubtful.items() if ref not in refused}
-    findings = [finding for finding in declared.findings if finding not in doubts]
-    findings += [finding for found in verdicts.values() for finding in found]
-    slots: dict[str, list[Any]] = {
-        slot: [value for value in getattr(declared, slot) if ref_of(value) not in refused] for slot in SLOTS
-    }
-    for item in accepted.values():
-        slots[item.slot] += [item.typed] if item.is_broken and item.typed is not None else []
-    manifests = [item for item in declared.manifests if item.ref not in {*refused, *accepted}]
-    manifests += [item.manifest for item in accepted.values() if item.manifest is not None]
-    return replace(
-        declared,
-        **_sorted_slots(slots),
-        manifests=tuple(sorted(manifests, key=lambda manifest: (manifest.ref, manifest.position))),
-        findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-        broken_files=files_with_errors(findings),
-        broken=(declared.broken - accepted.keys()) | refused,
-    )
-
-
 def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
@@ -136,7 +105,7 @@ def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -
         typed = None if kind is None else memory.once(item.ref, _typed, kind, item)
         if kind is not None and typed is not None:
             slots[kind.slot].append(typed)
-    return Declared(**_sorted_slots(slots))
+    return Declared(**sorted_slots(slots))
 
 
 def _typed(kind: Kind, item: LiveObject) -> Any:
@@ -159,8 +128,8 @@ def _slots(documents: Iterable[ReadDocument]) -> dict[str, Any]:
     for document in documents:
         if document.kind is not None and document.typed is not None:
             slots[document.kind.slot].append(document.typed)
-    return _sorted_slots(slots)
+    return sorted_slots(slots)
 
 
-def _sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
+def sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
     return {slot: tuple(sorted(values, key=place_in_order)) for slot, values in slots.items()}

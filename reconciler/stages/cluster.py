@@ -12,13 +12,11 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from reconciler.manifests import codes
-from reconciler.manifests.declared import as_served, live_declared
-from reconciler.manifests.in_force import Served, in_force
+from reconciler.manifests.declared import live_declared
+from reconciler.manifests.in_force import Served, as_served, in_force, served_form, with_last_good
 from reconciler.manifests.inspection import mapping_at
-from reconciler.manifests.last_good import with_last_good
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.schedule_findings import schedule_findings
-from reconciler.manifests.served import served_form
 from reconciler.model.balloons import DEPLOYMENT_KIND
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
