@@ -55,10 +55,10 @@ class Cycle:
         self._clock = clock
         self._progress = progress
         self._source = ReadSource(source)
-        self._in_force = ReadCluster(cluster, catalog, allow_empty=rules.allow_empty)
+        self._manifests = ReadManifests(cluster, allow_empty=rules.allow_empty)
         self._reading: tuple[Stage, ...] = (
-            ReadManifests(allow_empty=rules.allow_empty),
-            self._in_force,
+            self._manifests,
+            ReadCluster(cluster, catalog, rules.allow_empty),
             Prepare(rules.placement, memory, rules.not_ready_grace),
         )
         self._planning: tuple[Stage, ...] = (
@@ -117,7 +117,7 @@ class Cycle:
 
     def next_edge(self, after: datetime) -> Edge | None:
         """The first instant after this one at which the declared capacity changes, by what the last pass read."""
-        return self._edges.first(after, self._in_force.last)
+        return self._edges.first(after, self._manifests.last)
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:

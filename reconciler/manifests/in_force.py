@@ -16,12 +16,12 @@ from reconciler.manifests.declared import files_with_errors, sorted_slots
 from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
-from reconciler.manifests.slots import SLOTS, place_in_order, ref_of
+from reconciler.manifests.slots import SLOTS, ref_of
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, Manifest
 
 Served = Mapping[tuple[str, str], tuple[str, ...]]
@@ -69,38 +69,6 @@ def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ..
         broken_files=files_with_errors(findings),
         broken=(declared.broken - accepted.keys()) | refused,
     )
-
-
-def with_last_good(current: Declared, previous: Declared | None) -> Declared:
-    """What is in force: the current documents, and the last good version of those that cannot be read any more.
-
-    A document cannot be read if it is broken, or if it is missing from a file that is broken in part. The findings are the current
-    ones.
-    """
-    if previous is None or not (current.broken or current.broken_files):
-        return current
-
-    def is_kept(ref: ObjectRef, position: SourcePosition | None) -> bool:
-        return ref in current.broken or (position is not None and position.file in current.broken_files)
-
-    slots: dict[str, Any] = {}
-    for slot in SLOTS:
-        values = getattr(current, slot)
-        present = {ref_of(value) for value in values}
-        kept = [
-            value
-            for value in getattr(previous, slot)
-            if ref_of(value) not in present and is_kept(ref_of(value), value.position)
-        ]
-        slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
-    present = {manifest.ref for manifest in current.manifests}
-    kept_manifests = [
-        manifest
-        for manifest in previous.manifests
-        if manifest.ref not in present and is_kept(manifest.ref, manifest.position)
-    ]
-    manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
-    return replace(current, **slots, manifests=tuple(manifests))
 
 
 def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, LiveObject], served: Served) -> InForce:

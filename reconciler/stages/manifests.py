@@ -1,4 +1,4 @@
-"""Reads the documents of the tree, as they are: `cluster.py` beside it settles what of them is in force."""
+"""Reads the documents of the tree. Of a broken document the last good version stays in force."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import read
+from reconciler.manifests.in_force import as_served
 from reconciler.manifests.known_files import KnownFiles
+from reconciler.manifests.last_good import with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.source import SourceTree
+from reconciler.ports import Cluster
+from reconciler.stages.cluster_verdicts import ClusterVerdicts
 from reconciler.stages.state import PassState
 
 
@@ -19,23 +23,35 @@ def emptied(tree: SourceTree) -> SourceTree:
 
 
 class ReadManifests:
-    """Reads no document again while the tree is the same, and stalls if all are gone."""
+    """Keeps the last good documents from pass to pass, and reads none again while the tree is the same.
+
+    The cluster's verdicts count too: a document with a field that the cluster does not know is a broken one.
+    """
 
     phase: ClassVar[str] = "manifests"
 
-    def __init__(self, *, allow_empty: bool) -> None:
+    def __init__(self, cluster: Cluster, *, allow_empty: bool) -> None:
         self._allow_empty = allow_empty
+        self._verdicts = ClusterVerdicts(cluster)
         self._tree: SourceTree | None = None
         self._documents: Declared | None = None
         self._known = KnownFiles()
 
+    @property
+    def last(self) -> Declared | None:
+        """The last documents, with budgets in local time as they were written; None before the first pass."""
+        return self._documents
+
     def run(self, state: PassState) -> PassState:
-        if self._documents is None or self._tree is None or state.tree.files is not self._tree.files:
-            documents = read(state.tree.files, skipped=state.tree.skipped, known=self._known)
+        is_same = self._documents is not None and self._tree is not None and state.tree.files is self._tree.files
+        if self._documents is None or not is_same or self._verdicts.are_due(state.now):
+            written = read(state.tree.files, skipped=state.tree.skipped, known=self._known)
+            documents = with_last_good(as_served(written, self._verdicts.of(written, state.now)), self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
-                return replace(state, repository=self._documents, tree=emptied(state.tree))
+                manifests = self._documents.manifests
+                return replace(state, repository=self._documents, written=manifests, tree=emptied(state.tree))
             self._documents, self._tree = documents, state.tree
-        return replace(state, repository=self._documents)
+        return replace(state, repository=self._documents, written=self._documents.manifests)
 
     def _is_emptied(self, documents: Declared, before: Declared) -> bool:
         is_empty = not documents.documents and not documents.broken_files
