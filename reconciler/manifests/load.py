@@ -197,6 +197,13 @@ def _json_value(path: str, text: str, first_line: int) -> Any:
 def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
     if not isinstance(value, dict):
+        items = value if isinstance(value, list) else [value]
+        if any("apiVersion" in item for item in items if isinstance(item, dict | str)):
+            shape = "a list" if isinstance(value, list) else "text"
+            hint = "write its fields at the beginning of the line, without a dash and with a colon after each key"
+            message = f"an object must be a mapping, not {shape}"
+            yield _finding(codes.WRONG_TYPE, path, message, position.line, position.column, hint=hint)
+            return
         yield _finding(codes.NOT_AN_OBJECT, path, "not a Kubernetes object: skipped", position.line, position.column)
         return
     items = value.get("items")
@@ -210,7 +217,7 @@ def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> 
         if isinstance(item, dict):
             yield Document(path, item, place, marks)
         else:
-            yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is not an object: skipped", place.line)
+            yield _finding(codes.WRONG_TYPE, path, f"items[{index}] is not an object", place.line, hint="remove it")
 
 
 def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:

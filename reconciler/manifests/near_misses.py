@@ -54,8 +54,17 @@ def _of_unfinished(document: Document, value: Mapping[str, Any]) -> Finding | No
             return _error(document, codes.MISSING_FIELD, wanted, message, hint, ours=ours)
     if "apiVersion" in value or "kind" in value:
         return None
+    within = next((key for key, inner in value.items() if _is_ours(inner)), None)
+    if within is not None:
+        message = f"an object is within {within}, one level too deep"
+        return _error(document, codes.MISSPELT_FIELD, within, message, "write its fields at the top of the document")
     hint = "a Kubernetes object has apiVersion and kind"
     return _note(document, codes.NOT_AN_OBJECT, "not a Kubernetes object: ignored", hint)
+
+
+def _is_ours(node: Any) -> bool:
+    kind, version = (mapping_at({"": node}, "").get(key) for key in ("kind", "apiVersion"))
+    return isinstance(kind, str) and isinstance(version, str) and _meant(version.rpartition("/")[0], kind) is not None
 
 
 def _of_list(document: Document) -> Finding | None:

@@ -74,6 +74,10 @@ def test_a_slip_at_the_top(old: str, new: str, code: str, hint: str) -> None:
         ("apiVersion: v1\nkind: List\n", "missing-field"),
         ("apiVersion: v1\nkind: Lsit\nitems: [{kind: X}]\n", "unknown-kind"),
         ("apiVersion: karpenter.sh/v1\nkind: NodePoolList\nitem: []\n", "misspelt-field"),
+        ("apiVersion: v1\nkind: List\nitems: [web]\n", "wrong-type"),
+        ("- apiVersion: karpenter.sh/v1\n  kind: NodePool\n", "wrong-type"),
+        ("apiVersion karpenter.sh/v1\nkind NodePool\n", "wrong-type"),
+        ("pool:\n  apiVersion: karpenter.sh/v1\n  kind: NodePool\n", "misspelt-field"),
         ("apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: web}\nspec: {}\n", "unknown-kind"),
         ("apiVersion: app/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {}\n", "unknown-kind"),
     ],
@@ -92,6 +96,9 @@ def test_slips_in_lists_workloads_and_metadata(text: str, code: str) -> None:
         "openapi: 3.0.0\ninfo: {title: x}\npaths: {}\n",
         "version: 2\nupdates: []\n",
         "services: {web: {image: x}}\n",
+        "- a\n- b: 1\n",
+        "just text\n",
+        "extra: {apiVersion: v1, kind: ConfigMap}\n",
     ],
 )
 def test_files_of_other_tools_are_no_error(text: str) -> None:
