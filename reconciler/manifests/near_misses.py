@@ -23,6 +23,8 @@ _ALIKE = 0.8
 """The least similarity of two groups that one may be mistaken for the other: karpenter.sh and karpenter.k8s.aws have 0.83."""
 _GROUPS = frozenset(kind.group for kind in KINDS)
 _LIST = "List"
+_LONGEST = 100
+"""Characters of a group or kind that are looked at. None of headroom's is as long."""
 
 
 def finding_about_another(document: Document) -> Finding | None:
@@ -64,7 +66,11 @@ def _of_unfinished(document: Document, value: Mapping[str, Any]) -> Finding | No
 
 def _is_ours(node: Any) -> bool:
     kind, version = (mapping_at({"": node}, "").get(key) for key in ("kind", "apiVersion"))
-    return isinstance(kind, str) and isinstance(version, str) and _meant(version.rpartition("/")[0], kind) is not None
+    return (
+        isinstance(kind, str)
+        and isinstance(version, str)
+        and _meant(version.rpartition("/")[0][:_LONGEST], kind[:_LONGEST]) is not None
+    )
 
 
 def _of_list(document: Document) -> Finding | None:
@@ -83,7 +89,7 @@ def _of_list(document: Document) -> Finding | None:
 
 
 def _of_other_kind(document: Document, group: str, name: str) -> Finding | None:
-    found = _meant(group, name)
+    found = _meant(group[:_LONGEST], name[:_LONGEST])
     if found is not None:
         line = f"apiVersion: {found.api_version(found.versions[0])}"
         if group == found.group:
@@ -109,16 +115,18 @@ def _meant(group: str, name: str) -> Kind | None:
             return kind
     for kind in KINDS:
         same_name = name.lower() == kind.name.lower()
-        if same_name and kind.applied and kind.group and (group in _GROUPS or _resembles(group, kind.group)):
+        if same_name and kind.applied and (group in _GROUPS or _resembles(group, kind)):
             return kind
     return None
 
 
-def _resembles(group: str, ours: str) -> bool:
-    """Whether the group begins like ours, or has most of its letters in the same order."""
+def _resembles(group: str, kind: Kind) -> bool:
+    """Whether the group begins like the kind's own, or has most of its letters in the same order."""
+    if not kind.group:
+        return group in {"core", *kind.versions}
     first = group.partition(".")[0].partition("/")[0]
-    same_start = is_near(first, ours.partition(".")[0])
-    return same_start or difflib.SequenceMatcher(None, group[:100], ours).ratio() >= _ALIKE
+    same_start = is_near(first, kind.group.partition(".")[0])
+    return same_start or difflib.SequenceMatcher(None, group, kind.group).ratio() >= _ALIKE
 
 
 def _namesake(name: str) -> Kind | None:
