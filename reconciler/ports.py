@@ -69,7 +69,10 @@ class Cluster(Protocol):
         """One write; refusals and conflicts are results, never exceptions. A snapshot refuses every write."""
 
     def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:  # noqa: ARG002 - the answer of a cluster without definitions
-        """The paths of the fields that the served definition of the kind does not have; None if that cannot be told. Writes nothing."""
+        """The paths of the fields that the served definition of the kind does not have; None if that cannot be told. Writes nothing.
+
+        Raises `Transient` and `Waiting`, as a view does.
+        """
         return None
 
     def record(self, event: Event) -> None:

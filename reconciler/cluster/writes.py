@@ -80,24 +80,22 @@ class Writer:
         """The paths of the fields that the served definition does not have, by dry runs; None if that cannot be told.
 
         The API server names one field at a time, so the field is taken out and the rest is asked about again. It judges fields before
-        values, conflicts and admission, so an answer about those says that all fields are known.
+        values, conflicts and admission, so an answer about those says that all fields are known. Raises `Transient` where there is no
+        answer at all: a document must not lose a field because of that.
         """
         document, found = deepcopy(dict(apply.manifest)), list[str]()
-        try:
-            path = self._path(apply.ref, str(apply.manifest.get("apiVersion", "")).rpartition("/")[2])
-            while path is not None and len(found) < _MOST_UNKNOWN:
-                query = [("fieldManager", OWN_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
-                answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=True)
-                unknown = _UNKNOWN_FIELD.search("" if answer.ok else answer.failure().message)
-                place = None if unknown is None else taken_out(document, unknown[1])
-                if unknown is None:
-                    is_judged = answer.ok or answer.status in _JUDGED
-                    return tuple(sorted(found)) if found or is_judged else None
-                found.append(unknown[1].lstrip(".") if place is None else path_text(place))
-                if place is None:
-                    break
-        except (Transient, Waiting):
-            return None
+        path = self._path(apply.ref, str(apply.manifest.get("apiVersion", "")).rpartition("/")[2])
+        query = [("fieldManager", OWN_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
+        while path is not None and len(found) < _MOST_UNKNOWN:
+            answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=True)
+            unknown = _UNKNOWN_FIELD.search("" if answer.ok else answer.failure().message)
+            if unknown is None:
+                is_judged = answer.ok or answer.status in _JUDGED
+                return tuple(sorted(found)) if found or is_judged else None
+            place = taken_out(document, unknown[1])
+            found.append(unknown[1].lstrip(".") if place is None else path_text(place))
+            if place is None:
+                break
         return tuple(sorted(found)) or None
 
     def _apply_status(self, write: ApplyStatus, *, dry_run: bool) -> WriteResult:

@@ -197,8 +197,8 @@ def _json_value(path: str, text: str, first_line: int) -> Any:
 def _unpacked(path: str, value: Any, position: SourcePosition, marks: Marks) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
     if not isinstance(value, dict):
-        items = value if isinstance(value, list) else [value]
-        if any("apiVersion" in item for item in items if isinstance(item, dict | str)):
+        parts = value if isinstance(value, list) else [value]
+        if any("apiVersion" in part for part in parts if isinstance(part, dict | str)):
             shape = "a list" if isinstance(value, list) else "text"
             hint = "write its fields at the beginning of the line, without a dash and with a colon after each key"
             message = f"an object must be a mapping, not {shape}"
