@@ -34,7 +34,7 @@ from tests.properties.test_slips import outcome
 
 __all__ = ["one_render_process"]
 
-COUNT = int(os.environ.get("HEADROOM_SLIPS", "120"))
+COUNT = int(os.environ.get("HEADROOM_SLIPS", "60"))
 RESTARTED_EVERY = 10
 FILES = {f"{index}.yaml": json.dumps(sample) for index, sample in enumerate(SAMPLES)}
 
@@ -49,7 +49,7 @@ class Daemon:
         self.repository.push(FILES)
         self._state = folder / "state"
         self.restart()
-        self.passes(20, wait=10)
+        self.passes(8, wait=25)
         self.passes(8, wait=120)  # until the room that a request has booked for ten minutes is given back
 
     def restart(self) -> None:
