@@ -56,7 +56,7 @@ class Cycle:
         self._clock = clock
         self._progress = progress
         self._source = ReadSource(source)
-        self._manifests = ReadManifests(allow_empty=rules.allow_empty)
+        self._manifests = ReadManifests(cluster, allow_empty=rules.allow_empty)
         self._reading: tuple[Stage, ...] = (
             self._manifests,
             ReadCluster(cluster, catalog, rules.allow_empty, rules.inventory),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from reconciler.model.changes import ChangeSet, Plan, Write, WriteResult
+from reconciler.model.changes import Apply, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.errors import Failure
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pull_requests import Annotation, Comment, CommitStatus, PullRequest
@@ -67,6 +67,13 @@ class Cluster(Protocol):
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         """One write; refusals and conflicts are results, never exceptions. A snapshot refuses every write."""
+
+    def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:  # noqa: ARG002 - the answer of a cluster without definitions
+        """The paths of the fields that the served definition of the kind does not have; None if that cannot be told. Writes nothing.
+
+        Raises `Transient` and `Waiting`, as a view does.
+        """
+        return None
 
     def record(self, event: Event) -> None:
         """Records an event, as a best effort; never raises."""

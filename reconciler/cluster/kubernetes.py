@@ -21,7 +21,7 @@ from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.cluster.writes import Writer
-from reconciler.model.changes import Write, WriteResult
+from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
@@ -154,6 +154,9 @@ class KubernetesCluster:
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self._writer.write(write, dry_run=dry_run)
+
+    def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
+        return self._writer.unknown_fields(apply)
 
     def record(self, event: ClusterEvent) -> None:
         self._events.record(event)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -21,6 +23,7 @@ from reconciler.cluster.connection import (
 )
 from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.node_taints import with_taints
+from reconciler.manifests.document import Path, path_text
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient, Waiting
 from reconciler.model.marks import OWN_MANAGER
@@ -34,6 +37,13 @@ _SERVER_ERROR = 500
 _TIMED_OUT = 408
 _ATTEMPTS = 3
 """How often to try a patch of a list that another client changed in between."""
+
+_UNKNOWN_FIELD = re.compile(r"\s(\.\S.*): field not declared in schema")
+"""Source: structured-merge-diff's typed values, of which a server-side apply makes one."""
+_MOST_UNKNOWN = 20
+_JUDGED = frozenset({400, 404, CONFLICT, 422})
+"""Answers about a document whose fields are all known: bad values, no such namespace, a conflict."""
+_STEP = re.compile(r"\[([^\]]*)\]")
 
 Written = Callable[[ObjectRef, str], None]
 """Called with an object and its resourceVersion after a write."""
@@ -65,6 +75,28 @@ class Writer:
             return WriteResult(write, Outcome.SKIPPED, error.message)
         except Transient as error:
             return WriteResult(write, Outcome.FAILED, error.message)
+
+    def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
+        """The paths of the fields that the served definition does not have, by dry runs; None if that cannot be told.
+
+        The API server names one field at a time, so the field is taken out and the rest is asked about again. It judges fields before
+        values, conflicts and admission, so an answer about those says that all fields are known. Raises `Transient` where there is no
+        answer at all: a document must not lose a field because of that.
+        """
+        document, found = deepcopy(dict(apply.manifest)), list[str]()
+        path = self._path(apply.ref, str(apply.manifest.get("apiVersion", "")).rpartition("/")[2])
+        query = [("fieldManager", OWN_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
+        while path is not None and len(found) < _MOST_UNKNOWN:
+            answer = self._send("PATCH", path, document, content_type=_APPLY, query=query, dry_run=True)
+            unknown = _UNKNOWN_FIELD.search("" if answer.ok else answer.failure().message)
+            if unknown is None:
+                is_judged = answer.ok or answer.status in _JUDGED
+                return tuple(sorted(found)) if found or is_judged else None
+            place = taken_out(document, unknown[1])
+            found.append(unknown[1].lstrip(".") if place is None else path_text(place))
+            if place is None:
+                break
+        return tuple(sorted(found)) or None
 
     def _apply_status(self, write: ApplyStatus, *, dry_run: bool) -> WriteResult:
         """Applies a status. It is forced, since `status` has only headroom's own fields."""
@@ -208,6 +240,34 @@ class Writer:
             self._written(ref, str(metadata.get("resourceVersion", "")))
 
 
+def taken_out(document: Any, written: str) -> Path | None:
+    """Removes the field that the API server names, such as `.spec.budgets[0].node`; None if there is no such field.
+
+    An item of a list is named by its index, or by its keys: then the first item that has the field is meant.
+    """
+    if isinstance(document, list):
+        step = _STEP.match(written)
+        if step is None:
+            return None
+        indexes = [int(step[1])] if step[1].isdigit() else list(range(len(document)))
+        for index in indexes:
+            below = taken_out(document[index], written[step.end() :]) if index < len(document) else None
+            if below is not None:
+                return (index, *below)
+        return None
+    for key in sorted(document, key=len, reverse=True) if isinstance(document, dict) else ():
+        rest = written.removeprefix(f".{key}")
+        if rest == written:
+            continue
+        if not rest:
+            del document[key]
+            return (key,)
+        below = taken_out(document[key], rest)
+        if below is not None:
+            return (key, *below)
+    return None
+
+
 def _is_annotated(live: Mapping[str, Any], write: Annotate) -> bool:
     there = live["metadata"].get("annotations") or {}
     return all(there.get(name) == value for name, value in write.annotations) and not _new_taints(live, write)
@@ -248,6 +308,8 @@ def _refused(write: Write, answer: Answer) -> WriteResult:
     conflicts = _conflicts(failure)
     if conflicts:
         return WriteResult(write, Outcome.CONFLICT, conflicts)
+    if _UNKNOWN_FIELD.search(failure.message):  # the API server calls it an internal error
+        return WriteResult(write, Outcome.REFUSED, failure.message)
     retried = answer.status in {UNAUTHORIZED, _TIMED_OUT, CONFLICT, TOO_MANY} or answer.status >= _SERVER_ERROR
     return WriteResult(write, Outcome.FAILED if retried else Outcome.REFUSED, failure.message)
 

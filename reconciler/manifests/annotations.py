@@ -10,7 +10,7 @@ from reconciler.manifests.following import check_following
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.structure import is_near, near_one, nearest
 from reconciler.manifests.workload import WORKLOADS
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.durations import ANY_DURATION, parse_duration
@@ -90,16 +90,21 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
     applied: whether headroom applies objects of this kind, or only reads them.
     """
     for name, value in mapping_at(inspection.body, "metadata", "annotations").items():
-        if not name.startswith(ANNOTATION_PREFIX) or not isinstance(value, str):
+        if not isinstance(value, str):
             continue
         path = ("metadata", "annotations", name)
-        known = _KNOWN.get(name.removeprefix(ANNOTATION_PREFIX))
+        if not name.startswith(ANNOTATION_PREFIX):
+            _check_foreign(inspection, path, name)
+            continue
+        own = name.removeprefix(ANNOTATION_PREFIX)
+        known = _KNOWN.get(own)
         if known is None:
+            meant = near_one(own, _KNOWN)
             inspection.report(
-                codes.UNKNOWN_ANNOTATION,
+                codes.UNKNOWN_ANNOTATION if meant is None else codes.MISSPELT_ANNOTATION,
                 path,
                 f"{name} is not an annotation that headroom knows",
-                hint=_similar_annotation(name) or "remove it",
+                hint=_similar_annotation(name) or "remove it" if meant is None else _did_you_mean(meant),
             )
         elif not known.is_valid(value):
             hint = _duration_hint(value) if known.is_valid is _is_duration else ""
@@ -111,9 +116,37 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
         elif known.only_applied and not applied:
             message = f"{name} has no effect on a {inspection.ref.kind}: headroom reads it, and never writes it"
             inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, path, message, hint="remove it")
+    _check_labels(inspection)
     _check_fulfilment(inspection)
     check_following(inspection)
     check_local_budgets(inspection)
+
+
+def _check_foreign(inspection: Inspection, path: tuple[str, ...], name: str) -> None:
+    """Reports an annotation that would be headroom's if its prefix were spelled right."""
+    domain, slash, own = name.partition("/")
+    if slash:
+        meant = near_one(own, _KNOWN) if own not in _KNOWN else own
+        is_slip = is_near(domain, ANNOTATION_PREFIX.rstrip("/"))
+    else:
+        meant = next((known for known in _KNOWN if is_near(name, ANNOTATION_PREFIX + known)), None)
+        is_slip = meant is not None
+    if is_slip:
+        message = f"{name} is not an annotation that headroom knows"
+        hint = f"headroom's annotations begin with {ANNOTATION_PREFIX}" if meant is None else _did_you_mean(meant)
+        inspection.report(codes.MISSPELT_ANNOTATION, path, message, hint=hint)
+
+
+def _did_you_mean(own: str) -> str:
+    return f'did you mean "{ANNOTATION_PREFIX}{own}"?'
+
+
+def _check_labels(inspection: Inspection) -> None:
+    """Reports headroom's annotations among the labels, where they have no effect."""
+    for name in mapping_at(inspection.body, "metadata", "labels"):
+        if name.startswith(ANNOTATION_PREFIX) and name.removeprefix(ANNOTATION_PREFIX) in _KNOWN:
+            message, path = f"{name} is an annotation, and has no effect as a label", ("metadata", "labels", name)
+            inspection.report(codes.MISSPELT_ANNOTATION, path, message, hint="move it to metadata.annotations")
 
 
 def _similar_annotation(name: str) -> str:

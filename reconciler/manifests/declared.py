@@ -19,10 +19,12 @@ from reconciler.manifests.structure import check_types
 from reconciler.manifests.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
+
+_MOST_KINDS = 4
 
 
 def read(
@@ -46,12 +48,16 @@ def read(
     refused = {finding.ref for finding in doubled}
     broken = {document.ref for document in documents if document.broken and document.ref is not None}
     broken |= {ref for ref in refused if ref is not None}
-    sound = [document for document in documents if document.ref is not None and document.ref not in broken]
-    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(sound, broken)]
+    whole = [document for document in documents if document.ref is not None and document.ref not in broken]
+    doubtful = [document.doubtful for document in whole if document.doubtful is not None]
+    broken |= {item.ref for item in doubtful if item.is_broken}
+    sound = [document for document in whole if document.ref not in broken]
+    findings: list[Finding] = [*map(left_out, skipped), *loaded.findings, *doubled, *references(whole, broken)]
     if one_cluster:
         findings += several_clusters(documents)
+    findings += _ignored(documents)
     for document in documents:
-        findings += document.findings
+        findings += (*document.findings, *(document.doubtful.doubts if document.doubtful else ()))
     return Declared(
         **_slots(sound),
         manifests=tuple(
@@ -61,10 +67,29 @@ def read(
             ),
         ),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
-        broken_files=loaded.broken_files | {document.document.file for document in documents if document.nameless},
+        broken_files=files_with_errors(findings),
         broken=frozenset(broken),
+        doubtful=tuple(doubtful),
         documents=len(loaded.documents),
     )
+
+
+def _ignored(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
+    """One note about all documents of kinds that headroom does not read, or none."""
+    others = [item.document for item in documents if item.kind is None and not item.findings]
+    if not others:
+        return ()
+    kinds = sorted({document.kind or "no kind" for document in others})
+    more = f" and {len(kinds) - _MOST_KINDS:,} more" if len(kinds) > _MOST_KINDS else ""
+    shown = ", ".join(kinds[:_MOST_KINDS]) + more
+    code, noun = codes.OTHER_KINDS, "document is" if len(others) == 1 else "documents are"
+    message = f"{len(others):,} {noun} of kinds that headroom does not read, and ignored: {shown}"
+    return (Finding(code.name, code.severity, message, others[0].position),)
+
+
+def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
+    errors = (finding.position for finding in findings if finding.severity is Severity.ERROR)
+    return frozenset(position.file for position in errors if position is not None)
 
 
 def left_out(skipped: tuple[str, str]) -> Finding:
@@ -87,7 +112,7 @@ def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -
             findings.append(typed)
         elif kind is not None and typed is not None:
             slots[kind.slot].append(typed)
-    return Declared(**_sorted_slots(slots), findings=tuple(findings))
+    return Declared(**sorted_slots(slots), findings=tuple(findings))
 
 
 def _typed(kind: Kind, item: LiveObject) -> Any:
@@ -118,8 +143,8 @@ def _slots(documents: Iterable[ReadDocument]) -> dict[str, Any]:
     for document in documents:
         if document.kind is not None and document.typed is not None:
             slots[document.kind.slot].append(document.typed)
-    return _sorted_slots(slots)
+    return sorted_slots(slots)
 
 
-def _sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
+def sorted_slots(slots: Mapping[str, list[Any]]) -> dict[str, Any]:
     return {slot: tuple(sorted(values, key=place_in_order)) for slot, values in slots.items()}

@@ -1,24 +1,28 @@
-"""What a pass works with: the repository's documents merged over the cluster's objects, and the manifests to apply.
+"""What is in force: the repository's documents, those that were good before, and the cluster's objects below them.
 
 Partial NodePools are merged into the live ones, and every manifest is converted to a version that the cluster serves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.changed_since import refused
 from reconciler.manifests.crds import KINDS
+from reconciler.manifests.declared import files_with_errors, sorted_slots
+from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.kinds import kind_of
+from reconciler.manifests.last_good import SLOTS, ref_of
 from reconciler.manifests.node_pool import lay_over
-from reconciler.manifests.served import served_form
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import LiveObject
+from reconciler.model.view import LiveObject, Manifest
 
 Served = Mapping[tuple[str, str], tuple[str, ...]]
 """Versions by (group, kind), preferred first; empty where unknown, as with a snapshot."""
@@ -34,6 +38,37 @@ class InForce:
     effective: Declared
     repository: Declared
     findings: tuple[Finding, ...] = ()
+
+
+def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ...]]) -> Declared:
+    """What is declared once a cluster has said which fields it knows.
+
+    verdicts: by object, the fields that the cluster does not know; none of them for an object that it accepts. The shipped schema decides
+    about objects without a verdict.
+    """
+    if not verdicts:
+        return declared
+    doubtful = {item.ref: item for item in declared.doubtful if item.ref in verdicts}
+    doubts = {doubt for item in doubtful.values() for doubt in item.doubts}
+    refused = {ref for ref, findings in verdicts.items() if findings}
+    accepted = {ref: item for ref, item in doubtful.items() if ref not in refused}
+    findings = [finding for finding in declared.findings if finding not in doubts]
+    findings += [finding for found in verdicts.values() for finding in found]
+    slots: dict[str, list[Any]] = {
+        slot: [value for value in getattr(declared, slot) if ref_of(value) not in refused] for slot in SLOTS
+    }
+    for item in accepted.values():
+        slots[item.slot] += [item.typed] if item.is_broken and item.typed is not None else []
+    manifests = [item for item in declared.manifests if item.ref not in {*refused, *accepted}]
+    manifests += [item.manifest for item in accepted.values() if item.manifest is not None]
+    return replace(
+        declared,
+        **sorted_slots(slots),
+        manifests=tuple(sorted(manifests, key=lambda manifest: (manifest.ref, manifest.position))),
+        findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
+        broken_files=files_with_errors(findings),
+        broken=(declared.broken - accepted.keys()) | refused,
+    )
 
 
 def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, LiveObject], served: Served) -> InForce:
@@ -94,3 +129,27 @@ def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
         "apiVersion",
         f"install its CustomResourceDefinition: {source}",
     )
+
+
+def served_form(manifest: DeclaredManifest, served_versions: Sequence[str]) -> Manifest | None:
+    """The manifest in a version that the cluster serves; None if it cannot be converted to any.
+
+    served_versions: without the group (`v1beta1`), the preferred first. Empty when offline, which keeps the version as written.
+    Once old spellings are corrected, all versions of a kind have the same fields, so only `apiVersion` changes. NodePools are
+    corrected to v1 and cannot be converted back.
+    """
+    ref = manifest.ref
+    kind = kind_of(ref.group, ref.kind)
+    if kind is None:
+        return None
+    written = str(manifest.manifest.get("apiVersion", "")).rpartition("/")[2]
+    version: str | None = written
+    if served_versions and written not in served_versions:
+        convertible = kind.versions if ref.kind != "NodePool" else kind.versions[:1]
+        version = next((served for served in served_versions if served in convertible), None)
+    if version is None:
+        return None
+    metadata = dict(mapping_at(manifest.manifest, "metadata"))
+    if kind.namespaced:
+        metadata["namespace"] = ref.namespace
+    return {**manifest.manifest, "apiVersion": kind.api_version(version), "metadata": metadata}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.manifests import codes
@@ -45,25 +45,25 @@ class Inspection:
         self.findings: list[Finding] = []
         self.wrong: list[tuple[Code, Path]] = []
         """The errors so far, with their paths in the body."""
+        self.doubts: list[Finding] = []
+        """Fields that the shipped schema does not have. A cluster may know better: see `Doubtful`."""
+        self.nulls: Mapping[Path, Sequence[str]] = {}
+        """The keys whose value is null, by the path in the file of their mapping. The body does not have them."""
         self._moved: dict[Path, Path] = {}
         self._unknown: list[Path] = []
 
     def of(self, body: dict[str, Any]) -> Inspection:
         """The same document with another body and no findings, to see what rules say of it."""
         other = Inspection(self.document, self.ref, body)
-        other._moved = self._moved
+        other._moved, other.nulls = self._moved, self.nulls
         return other
 
     def moved(self, new: Path, old: Path) -> None:
         """Records that the field now at `new` was written at `old`."""
         self._moved[new] = old
 
-    def unknown(self, path: Path) -> None:
-        """Records that the kind has no field at this path, so that `drop_unknown` removes it."""
-        self._unknown.append(path)
-
     def drop_unknown(self) -> None:
-        """Removes unknown fields from the body: a server-side apply with one of them would be refused as a whole."""
+        """Removes the fields that are in doubt from the body."""
         for path in self._unknown:
             node: Any = self.body
             for step in path[:-1]:
@@ -87,6 +87,16 @@ class Inspection:
         self.findings.append(
             Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
         )
+
+    def doubt(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
+        """Reports a field that the shipped schema does not have, once."""
+        written = self.written_path(path)
+        if all(finding.path != path_text(written) for finding in self.doubts):
+            place = self.document.position_of(written)
+            self._unknown.append(path)
+            self.doubts.append(
+                Finding(code.name, code.severity, _cut(message), place, self.ref, path_text(written), _cut(hint))
+            )
 
     def position_of(self, path: Path) -> SourcePosition:
         return self.document.position_of(self.written_path(path))

@@ -57,6 +57,8 @@ class Kind:
     """Returns the typed value, or None for a partial NodePool. Raises `Invalid`."""
     schema: str | None = None
     """The name of the schema of a whole document."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """In place of a schema: the names of fields alone, as `properties` in `properties`."""
     namespaced: bool = True
     applied: bool = True
     """Whether headroom applies it. Other kinds are only read: something else deploys them."""

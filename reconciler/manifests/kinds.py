@@ -27,19 +27,8 @@ KINDS: tuple[Kind, ...] = (
     *WORKLOADS,
 )
 _BY_IDENTITY = {(kind.group, kind.name): kind for kind in KINDS}
-_OWN_NAMES = {kind.name: kind for kind in KINDS if kind.applied and kind.group}
 
 
 def kind_of(group: str, name: str) -> Kind | None:
     """The kind of that group and name; None when headroom does not read it."""
     return _BY_IDENTITY.get((group, name))
-
-
-def namesake_of(name: str) -> Kind | None:
-    """Headroom's kind of this name, which a kind of another group may be mistaken for."""
-    return _OWN_NAMES.get(name)
-
-
-def names_in(group: str) -> tuple[str, ...]:
-    """The kinds of a group that headroom applies; none for the core group."""
-    return tuple(kind.name for kind in KINDS if kind.group == group and kind.applied and group)

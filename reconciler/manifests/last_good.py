@@ -26,7 +26,7 @@ SLOTS = (
 
 def place_in_order(value: Any) -> tuple[str, str, str, str]:
     """The sort key of the values of a field."""
-    ref = _ref_of(value)
+    ref = ref_of(value)
     return (ref.namespace, ref.name, ref.kind, ref.group)
 
 
@@ -45,11 +45,11 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
     slots: dict[str, Any] = {}
     for slot in SLOTS:
         values = getattr(current, slot)
-        present = {_ref_of(value) for value in values}
+        present = {ref_of(value) for value in values}
         kept = [
             value
             for value in getattr(previous, slot)
-            if _ref_of(value) not in present and is_kept(_ref_of(value), value.position)
+            if ref_of(value) not in present and is_kept(ref_of(value), value.position)
         ]
         slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
     present = {manifest.ref for manifest in current.manifests}
@@ -65,7 +65,7 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
 def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
     """Every object that the documents declare, typed or as a manifest, with its position."""
     for slot in SLOTS:
-        yield from ((_ref_of(value), value) for value in getattr(declared, slot))
+        yield from ((ref_of(value), value) for value in getattr(declared, slot))
     yield from ((item.ref, item) for item in declared.manifests)
 
 
@@ -74,7 +74,7 @@ def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Decl
     if not failed:
         return declared
     slots: dict[str, Any] = {
-        slot: tuple(value for value in getattr(declared, slot) if _ref_of(value) not in failed) for slot in SLOTS
+        slot: tuple(value for value in getattr(declared, slot) if ref_of(value) not in failed) for slot in SLOTS
     }
     return replace(
         declared,
@@ -85,7 +85,7 @@ def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Decl
     )
 
 
-def _ref_of(value: Any) -> ObjectRef:
+def ref_of(value: Any) -> ObjectRef:
     ref = identity_of(value)
     assert ref is not None
     return ref

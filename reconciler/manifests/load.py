@@ -207,6 +207,13 @@ def _unpacked(
 ) -> Iterator[Document | Finding]:
     """The document itself, or the items of a `kind: List` (one level: lists of lists do not exist)."""
     if not isinstance(value, dict):
+        parts = value if isinstance(value, list) else [value]
+        if any("apiVersion" in part for part in parts if isinstance(part, dict | str)):
+            shape = "a list" if isinstance(value, list) else "text"
+            hint = "write its fields at the beginning of the line, without a dash and with a colon after each key"
+            message = f"an object must be a mapping, not {shape}"
+            yield _finding(codes.WRONG_TYPE, path, message, position.line, position.column, hint=hint)
+            return
         yield _finding(codes.NOT_AN_OBJECT, path, "not a Kubernetes object: skipped", position.line, position.column)
         return
     items = value.get("items")
@@ -221,7 +228,7 @@ def _unpacked(
             yield Document(path, item, place, marks, surplus)
             surplus = 0  # it is counted once
         else:
-            yield _finding(codes.NOT_AN_OBJECT, path, f"items[{index}] is not an object: skipped", place.line)
+            yield _finding(codes.WRONG_TYPE, path, f"items[{index}] is not an object", place.line, hint="remove it")
 
 
 def _too_many(path: str, line: int, limit: int, whose: str) -> Finding:

@@ -6,7 +6,7 @@ waited for it would stay empty forever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,13 @@ CLASS_NAME = "provisioning-class-name"
 _PREFIXES = ("autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
 
 
+TEMPLATE_FIELDS: Mapping[str, Any] = {
+    "properties": {"metadata": {}, "spec": {}},
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+"""The fields of a PodTemplateSpec for those beside it; `check_template` has the others."""
+
+
 def virtual_shape(template: Manifest, namespace: str) -> PodShape:
     """The shape of a chunk made from a PodTemplateSpec. Raises `Invalid`."""
     spec = pod_spec_from(mapping_at(template, "spec"))
@@ -35,10 +42,10 @@ def virtual_shape(template: Manifest, namespace: str) -> PodShape:
     return replace(shape_of(spec, namespace=namespace, labels=labels), volume_claims=())
 
 
-def check_template(inspection: Inspection, template: Any, path: Path) -> None:
-    """Reports what is wrong with the PodTemplateSpec at the path."""
+def check_template(inspection: Inspection, template: Any, path: Path, around: Iterable[str] = ()) -> None:
+    """Reports what is wrong with the PodTemplateSpec at the path. around: the fields that belong beside it."""
     before = len(inspection.findings)
-    check_structure(inspection, "pod_template", template, path)
+    check_structure(inspection, "pod_template", template, path, tuple(around))
     if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
         return
     annotations, at = mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations")
@@ -105,4 +112,12 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
     )
 
 
-POD_TEMPLATE = Kind(group="", name="PodTemplate", versions=("v1",), slot="workloads", check=check, read=read)
+POD_TEMPLATE = Kind(
+    group="",
+    name="PodTemplate",
+    versions=("v1",),
+    slot="workloads",
+    fields={"properties": {"template": TEMPLATE_FIELDS}},
+    check=check,
+    read=read,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +12,15 @@ from reconciler.manifests.annotations import check_annotations
 from reconciler.manifests.document import Document, Path, path_text
 from reconciler.manifests.inspection import Inspection, unreadable
 from reconciler.manifests.kind import Kind, Origin
-from reconciler.manifests.kinds import kind_of, names_in, namesake_of
+from reconciler.manifests.kinds import kind_of
+from reconciler.manifests.near_misses import finding_about_another
 from reconciler.manifests.node_pool import is_partial
-from reconciler.manifests.schema import without_nulls
+from reconciler.manifests.schema import null_keys, schema_of, without_nulls
 from reconciler.manifests.sound_part import findings_of_the_rest
-from reconciler.manifests.structure import check_structure, nearest
-from reconciler.model.declared import DeclaredManifest
+from reconciler.manifests.structure import check_fields, check_structure
+from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Code, Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 
 _SERVER_METADATA = frozenset(
@@ -33,8 +35,8 @@ _SERVER_METADATA = frozenset(
         "uid",
     },
 )
-_IDENTITY = ("metadata.name", "metadata.namespace")
 _TEMPLATE = "{{"
+_BUFFER = "Buffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,7 @@ class ReadDocument:
     manifest: DeclaredManifest | None = None
     findings: tuple[Finding, ...] = ()
     broken: bool = False
-
-    @property
-    def nameless(self) -> bool:
-        """Whether it is so broken that its object is unknown."""
-        return self.broken and (
-            self.ref is None or any(finding.path in {"metadata", *_IDENTITY} for finding in self.findings)
-        )
+    doubtful: Doubtful | None = None
 
 
 def read_document(document: Document) -> ReadDocument:
@@ -77,17 +73,22 @@ def _read(document: Document) -> ReadDocument:
     group, _, version = api_version.rpartition("/")
     name = document.kind
     kind = kind_of(group, name)
-    if kind is None:
-        return _not_ours(document, group, name)
+    if kind is None or (api_path != "apiVersion" and name != _BUFFER):
+        finding = finding_about_another(document)
+        findings = () if finding is None else (finding,)
+        broken = finding is not None and finding.severity is Severity.ERROR
+        return ReadDocument(document, ref=finding.ref if finding else None, findings=findings, broken=broken)
     body: dict[str, Any] = dict(without_nulls(document.value))
     inspection = Inspection(document, kind.ref_of(body), body)
+    if body != document.value:
+        inspection.nulls = _judged(null_keys(document.value))
     if api_path != "apiVersion":
         body["apiVersion"] = body.pop(api_path)
         inspection.moved(("apiVersion",), (api_path,))
         inspection.report(
             codes.OLD_SPELLING, ("apiVersion",), f"{api_path} is read as apiVersion", hint="write apiVersion"
         )
-    if version not in kind.versions:
+    if api_version not in map(kind.api_version, kind.versions):
         inspection.report(
             codes.UNKNOWN_VERSION,
             ("apiVersion",),
@@ -100,6 +101,7 @@ def _read(document: Document) -> ReadDocument:
     _check(inspection, kind)
     if inspection.failed:
         return _broken(inspection, kind)
+    whole = deepcopy(inspection.body) if inspection.doubts else inspection.body
     inspection.drop_unknown()
     origin = Origin(document.position, inspection)
     try:
@@ -108,52 +110,22 @@ def _read(document: Document) -> ReadDocument:
         inspection.report(codes.INVALID_VALUE, (), error.message, hint=error.hint)
         return _broken(inspection, kind)
     partial = typed is None and is_partial(inspection.body)
-    manifest = (
-        DeclaredManifest(inspection.ref, inspection.body, document.position, partial, inspection.place)
-        if kind.applied
-        else None
-    )
-    return ReadDocument(document, kind, inspection.ref, typed, manifest, tuple(inspection.findings))
+    manifest, doubtful = None, None
+    if kind.applied:
+        manifest = DeclaredManifest(inspection.ref, inspection.body, document.position, partial, inspection.place)
+    if inspection.doubts:
+        fuller = None if manifest is None else replace(manifest, manifest=whole)
+        doubtful = Doubtful(inspection.ref, tuple(inspection.doubts), kind.slot, typed, fuller)
+    return ReadDocument(document, kind, inspection.ref, typed, manifest, tuple(inspection.findings), doubtful=doubtful)
 
 
 def _api_version(document: Document) -> tuple[str, str]:
-    """The API version and its key, which the examples of the Buffers API proposal spell `apiversion`."""
+    """The API version and its key, which the examples of the Buffers API proposal spell `apiversion`. For other kinds that is an error."""
     if "apiVersion" not in document.value:
         written = document.value.get("apiversion")
         if isinstance(written, str):
             return written, "apiversion"
     return document.api_version, "apiVersion"
-
-
-def _not_ours(document: Document, group: str, name: str) -> ReadDocument:
-    """A document of another kind. It is reported if it may be meant for headroom, and ignored otherwise."""
-    ours = namesake_of(name)
-    if ours is not None:
-        line = f"apiVersion: {ours.api_version(ours.versions[0])}"
-        if not document.api_version:
-            ref = ours.ref_of(document.value)
-            finding = _note(document, codes.MISSING_FIELD, "apiVersion is missing", f"write {line}")
-            return ReadDocument(
-                document, ours, ref, findings=(replace(finding, ref=ref, path="apiVersion"),), broken=True
-            )
-        message = f"{name} of group {group!r} is not headroom's kind of that name: ignored"
-        return _passed_over(document, codes.FOREIGN_KIND, message, f"write {line} if that is what is meant")
-    if "apiVersion" not in document.value and "kind" not in document.value:
-        hint = "a Kubernetes object has apiVersion and kind"
-        return _passed_over(document, codes.NOT_AN_OBJECT, "not a Kubernetes object: ignored", hint)
-    hint = nearest(name, names_in(group))
-    if hint:
-        finding = _note(document, codes.UNKNOWN_KIND, f"{group} has no kind {name}", hint)
-        return ReadDocument(document, findings=(finding,), broken=True)
-    return ReadDocument(document)
-
-
-def _passed_over(document: Document, code: Code, message: str, hint: str) -> ReadDocument:
-    return ReadDocument(document, findings=(_note(document, code, message, hint),))
-
-
-def _note(document: Document, code: Code, message: str, hint: str) -> Finding:
-    return Finding(code.name, code.severity, message, document.position, hint=hint)
 
 
 def _take_out_server_fields(inspection: Inspection) -> None:
@@ -171,14 +143,23 @@ def _take_out_server_fields(inspection: Inspection) -> None:
     body.pop("status", None)
 
 
+def _judged(nulls: dict[Path, list[str]]) -> dict[Path, list[str]]:
+    """Without the fields that only the API server writes: tools print them with null."""
+    own: dict[Path, frozenset[str]] = {("metadata",): _SERVER_METADATA, (): frozenset({"status"})}
+    return {path: [key for key in keys if key not in own.get(path, ())] for path, keys in nulls.items()}
+
+
 def _check(inspection: Inspection, kind: Kind) -> None:
     body = inspection.body
     metadata = body.get("metadata", {})
     before = len(inspection.findings)
-    check_structure(inspection, "metadata", metadata, ("metadata",))
+    fields = kind.fields if kind.schema is None else schema_of(kind.schema)
+    check_structure(inspection, "metadata", metadata, ("metadata",), fields.get("properties", ()))
     _check_name(inspection, metadata)
     if kind.schema is not None:
         check_structure(inspection, kind.schema, body)
+    else:
+        check_fields(inspection, kind.fields, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
     # Most rules assume a valid structure.
     is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
@@ -209,4 +190,5 @@ def _check_name(inspection: Inspection, metadata: Any) -> None:
 
 
 def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:
-    return ReadDocument(inspection.document, kind, inspection.ref, findings=tuple(inspection.findings), broken=True)
+    findings = (*inspection.findings, *inspection.doubts)
+    return ReadDocument(inspection.document, kind, inspection.ref, findings=findings, broken=True)

@@ -5,12 +5,13 @@ A template may come from the repository, so its output is trusted no more than a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reconciler.manifests.document import Document
+from reconciler.manifests.document import Document, Path, path_of
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.load import load
-from reconciler.manifests.reading import read_document
+from reconciler.manifests.reading import ReadDocument, read_document
 from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
@@ -23,8 +24,11 @@ _LONGEST_SHOWN = 40
 """How many characters to quote if a template did not write a document."""
 
 
-def read_rendered(name: str, text: str) -> Manifest:
-    """The only document in `text`. name: what it is for. Raises `Invalid`, naming the line of the rendered text."""
+def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Manifest:
+    """The only document in `text`. name: what it is for. Raises `Invalid`, naming the line of the rendered text.
+
+    declared: the document that was rendered. The cluster knows its fields, also those that the shipped schema does not have.
+    """
     # The suffix matters, since the loader ignores other files.
     loaded = load({f"{name}.yaml": text.encode()})
     _refuse(name, loaded.findings)
@@ -40,13 +44,14 @@ def read_rendered(name: str, text: str) -> Manifest:
     if document.kind == _DEPLOYMENT:
         return _deployment(name, document)
     read = read_document(document)
-    _refuse(name, read.findings)
+    _refuse(name, _findings_of(read, declared or {}))
     if read.manifest is None:
         raise Invalid(
             f"the template for {name} wrote {document.api_version} {document.kind}, which headroom does not apply",
             hint="keep apiVersion and kind as the packaged template has them",
         )
-    return read.manifest.manifest
+    whole = None if read.doubtful is None else read.doubtful.manifest
+    return (whole or read.manifest).manifest
 
 
 def _node_claim(name: str, document: Document) -> Manifest:
@@ -54,17 +59,31 @@ def _node_claim(name: str, document: Document) -> Manifest:
     claimed = str((body.get("metadata") or {}).get("name", ""))
     inspection = Inspection(document, ObjectRef("karpenter.sh", _NODE_CLAIM, "", claimed), body)
     check_structure(inspection, "node_claim", body)
-    _refuse(name, inspection.findings)
+    _refuse(name, (*inspection.findings, *inspection.doubts))
     return body
 
 
 def _deployment(name: str, document: Document) -> Manifest:
     """The Deployment of balloon pods, the only one that headroom applies. It is read as a workload to find its errors."""
-    _refuse(name, read_document(document).findings)
+    _refuse(name, _findings_of(read_document(document), {}))
     return dict(document.value)
 
 
-def _refuse(name: str, findings: list[Finding] | tuple[Finding, ...]) -> None:
+def _findings_of(read: ReadDocument, declared: Manifest) -> Iterable[Finding]:
+    doubts = () if read.doubtful is None else read.doubtful.doubts
+    return (*read.findings, *(doubt for doubt in doubts if not _has(declared, path_of(doubt.path))))
+
+
+def _has(node: Any, path: Path) -> bool:
+    for step in path:
+        known = range(len(node)) if isinstance(node, list) else node if isinstance(node, Mapping) else ()
+        if step not in known:
+            return False
+        node = node[step]
+    return True
+
+
+def _refuse(name: str, findings: Iterable[Finding]) -> None:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         first = errors[0]

@@ -49,6 +49,21 @@ def with_defaults(schema: Schema, value: Any) -> Any:
     return value
 
 
+def null_keys(value: Any, at: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], list[str]]:
+    """The keys that `without_nulls` drops, by the path of their mapping."""
+    found: dict[tuple[str | int, ...], list[str]] = {}
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if inner is None:
+                found.setdefault(at, []).append(key)
+            else:
+                found |= null_keys(inner, (*at, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            found |= null_keys(inner, (*at, index))
+    return found
+
+
 def without_nulls(value: Any) -> Any:
     """A copy without null entries in mappings, which the API server drops before it validates."""
     if isinstance(value, Mapping):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -40,20 +41,86 @@ _VIOLATIONS: dict[tuple[str, int | None], str] = {
     ("uniqueItems", None): "must not hold the same value twice",
 }
 _OPEN = "x-kubernetes-preserve-unknown-fields"
-_ALWAYS_KNOWN = ("apiVersion", "kind", "metadata")
+_TOP = ("apiVersion", "kind", "metadata")
+_RESOURCE_MAPS = frozenset({"requests", "limits", "perChunkResources", "overhead"})
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
+"""The names of resources without a domain. Whatever else a node has is named with one, such as nvidia.com/gpu."""
 _LONGEST_SHOWN = 60
+_SHORT = 4
+"""In words of at most this many letters one letter may be wrong for a near miss, in longer ones two."""
 _NO_INT64 = 2**63
 MOST_VIOLATIONS = 100
 """The most violations reported for one document. Finding a hint for each of a hundred thousand would take minutes."""
 _DURATION = re.compile(r"(?:[0-9]+[smh])+")
 
 
-def check_structure(inspection: Inspection, schema_name: str, value: Any, at: Path = ()) -> None:
-    """Reports where the value violates the schema. at: the value's path in the document."""
+def check_structure(
+    inspection: Inspection, schema_name: str, value: Any, at: Path = (), around: Collection[str] = ()
+) -> None:
+    """Reports where the value violates the schema. at: the value's path in the document. around: the fields that belong beside it."""
     schema = schema_of(schema_name)
     for error in islice(validator_of(schema_name).iter_errors(value), MOST_VIOLATIONS):
         _report(inspection, schema, error, at)
-    _unknown_fields(inspection, schema, value, at)
+    check_fields(inspection, schema, value, at, around)
+
+
+def check_fields(
+    inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
+) -> None:
+    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have."""
+    if isinstance(value, dict):
+        nulls = inspection.nulls.get(inspection.written_path(at), ()) if inspection.nulls else ()
+        known: Mapping[str, Schema] | None = schema.get("properties")
+        further = schema.get("additionalProperties")
+        is_closed = further is False
+        for key in (*value, *nulls) if nulls else value:
+            where: Path = (*at, key)
+            if known is not None and key in known:
+                missing = [name for name in known if name not in value]
+                check_fields(inspection, known[key], value.get(key), where, missing if _is_map(known[key]) else known)
+            elif isinstance(further, dict):
+                _check_entry(inspection, further, value, where, around)
+            elif (known is not None or is_closed) and (at or key not in _TOP):
+                _unknown_field(inspection, schema, where, around)
+    elif isinstance(value, list) and "items" in schema:
+        for index, inner in enumerate(value):
+            check_fields(inspection, schema["items"], inner, (*at, index), around)
+
+
+def _is_map(schema: Schema) -> bool:
+    """Whether the keys are names that people choose, such as those of labels."""
+    return isinstance(schema.get("additionalProperties"), dict)
+
+
+def _check_entry(
+    inspection: Inspection, schema: Schema, value: Mapping[str, Any], where: Path, missing: Collection[str]
+) -> None:
+    """An entry of a map. missing: fields that belong beside the map and are not there."""
+    if len(inspection.findings) >= MOST_VIOLATIONS and inspection.failed:
+        return
+    key, place = str(where[-1]), path_text(inspection.written_path(where))
+    resource = near_one(key, _RESOURCES) if where[-2] in _RESOURCE_MAPS and key not in _RESOURCES else None
+    # A label may be called os or hostname, as fields of a pod are; none is called like topologySpreadConstraints.
+    is_label = where[-2] not in {*_RESOURCE_MAPS, "capacity"}
+    is_field = key != key.lower() or not is_label or (key == "namespace" and inspection.ref.namespace)
+    is_misplaced = key in missing and is_field
+    if key not in value:
+        expected = "text" if schema.get("type") == "string" else "a value"
+        inspection.report(
+            codes.WRONG_TYPE, where, f"{place} must be {expected}, not null", hint="write a value, or remove the key"
+        )
+    elif is_misplaced:
+        inspection.report(
+            codes.MISSPELT_FIELD,
+            where,
+            f"{place} is an entry of {where[-2]}, and the field {key} beside {where[-2]} is missing",
+            hint=f"move {key} one level up; an entry of that name is possible where the field is given too",
+        )
+    elif resource is not None:
+        hint = f'did you mean "{resource}"?'
+        inspection.report(codes.MISSPELT_FIELD, where, f"{place} is not a resource that nodes have", hint=hint)
+    else:
+        check_fields(inspection, schema, value[key], where)
 
 
 def check_types(schema_name: str, value: Any) -> None:
@@ -71,6 +138,40 @@ def nearest(word: str, known: Iterable[str]) -> str:
     folded = {name.lower(): name for name in known}
     match = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
     return f'did you mean "{folded[match[0]]}"?' if match else ""
+
+
+def is_near(word: str, known: str) -> bool:
+    """Whether the words differ only in case, or in one or two letters that are dropped, added, replaced or swapped."""
+    most = 1 if len(known) <= _SHORT else 2
+    return bool(word) and bool(known) and abs(len(word) - len(known)) <= most and _is_near(word, known, most)
+
+
+@lru_cache(maxsize=16_384)
+def _is_near(word: str, known: str, most: int) -> bool:
+    word, known = word.lower(), known.lower()
+    if word == known:
+        return True
+    above: list[int] = []
+    row = list(range(len(known) + 1))
+    for line, letter in enumerate(word, 1):
+        before, above, row = above, row, [line]
+        for column, other in enumerate(known, 1):
+            cost = min(above[column] + 1, row[-1] + 1, above[column - 1] + (letter != other))
+            is_swap = line > 1 and column > 1 and letter == known[column - 2] and word[line - 2] == other
+            row.append(min(cost, before[column - 2] + 1) if is_swap else cost)
+        if min(row) > most:
+            return False
+    return row[-1] <= most
+
+
+def near_one(word: str, known: Iterable[str]) -> str | None:
+    """The first known word that this one may be a slip of."""
+    return next((name for name in known if name != word and is_near(word, name)), None)
+
+
+def near_to(known: str, words: Iterable[str]) -> str | None:
+    """The first word that may be a slip of the known one."""
+    return next((word for word in words if word != known and is_near(word, known)), None)
 
 
 def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> None:
@@ -105,15 +206,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
             )
         case "additionalProperties":
-            known = part.get("properties", {})
-            for name in kind.unexpected:
-                where: Path = (*path, name)
-                inspection.report(
-                    codes.INVALID_VALUE,
-                    where,
-                    f"{path_text(inspection.written_path(where))} is not a field of this kind",
-                    hint=nearest(name, known) or f"known here: {', '.join(known)}",
-                )
+            pass  # `check_fields` says it of nulls too
         case _:
             example = _example_of_memory(path) or _example(part)
             inspection.report(
@@ -214,34 +307,47 @@ def _quotes_hint(found: float, part: Mapping[str, Any]) -> str:
     return "write it in quotes" if abs(found) >= _NO_INT64 else f'write it in quotes: "{_shown(found)}"'
 
 
-def _unknown_fields(inspection: Inspection, schema: Schema, value: Any, path: Path) -> None:
-    """Reports fields that the schema does not have, and marks them to be dropped."""
-    if isinstance(value, dict):
-        known: Mapping[str, Schema] | None = schema.get("properties")
-        further = schema.get("additionalProperties")
-        for key, inner in value.items():
-            where: Path = (*path, key)
-            if known is not None and key in known:
-                _unknown_fields(inspection, known[key], inner, where)
-            elif isinstance(further, dict):
-                _unknown_fields(inspection, further, inner, where)
-            elif further is None and known is not None and _OPEN not in schema and (path or key not in _ALWAYS_KNOWN):
-                _unknown_field(inspection, known, where)
-    elif isinstance(value, list):
-        items = schema.get("items")
-        if items is not None:
-            for index, inner in enumerate(value):
-                _unknown_fields(inspection, items, inner, (*path, index))
-
-
-def _unknown_field(inspection: Inspection, known: Mapping[str, Schema], where: Path) -> None:
-    if len(where) == 1 and where[0] in _ALWAYS_KNOWN:
+def _unknown_field(inspection: Inspection, schema: Schema, where: Path, around: Collection[str]) -> None:
+    """Doubts one field: as an error where a known one is near, or where nothing else may be."""
+    key, known = str(where[-1]), schema.get("properties", {})
+    here = (*known, *_TOP) if len(where) == 1 else known
+    place = path_text(inspection.written_path(where))
+    if len(inspection.doubts) >= MOST_VIOLATIONS:
+        if not inspection.failed:
+            inspection.report(
+                codes.INVALID_VALUE, where, f"more than {MOST_VIOLATIONS} fields are not fields of this kind"
+            )
         return
-    inspection.unknown(where)
-    if len(inspection.findings) < MOST_VIOLATIONS:
-        inspection.report(
-            codes.UNKNOWN_FIELD,
-            where,
-            f"{path_text(inspection.written_path(where))} is not a field of this kind and is dropped",
-            hint=nearest(str(where[-1]), known) or f"known here: {', '.join(known) or 'none'}",
-        )
+    below = next((name for name, part in known.items() if key in _fields_of(name, part)), None)
+    below = "metadata" if len(where) == 1 and key in _fields_of("metadata", schema_of("metadata")) else below
+    near = near_one(key, here)
+    is_closed = schema.get("additionalProperties") is False
+    code = codes.INVALID_VALUE if is_closed else codes.MISSPELT_FIELD
+    if near is not None:
+        hint = f'did you mean "{near}"?'
+    elif key in around:
+        hint = f"{key} belongs one level up, beside {_last_name(where[:-1])}"
+    elif below is not None:
+        hint = f"{key} belongs one level down, in {below}"
+    elif "/" in key or key[:1].isupper():
+        hint = "it looks like an entry of a map, such as metadata.annotations: write it there"
+    elif _OPEN in schema:
+        return
+    else:
+        code = code if is_closed else codes.UNKNOWN_FIELD
+        hint = nearest(key, here) or f"known here: {', '.join(known) or 'none'}"
+    dropped = " and is dropped" if code is codes.UNKNOWN_FIELD else ""
+    inspection.doubt(code, where, f"{place} is not a field of this kind{dropped}", hint=hint)
+
+
+def _fields_of(name: str, schema: Schema) -> Collection[str]:
+    """The fields of a mapping, or of the mappings in a list. name: the field that holds it."""
+    if name in _RESOURCE_MAPS:
+        return _RESOURCES
+    if name == "podSpec":
+        schema = schema_of("pod_template")["properties"]["spec"]
+    return schema.get("properties") or schema.get("items", {}).get("properties") or ()
+
+
+def _last_name(path: Path) -> str:
+    return str(next((step for step in reversed(path) if isinstance(step, str)), "metadata"))

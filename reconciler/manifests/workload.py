@@ -5,7 +5,7 @@ Something else deploys them. Headroom only reads their pod shape, replicas and s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,13 @@ from reconciler.manifests.job import pods_left
 from reconciler.manifests.kind import Kind, Origin, generation_of
 from reconciler.manifests.pod_shape import selector_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire
-from reconciler.manifests.pod_template import CLASS_NAME, CONSUME_REQUEST, check_template, virtual_shape
+from reconciler.manifests.pod_template import (
+    CLASS_NAME,
+    CONSUME_REQUEST,
+    TEMPLATE_FIELDS,
+    check_template,
+    virtual_shape,
+)
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
@@ -25,6 +31,38 @@ from reconciler.model.workloads import Workload
 
 _Steps = tuple[str, ...]
 _PARALLELISM = "parallelism"
+_REPLICAS = ("replicas", "minReadySeconds", "selector", "template")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "Deployment": (*_REPLICAS, "strategy", "revisionHistoryLimit", "paused", "progressDeadlineSeconds"),
+    "StatefulSet": (
+        *(*_REPLICAS, "volumeClaimTemplates", "serviceName", "podManagementPolicy", "updateStrategy"),
+        *("revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "ordinals"),
+    ),
+    "ReplicaSet": _REPLICAS,
+    "ReplicationController": _REPLICAS,
+    "Job": (
+        *(_PARALLELISM, "completions", "activeDeadlineSeconds", "podFailurePolicy", "successPolicy", "backoffLimit"),
+        *("backoffLimitPerIndex", "maxFailedIndexes", "selector", "manualSelector", "template", "completionMode"),
+        *("ttlSecondsAfterFinished", "suspend", "podReplacementPolicy", "managedBy"),
+    ),
+    "CronJob": (
+        *("schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "jobTemplate"),
+        *("successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
+    ),
+}
+"""The fields of each spec (Kubernetes: apps/v1, batch/v1, core/v1). Their values are of no interest, except those that are read."""
+
+
+def _fields(name: str) -> Mapping[str, Any]:
+    """The names of the fields of a workload, as in a schema."""
+    selector: Mapping[str, Any] = (
+        {} if name == "ReplicationController" else {"properties": {"matchLabels": {}, "matchExpressions": {}}}
+    )
+    known = {"template": TEMPLATE_FIELDS, "selector": selector}
+    spec: dict[str, Any] = {field: known.get(field, {}) for field in _FIELDS[name]}
+    if "jobTemplate" in spec:
+        spec["jobTemplate"] = {"properties": {"metadata": {}, **_fields("Job")["properties"]}}
+    return {"properties": {"spec": {"properties": spec}}}
 
 
 def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"), pod: _Steps = ("spec",)) -> Kind:
@@ -35,6 +73,7 @@ def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"),
         name=name,
         versions=("v1",),
         slot="workloads",
+        fields=_fields(name),
         applied=False,
         check=_checking(replicas, template),
         read=_reading(replicas, template),
@@ -55,7 +94,9 @@ def _checking(replicas: _Steps, template: _Steps) -> Callable[[Inspection], None
         if pod is None:
             inspection.report(codes.MISSING_FIELD, template, f"{'.'.join(template)} is missing")
         else:
-            check_template(inspection, pod, template)
+            check_template(
+                inspection, pod, template, _FIELDS["Job" if "jobTemplate" in template else inspection.ref.kind]
+            )
         for annotation in sorted(mapping_at(inspection.body, "metadata", "annotations")):
             if annotation.endswith((f"/{CONSUME_REQUEST}", f"/{CLASS_NAME}")):
                 inspection.report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Finding, Severity
@@ -50,6 +50,26 @@ def _at_its_field(finding: Finding, known: Mapping[tuple[ObjectRef, SourcePositi
     return finding if item is None else replace(finding, position=item.position_of(finding.path))
 
 
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A document that is sound except for fields that the shipped schema does not have. A cluster may serve a newer one.
+
+    doubts: about these fields. slot, typed: its place and value in `Declared`. manifest: with these fields; None where headroom does not
+    apply the kind.
+    """
+
+    ref: ObjectRef
+    doubts: tuple[Finding, ...]
+    slot: str
+    typed: Any
+    manifest: DeclaredManifest | None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the document is broken unless a cluster knows the fields."""
+        return any(finding.severity is Severity.ERROR for finding in self.doubts)
+
+
 _POD_TEMPLATE = "PodTemplate"
 
 
@@ -72,7 +92,7 @@ class Absence(NamedTuple):
 class Declared:
     """Typed documents, each kind sorted by namespace and name.
 
-    Broken objects and files keep their last good version in force and are never pruned.
+    What is broken, or missing from a file with an error, keeps its last good version in force and is never pruned.
     """
 
     buffers: tuple[Buffer, ...] = ()
@@ -89,9 +109,10 @@ class Declared:
     """What headroom applies."""
     findings: tuple[Finding, ...] = ()
     broken_files: frozenset[str] = frozenset()
-    """Files that could not be read, in whole or in part."""
+    """Files with an error of any kind. What such a file does not declare any more may be missing by mistake."""
     broken: frozenset[ObjectRef] = frozenset()
     """Objects whose document is invalid."""
+    doubtful: tuple[Doubtful, ...] = ()
     documents: int = 0
     """How many documents the files hold, of any kind."""
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
@@ -139,6 +160,7 @@ class Declared:
             findings=self.findings,
             broken_files=self.broken_files,
             broken=self.broken,
+            doubtful=self.doubtful,
             documents=self.documents,
             dormant=self.dormant,
         )

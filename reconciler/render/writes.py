@@ -46,8 +46,8 @@ from reconciler.render.templates import DocumentTemplates
 
 KARPENTER_GROUP = "karpenter.sh"
 
-ReadDocument = Callable[[str, str], Manifest]
-"""(name for messages, rendered text) → the validated manifest; raises `Invalid`."""
+ReadDocument = Callable[[str, str, Manifest], Manifest]
+"""(name for messages, rendered text, what was rendered) → the validated manifest; raises `Invalid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _object_write(
 def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
     """The NodePool from its template. Raises `Invalid`."""
     text = render_node_pool(templates, replace(change, manifest=change.manifest or {}))
-    return _read(read_document, change.ref, text)
+    return _read(read_document, change.ref, text, change.manifest or {})
 
 
 def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
@@ -206,10 +206,10 @@ def _check_taints(creation: NodeClaimCreation, manifest: Manifest) -> None:
         )
 
 
-def _read(read_document: ReadDocument, ref: ObjectRef, text: str) -> Manifest:
+def _read(read_document: ReadDocument, ref: ObjectRef, text: str, declared: Manifest | None = None) -> Manifest:
     """Reads a template's output, which may be anything. Whatever goes wrong is a failure of this document alone."""
     try:
-        return read_document(str(ref), text)
+        return read_document(str(ref), text, declared or {})
     except Failure:
         raise
     except Exception as error:

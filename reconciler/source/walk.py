@@ -58,6 +58,20 @@ _Rules = tuple[str, tuple[Rule, ...]]
 """The folder that the rules are for, and the rules."""
 
 
+def _misspelt(suffix: str) -> set[str]:
+    """The suffix with a letter doubled, two swapped, or one but the first dropped; and the suffix itself, for capitals."""
+    letters = suffix.removeprefix(".")
+    pairs = [(letters[:index], letters[index], letters[index + 1 :]) for index in range(len(letters))]
+    doubled = {before + letter * 2 + after for before, letter, after in pairs}
+    swapped = {before + after[0] + letter + after[1:] for before, letter, after in pairs if after}
+    dropped = {before + after for before, _, after in pairs if before and len(letters) > 3}  # noqa: PLR2004 - two letters say little
+    return {letters} | doubled | swapped | dropped
+
+
+_MISSPELT = {word: suffix for suffix in (".json", ".yaml", ".yml") for word in _misspelt(suffix)}
+"""A file with such a name would not be read, and what it declared would be deleted."""
+
+
 class _Walk:
     def __init__(self, tree: Tree, limits: TreeLimits) -> None:
         self._tree = tree
@@ -151,6 +165,10 @@ class _Walk:
 
     def _file(self, path: str, source: str) -> None:
         if not path.endswith(self._suffixes):
+            _, dot, suffix = path.rpartition(".")
+            meant = _MISSPELT.get(suffix.lower()) if dot else None
+            if meant is not None and meant in self._suffixes:
+                self._skip(path, f"its name ends in .{suffix}, which is nearly {meant}; rename it")
             return
         try:
             path.encode()

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.declared import read
+from reconciler.manifests.in_force import as_served
 from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.last_good import leaving_out, with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree
-from reconciler.ports import Source
+from reconciler.ports import Cluster, Source
+from reconciler.stages.cluster_verdicts import ClusterVerdicts
 from reconciler.stages.state import InputOrigin, PassState
 
 
@@ -35,12 +37,16 @@ def emptied(tree: SourceTree) -> SourceTree:
 
 
 class ReadManifests:
-    """Keeps the last good documents from pass to pass, and reads none again while the tree is the same."""
+    """Keeps the last good documents from pass to pass, and reads none again while the tree is the same.
+
+    The cluster's verdicts count too: a document with a field that the cluster does not know is a broken one.
+    """
 
     phase: ClassVar[str] = "manifests"
 
-    def __init__(self, *, allow_empty: bool) -> None:
+    def __init__(self, cluster: Cluster, *, allow_empty: bool) -> None:
         self._allow_empty = allow_empty
+        self._verdicts = ClusterVerdicts(cluster)
         self._tree: SourceTree | None = None
         self._left_out: Mapping[str, Finding] = {}
         self._documents: Declared | None = None
@@ -54,16 +60,13 @@ class ReadManifests:
     def run(self, state: PassState) -> PassState:
         left_out = {ref.name: finding for ref, finding in state.failed_on(InputOrigin.FILE).items()}
         tree = state.tree
-        if (
-            self._documents is None
-            or self._tree is None
-            or tree.files is not self._tree.files
-            or left_out != self._left_out
-        ):
-            documents = with_last_good(self._read(tree, left_out), self._documents)
+        is_same = self._tree is not None and tree.files is self._tree.files and left_out == self._left_out
+        if self._documents is None or not is_same or self._verdicts.are_due(state.now):
+            written = self._read(tree, left_out)
+            documents = with_last_good(as_served(written, self._verdicts.of(written, state.now)), self._documents)
             if self._documents is not None and self._is_emptied(documents, self._documents):
-                written = self._documents.manifests
-                return replace(state, repository=self._documents, written=written, tree=emptied(tree))
+                manifests = self._documents.manifests
+                return replace(state, repository=self._documents, written=manifests, tree=emptied(tree))
             self._documents, self._tree, self._left_out = documents, tree, left_out
         judged = leaving_out(self._documents, state.failed_on(InputOrigin.REPOSITORY))
         return replace(state, repository=judged, written=judged.manifests)

@@ -64,6 +64,7 @@ class LastPass:
                 failure=result.failure,
                 settled=result.settled,
                 timings=result.timings,
+                findings_before=() if self._document is None else self._document["findings"],
             )
             document = daemon_status_document(report)
             self._history.remember(trigger, document)

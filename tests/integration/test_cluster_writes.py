@@ -202,3 +202,49 @@ def test_a_status_is_written_beside_what_others_declare(
 def test_the_status_of_what_is_gone_is_left_out(cluster: KubernetesCluster) -> None:
     result = cluster.write(ApplyStatus(buffer_ref("ghost"), {"replicas": 1}), dry_run=True)
     assert result.outcome is Outcome.SKIPPED
+
+
+def test_the_fields_that_the_served_definition_lacks_are_named(
+    cluster: KubernetesCluster, empty_api_server: ControlPlane
+) -> None:
+    """The API server names one of them at a time, in no certain order."""
+    buffer = capacity_buffer()
+    buffer["spec"] |= {"colour": {"a": 1}, "percent": None}
+    buffer["spec"]["podTemplateRef"]["kind"] = "PodTemplate"
+    buffer["metadata"]["headroom.dev/prune"] = "disabled"
+    assert cluster.unknown_fields(Apply(buffer_ref(), buffer)) == (
+        "metadata['headroom.dev/prune']",
+        "spec.colour",
+        "spec.percent",
+        "spec.podTemplateRef.kind",
+    )
+    pool = node_pool("general")
+    pool["spec"]["disruption"] = {"consolidateAfter": "1m", "budgets": [{"nodes": "1"}, {"nodes": "1", "reson": []}]}
+    assert cluster.unknown_fields(Apply(POOL, pool)) == ("spec.disruption.budgets[1].reson",)
+    template = pod_template()
+    template["template"]["spec"]["containers"][0]["resurces"] = {}
+    assert cluster.unknown_fields(Apply(template_ref(), template)) == ("template.spec.containers[0].resurces",)
+    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
+
+
+@pytest.mark.parametrize("change", [{"replicas": -1}, {"replicas": 3}, {"limits": {"cpu": "x"}}])
+def test_other_mistakes_are_not_about_fields(cluster: KubernetesCluster, change: dict[str, Any]) -> None:
+    buffer = capacity_buffer()
+    buffer["spec"] |= change
+    assert cluster.unknown_fields(Apply(buffer_ref(), buffer)) == ()
+    elsewhere = {**buffer, "metadata": {"name": "web", "namespace": "nowhere"}}
+    assert cluster.unknown_fields(Apply(buffer_ref(namespace="nowhere"), elsewhere)) == ()
+
+
+def test_nothing_is_known_of_fields_of_a_kind_that_is_not_served(cluster: KubernetesCluster) -> None:
+    ref = ObjectRef("example.com", "Thing", "default", "x")
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}}
+    assert cluster.unknown_fields(Apply(ref, thing)) is None
+
+
+def test_an_apply_with_an_unknown_field_is_refused_and_not_tried_again(cluster: KubernetesCluster) -> None:
+    buffer = capacity_buffer()
+    buffer["spec"]["colour"] = "blue"
+    result = cluster.write(Apply(buffer_ref(), buffer))
+    assert result.outcome is Outcome.REFUSED
+    assert ".spec.colour: field not declared in schema" in result.message

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.manifests.crds import crds
 from reconciler.manifests.declared import read
-from reconciler.manifests.served import served_form
+from reconciler.manifests.in_force import served_form
 from reconciler.model.findings import Severity
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace

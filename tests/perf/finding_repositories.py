@@ -108,7 +108,7 @@ DOCUMENTS: Mapping[str, str] = {
     ),
     "end-never-comes": _hours("{replicas: 3, start: {hours: 9}, end: {days: 30, months: Feb}}"),
     "foreign-class": _request("queued-provisioning.gke.io"),
-    "foreign-kind": _buffer("replicas: 3").replace("autoscaling.x-k8s.io/v1beta1", "autoscaling.gke.io/v1"),
+    "foreign-kind": _buffer("replicas: 3").replace("autoscaling.x-k8s.io/v1beta1", "hypershift.openshift.io/v1"),
     "half-consumption": _SHAPE.replace(
         "template: {", "template: {metadata: {annotations: {autoscaling.x-k8s.io/consume-provisioning-request: a}}, "
     ),
@@ -161,9 +161,11 @@ DOCUMENTS: Mapping[str, str] = {
     "too-many-aliases": "a: &a [x, *a]\n",
     "unbounded-outside-windows": _pool('{nodes: "0", schedule: "0 9 * * mon-fri", duration: 8h}'),
     "unhealthy-reason": _pool('{nodes: "1", reasons: [Unhealthy]}'),
-    "unknown-annotation": _buffer(f"{_TEMPLATE}, replicas: 1", _annotated("headroom.dev/lead-tmie", "10m")),
+    "misspelt-annotation": _buffer(f"{_TEMPLATE}, replicas: 1", _annotated("headroom.dev/lead-tmie", "10m")),
+    "misspelt-field": _buffer(f"{_TEMPLATE}, replicas: 1, replicsa: 2"),
+    "unknown-annotation": _buffer(f"{_TEMPLATE}, replicas: 1", _annotated("headroom.dev/kept-by", "native")),
     "unknown-capacity-type": _pool(requirement="{key: karpenter.sh/capacity-type, operator: In, values: [on-demand, sopt]}"),
-    "unknown-field": _buffer(f"{_TEMPLATE}, replicas: 1, replicsa: 2"),
+    "unknown-field": _buffer(f"{_TEMPLATE}, replicas: 1, zebra: 2"),
     "unknown-kind": _buffer("replicas: 3").replace("kind: CapacityBuffer", "kind: CapacityBufer"),
     "unknown-parameter": _request(_ATOMIC, "ValidUntil: '600'"),
     "unknown-strategy": _buffer(f"{_TEMPLATE}, replicas: 1, provisioningStrategy: example.com/warm"),
@@ -184,8 +186,10 @@ WITHOUT: Mapping[str, str] = {
     "not-read": "a defect of headroom, which no document is known to show",
     "old-zone-data": "one finding for a repository, if the data on this machine is old",
     "too-many-budgets": "each takes 0.1 s to compile for a year, whatever stands beside it: tests.perf.local_budgets measures that",
+    "other-kinds": "one finding for a repository",
     "too-many-documents": "one finding for each file and for the repository",
     "immutable-field": "needs the object in the cluster: see PLANNED",
+    "field-not-served": "needs a cluster whose definitions lack a field: it is asked once for each set of fields",
     "not-served": "needs a cluster that lacks the kind: see WITHOUT_PLAN",
 }
 """Codes of documents for which no repository is generated, and why."""

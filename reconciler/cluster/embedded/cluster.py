@@ -144,6 +144,9 @@ class EmbeddedCluster:
         version = str((body.get("metadata") or {}).get("resourceVersion", ""))
         return WriteResult(write, Outcome.APPLIED if done else Outcome.UNCHANGED, version=version)
 
+    def unknown_fields(self, apply: Apply) -> None:
+        """Not known: definitions of kinds are not part of it."""
+
     def record(self, event: Event) -> None:
         with self._lock:
             self._world.record(event)

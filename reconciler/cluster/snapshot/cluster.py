@@ -9,7 +9,7 @@ from functools import partial
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, read_snapshot
 from reconciler.cluster.view import ViewStore
-from reconciler.model.changes import Outcome, Write, WriteResult
+from reconciler.model.changes import Apply, Outcome, Write, WriteResult
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 
@@ -43,6 +43,9 @@ class SnapshotCluster:
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it
         return WriteResult(write, Outcome.REFUSED, f"{self.name} cannot be written to")
+
+    def unknown_fields(self, apply: Apply) -> None:
+        """Not known: definitions of kinds are not part of a snapshot."""
 
     def record(self, event: Event) -> None:
         """Does nothing: a snapshot has no events."""

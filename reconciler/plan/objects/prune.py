@@ -333,7 +333,7 @@ def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: 
     """Why it stays. None: it may go; "": it is not headroom's, so it stays and no message says so."""
     annotations = annotations_of(live.body)
     if annotations.get(SOURCE_ANNOTATION) in broken_files:
-        return f"{annotations[SOURCE_ANNOTATION]} cannot be read in full"
+        return f"{annotations[SOURCE_ANNOTATION]} has errors, so it may be missing there by mistake"
     if annotations.get(PRUNE_ANNOTATION) == "disabled":
         return f"{PRUNE_ANNOTATION}: disabled"
     if annotations.get(SUSPEND_ANNOTATION) == "true":

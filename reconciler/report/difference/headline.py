@@ -120,7 +120,15 @@ def is_unrendered(change: Difference) -> bool:
 def headline(change: Difference, zone: tzinfo | None = None) -> str:
     """Everything in one line, which no report cuts."""
     parts = [*problems(change, zone), *effects(change, zone)]
-    return ", ".join([*(parts or ["No change in capacity"]), cost_words(change)])
+    return ", ".join([*(parts or ["No change in capacity"]), *_left_errors(change), cost_words(change)])
+
+
+def _left_errors(change: Difference) -> list[str]:
+    """How many errors there were before the change that it leaves as they are."""
+    new = {(item.code, item.ref, item.path, item.message) for item in change.new_findings}
+    errors = [item for item in change.head.findings if item.severity is Severity.ERROR]
+    count = sum((item.code, item.ref, item.path, item.message) not in new for item in errors)
+    return [f"{counted(count, 'error')} from before"] if count else []
 
 
 def verdict(change: Difference) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,7 @@ from reconciler import __version__
 from reconciler.model.changes import ChangeSet, Outcome, Plan
 from reconciler.model.edges import Edge
 from reconciler.model.errors import Failure
+from reconciler.model.findings import Severity
 from reconciler.model.source import SourceTree
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
@@ -25,7 +26,7 @@ STATUS_SCHEMA = "headroom.dev/status/v1"
 @dataclass(frozen=True, slots=True)
 class PassReport:
     """What is known about the last pass. started: when the daemon started. passes: how many it has made. plan, change_set, tree: None
-    if the pass did not get that far. timings: seconds by stage."""
+    if the pass did not get that far. timings: seconds by stage. findings_before: as rows, which still hold if this pass has no plan."""
 
     cluster: str
     started: datetime
@@ -37,12 +38,14 @@ class PassReport:
     failure: Failure | None = None
     settled: bool = False
     timings: Mapping[str, float] = field(default_factory=dict)
+    findings_before: Sequence[Mapping[str, Any]] = ()
 
 
 def daemon_status_document(report: PassReport) -> dict[str, Any]:
     """The last pass as `headroom.dev/status/v1`. `result` is the failure's class in lower case, or `ok`."""
     plan, tree, failure = report.plan, report.tree, report.failure
     stalled = None if tree is None else tree.stalled
+    findings = list(report.findings_before) if plan is None else [finding_row(finding) for finding in plan.findings]
     return {
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
@@ -65,7 +68,8 @@ def daemon_status_document(report: PassReport) -> dict[str, Any]:
         "blocked": [] if plan is None else list(plan.blocked),
         "notes": [] if plan is None else list(plan.notes),
         **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan is not None and plan.waiting else {}),
-        "findings": [] if plan is None else [finding_row(finding) for finding in plan.findings],
+        "findings": findings,
+        "counts": {severity.value: sum(row["severity"] == severity for row in findings) for severity in Severity},
         "schedules": [] if plan is None else [schedule_row(row) for row in plan.schedules],
         "nextEdge": None,
         "timings": {stage: round(seconds, 6) for stage, seconds in report.timings.items()},

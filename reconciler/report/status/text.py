@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,14 +31,13 @@ def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, wid
     errors = [row for row in document["findings"] if row["severity"] == "error"]
     failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
     held_up = document.get("heldUp", "")
-    set_aside = any(row["code"] == "set-aside" for row in errors)
-    good = document["result"] == "ok" and not (document["stalled"] or failed or held_up or set_aside)
+    good = document["result"] == "ok" and not document["stalled"] and not failed and not held_up and not errors
     word = paint("green", "healthy") if good else paint("red", "not healthy")
     wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
         [f"{_documents(errors)} errors"] if errors else []
     )
     if wrong:
-        word += f", {'but' if good else 'and'} {paint('red', ' and '.join(wrong))}"
+        word += f": {paint('red', ' and '.join(wrong))}"
     lines = [
         f"headroom {document['version']} on {document['cluster']} is {word}.",
         f"  time zones  {document['timeZoneData']}",
@@ -137,15 +136,28 @@ def _documents(errors: list[Mapping[str, Any]]) -> str:
 
 
 def _finding_lines(findings: list[Mapping[str, Any]], paint: Paint) -> list[str]:
-    """Errors first, then warnings, each with its place."""
+    """Errors first, then warnings, each with its place, then what is only worth knowing."""
     rows = [row for severity in ("error", "warning") for row in findings if row["severity"] == severity]
     lines = []
     for row in rows[:MOST_FINDINGS]:
         where = f"{row['file']}:{row['line']}: " if row["file"] else ""
-        about = str(ObjectRef("", row["kind"], row["namespace"], row["name"])) if row["kind"] else ""
-        about = f"{about}: " if about else ""
         severity = paint("red" if row["severity"] == "error" else "yellow", f"{row['severity']:11}")
-        lines.append(f"  {severity} {where}{about}{row['message']}")
+        lines.append(f"  {severity} {where}{_about(row)}{row['message']}")
     if len(rows) > MOST_FINDINGS:
         lines.append(f"  … and {counted(len(rows) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)")
-    return lines
+    return [*lines, *_note_lines(row for row in findings if row["severity"] == "info")]
+
+
+def _note_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each code: its first finding, and how many others there are. A repository may have hundreds of files of other tools."""
+    by_code: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_code.setdefault(row["code"], []).append(row)
+    for first, *others in by_code.values():
+        where = f"{first['file']}:{first['line']}: " if first["file"] else ""
+        more = f" (and {len(others):,} more of {first['code']})" if others else ""
+        yield f"  {'info':11} {where}{_about(first)}{first['message']}{more}"
+
+
+def _about(row: Mapping[str, Any]) -> str:
+    return f"{ObjectRef('', row['kind'], row['namespace'], row['name'])}: " if row["kind"] else ""

@@ -276,7 +276,7 @@ def test_validate_takes_path_as_the_other_commands_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
 def test_strict_makes_a_warning_an_error(tmp_path: Path, output: str) -> None:
-    (tmp_path / "pool.yaml").write_text(NODE_POOL.replace("  weight:", "  wieght:"))
+    (tmp_path / "pool.yaml").write_text(NODE_POOL.replace("  weight:", "  heaviness:"))
     lenient = headroom("validate", "--output", output, folder=tmp_path)
     strict = headroom("validate", "--output", output, "--strict", folder=tmp_path)
     assert (lenient.returncode, strict.returncode) == (0, 1)

@@ -204,8 +204,7 @@ def test_the_pods_of_a_dedicated_buffer_are_selected_as_anywhere(written: str, e
 def test_a_selector_that_would_select_other_pods_is_an_error(written: str, path: str) -> None:
     """Without the misspelt part, all pods of the namespace would fill the buffer."""
     text = BUFFER + POOL + f"  capacity: {{nodeClass: {{totalCpu: 8, totalMem: 16Gi}}}}\n  podSelector: {written}\n"
-    (finding,) = findings(text)
-    assert (finding.code, finding.path, finding.severity) == ("invalid-value", path, Severity.ERROR)
+    assert ("invalid-value", path, Severity.ERROR) in [(item.code, item.path, item.severity) for item in findings(text)]
     assert declared(text).buffers == ()
 
 

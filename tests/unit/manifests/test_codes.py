@@ -54,7 +54,7 @@ def test_the_index_says_where_the_pages_are_published() -> None:
 def test_every_code_is_reported_somewhere() -> None:
     sources = [
         path.read_text(encoding="utf-8")
-        for path in sorted((ROOT / "reconciler" / "manifests").glob("*.py"))
+        for path in sorted((ROOT / "reconciler").rglob("*.py"))
         if path.name != "codes.py"
     ]
     text = "\n".join(sources)

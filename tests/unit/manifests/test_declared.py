@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.manifests.declared import read, read_live
+from reconciler.manifests.in_force import served_form
 from reconciler.manifests.last_good import with_last_good
-from reconciler.manifests.served import served_form
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
@@ -235,3 +235,11 @@ def test_a_file_is_too_large_wherever_it_comes_from() -> None:
     (finding,) = read({"big.yaml": b"#" * (TreeLimits().file_bytes + 1)}).findings
     assert (finding.code, finding.severity) == ("file-too-large", Severity.ERROR)
     assert read({"big.yaml": b"#" * TreeLimits().file_bytes}).findings == ()
+
+
+def test_documents_of_other_kinds_are_counted_in_one_note() -> None:
+    service, claim = (f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n" for kind in ("Service", "Secret"))
+    found = repository(a=f"{service}---\n{claim}---\n{buffer('web')}", b=service).findings
+    (note,) = [item for item in found if item.code == "other-kinds"]
+    assert note.message == "3 documents are of kinds that headroom does not read, and ignored: Secret, Service"
+    assert note.severity is Severity.INFO

@@ -176,7 +176,7 @@ def test_the_items_of_a_list_are_documents_of_their_own() -> None:
     assert [document.kind for document in documents] == ["A", "B"]
     assert [document.position.line for document in documents] == [4, 7]
     assert documents[0].position_of(("name",)).line == 5
-    assert finding.code == codes.NOT_AN_OBJECT.name
+    assert finding.code == codes.WRONG_TYPE.name
 
 
 def test_text_and_lists_are_no_objects() -> None:

@@ -17,7 +17,7 @@ def test_one_wrong_value_hides_nothing_else() -> None:
     assert set(codes_of(text)) == {
         "wrong-type",
         "invalid-value",
-        "unknown-annotation",
+        "misspelt-annotation",
         "unknown-strategy",
         "negative-limit",
         "buffer-without-reference",

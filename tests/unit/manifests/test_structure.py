@@ -38,7 +38,21 @@ HEAD = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata
         ("{podTemplateRef: {name: t}, limits: {cpu: 1gb}}",
          'spec.limits.cpu has a value that is not allowed: "1gb"', 'write it like "500m"'),
         ("{podTemplateRef: {name: t}, replica: 1, replicas: 1}",
-         "spec.replica is not a field of this kind and is dropped", 'did you mean "replicas"?'),
+         "spec.replica is not a field of this kind", 'did you mean "replicas"?'),
+        ("{podTemplateRef: {name: t}, replicaCount: 1, replicas: 1}",
+         "spec.replicaCount is not a field of this kind and is dropped", 'did you mean "replicas"?'),
+        ("{podTemplateRef: {name: t, replicas: 2}, replicas: 1}",
+         "spec.podTemplateRef.replicas is not a field of this kind", "replicas belongs one level up, beside podTemplateRef"),
+        ("{podTemplateRef: {name: t}, name: t, replicas: 1}",
+         "spec.name is not a field of this kind", "name belongs one level down, in podTemplateRef"),
+        ("{podTemplateRef: {name: t}, limits: {replicas: 1, cpu: 1}}",
+         "spec.limits.replicas is an entry of limits, and the field replicas beside limits is missing",
+         "move replicas one level up; an entry of that name is possible where the field is given too"),
+        ("{podTemplateRef: {name: t}, limits: {cpu: }, replicas: 1}",
+         "spec.limits.cpu must be a value, not null", "write a value, or remove the key"),
+        ("{podTemplateRef: {name: t}, replicas: 1, headroom.dev/priority: '3'}",
+         "spec['headroom.dev/priority'] is not a field of this kind",
+         "it looks like an entry of a map, such as metadata.annotations: write it there"),
     ],
 )  # fmt: skip
 def test_words_and_hints(spec: str, message: str, hint: str) -> None:
@@ -59,13 +73,11 @@ def test_a_number_of_thousands_of_digits_is_too_large() -> None:
 
 
 def test_unknown_fields_are_not_applied() -> None:
-    text = (
-        HEAD.replace("name: b", "name: b, lables: {}") + "spec: {podTemplateRef: {name: t, x: 1}, replicas: 1, y: 2}\n"
-    )
+    text = HEAD.replace("name: b", "name: b, team: {}") + "spec: {podTemplateRef: {name: t, x: 1}, replicas: 1, y: 2}\n"
     (manifest,) = declared(text).manifests
     assert manifest.manifest["spec"] == {"podTemplateRef": {"name": "t"}, "replicas": 1}
     assert manifest.manifest["metadata"] == {"name": "b", "namespace": "shop"}
-    pod = "{spec: {containers: [{name: c, imag: x}], nodeSelecter: {}}}"
+    pod = "{spec: {containers: [{name: c, picture: x}], nodeChooser: {}}}"
     template = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\ntemplate: " + pod
     (applied,) = declared(template).manifests
     assert applied.manifest["template"] == {"spec": {"containers": [{"name": "c"}]}}
@@ -132,16 +144,18 @@ def test_what_only_the_api_server_writes_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "hint"),
     [
-        ("apiVersion: autoscaling.k8s.io/v1\nkind: CapacityBuffer\n", "foreign-kind",
-         "write apiVersion: autoscaling.x-k8s.io/v1beta1 if that is what is meant"),
+        ("apiVersion: autoscaling.k8s.io/v1\nkind: CapacityBuffer\n", "unknown-kind",
+         "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
+        ("apiVersion: hypershift.openshift.io/v1beta1\nkind: NodePool\n", "foreign-kind",
+         "write apiVersion: karpenter.sh/v1 if that is what is meant"),
         ("apiVersion: autoscaling.x-k8s.io/v2\nkind: CapacityBuffer\nmetadata: {name: b}\n", "unknown-version",
          "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
         ("kind: CapacityBuffer\nmetadata: {name: b}\n", "missing-field", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
         ("apiVersion: karpenter.sh/v1\nkind: Nodepool\n", "unknown-kind", 'did you mean "NodePool"?'),
         ("replicaCount: 3\n", "not-an-object", "a Kubernetes object has apiVersion and kind"),
-        ("apiVersion: v2\nname: chart\nversion: 1.0.0\n", None, ""),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", None, ""),
-        ("kind: 5\napiVersion: []\n", None, ""),
+        ("apiVersion: v2\nname: chart\nversion: 1.0.0\n", "other-kinds", ""),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "other-kinds", ""),
+        ("kind: 5\napiVersion: []\n", "other-kinds", ""),
     ],
 )  # fmt: skip
 def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str) -> None:
@@ -155,7 +169,10 @@ def test_documents_that_are_none_of_ours(text: str, code: str | None, hint: str)
         ('headroom.dev/one-shot: "true"', None),
         ("headroom.dev/one-shot: once", "invalid-annotation"),
         ('headroom.dev/one-shot: "true", headroom.dev/fulfilment: balloon', "annotation-without-effect"),
-        ("headroom.dev/fulfillment: balloon", "unknown-annotation"),
+        ("headroom.dev/fulfillment: balloon", "misspelt-annotation"),
+        ("headroom.dev/filled-by: balloon", "unknown-annotation"),
+        ("headrom.dev/fulfilment: balloon", "misspelt-annotation"),
+        ("headroom.devfulfilment: balloon", "misspelt-annotation"),
         ("headroom.dev/fulfilment: pods", "invalid-annotation"),
         ("headroom.dev/priority: high", "invalid-annotation"),
         ("headroom.dev/priority: '1.5'", "invalid-annotation"),

@@ -60,9 +60,10 @@ def test_a_pod_template_is_applied_and_has_no_replicas() -> None:
 
 
 def test_a_pod_template_with_a_spec_above_it() -> None:
-    finding = only(head("v1", "PodTemplate") + f"spec: {{template: {POD}}}\n")
-    assert (finding.code, finding.path) == ("missing-field", "template")
-    assert "template.spec" in finding.hint
+    missing, misplaced = findings(head("v1", "PodTemplate") + f"spec: {{template: {POD}}}\n")
+    assert (missing.code, missing.path) == ("missing-field", "template")
+    assert "template.spec" in missing.hint
+    assert (misplaced.path, misplaced.hint) == ("spec", "spec belongs one level down, in template")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,9 @@ def test_a_pod_template_with_a_spec_above_it() -> None:
         ("{spec: {containers: [{name: c, resources: {requests: {cpu: 1 core}}}]}}", "invalid-value",
          "template.spec.containers[0].resources.requests.cpu"),
         ("{spec: {containers: [{name: c}], nodeSelector: {spot: yes}}}", "wrong-type", "template.spec.nodeSelector.spot"),
-        ("{spec: {containers: [{name: c}], nodeSelecter: {}}}", "unknown-field", "template.spec.nodeSelecter"),
+        ("{spec: {containers: [{name: c}], nodeSelector: {priorityClassName: high}}}", "misspelt-field",
+         "template.spec.nodeSelector.priorityClassName"),
+        ("{spec: {containers: [{name: c}], nodeSelecter: {}}}", "misspelt-field", "template.spec.nodeSelecter"),
         ("{spec: {containers: [{name: c}], tolerations: {}}}", "wrong-type", "template.spec.tolerations"),
     ],
 )  # fmt: skip

@@ -136,6 +136,33 @@ def test_a_file_too_large_is_left_out_and_named(tmp_path: Path) -> None:
     assert tree.skipped == (("a.yaml", "it has 11 bytes; 10 is the most a manifest may have"),)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("web.ymal", ".yaml"),
+        ("web.YAML", ".yaml"),
+        ("web.yaaml", ".yaml"),
+        ("web.yal", ".yaml"),
+        ("a.jsno", ".json"),
+        ("b.ylm", ".yml"),
+    ],
+)
+def test_a_file_whose_name_nearly_ends_as_a_manifest_does_is_named(tmp_path: Path, name: str, meant: str) -> None:
+    """It is not read, so what it declared before would be deleted."""
+    (tmp_path / name).write_text("x")
+    tree = WorkingTree(tmp_path).read()
+    suffix = name.partition(".")[2]
+    assert tree.skipped == ((name, f"its name ends in .{suffix}, which is nearly {meant}; rename it"),)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.toml", "a.xml", "a.jsonl", "a.json5", "a.md", "a.lock", "yaml", "a.yaml.bak", "a.tf", "a.sh"]
+)
+def test_files_of_other_formats_are_passed_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x")
+    assert WorkingTree(tmp_path).read().skipped == ()
+
+
 @pytest.mark.parametrize("limits", [TreeLimits(total_bytes=25), TreeLimits(files=2)])
 def test_a_tree_too_large_is_refused_as_a_whole(tmp_path: Path, limits: TreeLimits) -> None:
     write(tmp_path, a_dot_yaml="x" * 10, b_dot_yaml="x" * 10, c_dot_yaml="x" * 10)

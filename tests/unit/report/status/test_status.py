@@ -7,6 +7,7 @@ from typing import Any
 from reconciler.model.changes import DemandOutcome, Outcome, Plan, ScheduleOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
+from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -31,9 +32,11 @@ def finding(number: int, severity: Severity) -> Finding:
     return Finding("code", severity, f"message {number}", SourcePosition("a.yaml", number, 1), buffer_ref(f"b{number}"))
 
 
-def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> None:
+def test_a_pass_with_errors_is_not_healthy_and_says_how_many_documents_have_them() -> None:
+    """However long ago the commit was made that has them."""
     text = status(full_plan())
-    assert " is healthy, but 1 document has errors." in text
+    assert " is not healthy: 1 document has errors." in text
+    assert document(full_plan())["counts"]["error"] == 1
     assert (
         "  error       buffers.yaml:25: CapacityBuffer/shop/broken:"
         " spec.scalableRef names Deployment broken, which is nowhere\n"
@@ -43,12 +46,12 @@ def test_a_pass_with_errors_is_well_but_says_how_many_documents_have_them() -> N
 def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
     report = PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED))
     told = daemon_status_document(report)
-    assert " is not healthy, and 1 write did not succeed and 1 document has errors." in daemon_status_text(told)
+    assert " is not healthy: 1 write did not succeed and 1 document has errors." in daemon_status_text(told)
 
 
 def test_two_errors_of_one_document_are_one_document() -> None:
     error = finding(1, Severity.ERROR)
-    assert "but 1 document has errors" in status(
+    assert "not healthy: 1 document has errors" in status(
         replace(full_plan(), findings=(error, replace(error, message="other")))
     )
 
@@ -62,10 +65,22 @@ def test_errors_come_before_warnings_and_no_more_than_ten_are_listed() -> None:
     assert "  … and 2 findings more (headroom validate shows them)\n" in text
 
 
-def test_without_errors_it_is_plainly_well() -> None:
-    text = status(replace(full_plan(), findings=(finding(1, Severity.INFO),)))
+def test_without_errors_it_is_plainly_well_and_the_notes_are_told() -> None:
+    notes = tuple(finding(number, Severity.INFO) for number in range(1, 300))
+    text = status(replace(full_plan(), findings=(*notes, replace(notes[0], code="other", message="another"))))
     assert " is healthy.\n" in text
-    assert "message 1" not in text
+    assert "  info        a.yaml:1: CapacityBuffer/shop/b1: message 1 (and 298 more of code)\n" in text
+    assert "  info        a.yaml:1: CapacityBuffer/shop/b1: another\n" in text
+    assert "message 2" not in text
+
+
+def test_errors_stay_in_the_status_while_passes_fail() -> None:
+    """The API server does not answer: the repository is no better than it was."""
+    before = document(full_plan())
+    failed = PassReport("production", NOW, NOW, 4, failure=Transient("no answer"), findings_before=before["findings"])
+    told = daemon_status_document(failed)
+    assert (told["findings"], told["counts"]) == (before["findings"], before["counts"])
+    assert " is not healthy: 1 document has errors." in daemon_status_text(told)
 
 
 def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:

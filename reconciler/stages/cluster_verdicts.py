@@ -1,0 +1,122 @@
+"""Asks the cluster what it knows of the documents: their fields, and the objects that a slip in a document would give up.
+
+The answers are verdicts: by object, findings about its document, which make the document a broken one; none if the cluster accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.manifests import codes
+from reconciler.manifests.in_force import served_form
+from reconciler.manifests.inspection import mapping_at
+from reconciler.model.changes import Apply
+from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView, Manifest
+from reconciler.plan.objects.objects import SOURCE_ANNOTATION
+from reconciler.ports import Cluster
+
+_ASKED_AGAIN = timedelta(minutes=1)
+"""How long an answer holds that is not a plain yes: a newer definition may have been installed."""
+_MOST_ANSWERS = 10_000
+_FREE = frozenset({"labels", "annotations"})
+Verdicts = Mapping[ObjectRef, tuple[Finding, ...]]
+_Shape = tuple[str, str, frozenset[str]]
+
+
+class ClusterVerdicts:
+    """Asks which fields the cluster knows: once for all documents of a kind that have the same fields."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._answers: dict[_Shape, tuple[tuple[str, ...] | None, datetime]] = {}
+        self._expire: datetime | None = None
+
+    def are_due(self, now: datetime) -> bool:
+        """Whether the last verdicts may have changed, though the documents have not."""
+        return self._expire is not None and now >= self._expire
+
+    def of(self, read: Declared, now: datetime) -> Verdicts:
+        """The verdicts on these documents. Absent are objects about which the cluster says nothing."""
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.clear()
+        view = self._cluster.view()
+        doubtful = {item.ref: item for item in read.doubtful}
+        manifests = {item.ref: item for item in read.manifests}
+        manifests |= {ref: item.manifest for ref, item in doubtful.items() if item.manifest is not None}
+        found = dict(_without_their_namespace(read, view))
+        is_settled = not found
+        for ref, item in manifests.items():
+            versions = view.apis.get((ref.group, ref.kind), ())
+            form = None if view.apis and not versions else served_form(item, versions)
+            unknown = None if form is None else self._unknown(ref, form, now)
+            is_settled = is_settled and unknown == ()
+            if unknown is not None and ref not in found:
+                found[ref] = tuple(_finding(item, path, doubtful.get(ref)) for path in unknown)
+        self._expire = None if is_settled else now + _ASKED_AGAIN
+        return found
+
+    def _unknown(self, ref: ObjectRef, form: Manifest, now: datetime) -> tuple[str, ...] | None:
+        shape = (str(form.get("apiVersion")), ref.kind, frozenset(_paths(form)))
+        answer, asked = self._answers.get(shape, (None, None))
+        if asked is None or (answer != () and now - asked >= _ASKED_AGAIN):
+            answer = self._cluster.unknown_fields(Apply(ref, form))
+            self._answers[shape] = (answer, now)
+        return answer
+
+
+def _without_their_namespace(read: Declared, view: ClusterView) -> Verdicts:
+    """Findings about documents that have lost their namespace: the same file declared the object in another one before."""
+    lost = [
+        item
+        for item in read.manifests
+        if item.ref.namespace and not mapping_at(item.manifest, "metadata").get("namespace")
+    ]
+    if not lost:
+        return {}
+    declared = {item.ref for item in read.manifests}
+    before: dict[tuple[str, ObjectRef], str] = {}
+    for ref in sorted(view.inventory.members - declared):
+        live = view.objects.get(ref)
+        if live is not None and ref.namespace:
+            file = mapping_at(live.body, "metadata", "annotations").get(SOURCE_ANNOTATION, "")
+            before[file, ref._replace(namespace="")] = ref.namespace
+    found = {}
+    for item in lost:
+        namespace = before.get((item.position.file, item.ref._replace(namespace="")))
+        if namespace is not None:
+            path, code = "metadata.namespace", codes.MISSING_FIELD
+            message = f"{path} is missing, and this object is in the namespace {namespace}: it would be deleted there"
+            hint = f"write namespace: {namespace}, or namespace: {item.ref.namespace} if the object is to move"
+            place = item.position_of(path)
+            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+    return found
+
+
+def _paths(node: Any, path: str = "") -> Iterator[str]:
+    """The path of each field, the same for all items of a list. What people choose as labels and annotations is left out."""
+    if isinstance(node, Mapping):
+        for key, inner in node.items():
+            yield f"{path}.{key}"
+            if key not in _FREE:
+                yield from _paths(inner, f"{path}.{key}")
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _paths(inner, f"{path}[]")
+
+
+def _finding(item: DeclaredManifest, path: str, doubtful: Doubtful | None) -> Finding:
+    """The doubt about the field, if it is an error: its hint names a field that is near."""
+    doubts = () if doubtful is None else doubtful.doubts
+    doubt = next((doubt for doubt in doubts if doubt.path == path), None)
+    if doubt is not None and doubt.severity is Severity.ERROR:
+        return doubt
+    code = codes.FIELD_NOT_SERVED
+    version = item.manifest.get("apiVersion")
+    message = f"{path} is not a field of {item.ref.kind} in {version} as the cluster serves it"
+    hint = "remove it or correct its name, or install the CustomResourceDefinition that has it"
+    return Finding(code.name, code.severity, message, item.position_of(path), item.ref, path, hint)

@@ -1,0 +1,182 @@
+"""The cluster says which fields it knows: with those it does not know, the last good version of a document stays in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.catalog.observed import ClusterCatalog
+from reconciler.model.changes import Apply
+from reconciler.model.findings import Severity
+from reconciler.model.refs import ObjectRef
+from reconciler.settings.settings import Settings
+from reconciler.stages.result import PassResult
+from reconciler.wiring.cycle import make_cycle
+from tests.fakes.embedded import Sandbox, node_pool
+from tests.fakes.source import FakeSource
+
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: web, namespace: shop, annotations: {example.com/note: NOTE}}
+spec: {podTemplateRef: {name: web}, replicas: 2}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: shop}
+template: {spec: {containers: [{name: web, image: pause, resources: {requests: {cpu: "1"}}}]}}
+"""
+REF = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+
+
+class Serving(Sandbox):
+    """Its definitions of kinds have every field but those of `unknown`, and it answers only while `answers`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unknown: set[str] = set()
+        self.answers = True
+        self.asked: list[ObjectRef] = []
+        self.cluster.apply(node_pool())
+        self.source = FakeSource({"web.yaml": BUFFER})
+        served: Any = self.cluster
+        served.unknown_fields = self._unknown_fields
+        self.cycle = make_cycle(
+            Settings(), source=self.source, cluster=self.cluster, catalog=ClusterCatalog("embedded"), clock=self.clock
+        )
+
+    def _unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
+        self.asked.append(apply.ref)
+        if not self.answers:
+            return None
+        return tuple(f"spec.{key}" for key in sorted(apply.manifest.get("spec", {})) if key in self.unknown)
+
+    def passes(self, seconds: int = 30) -> PassResult:
+        for _ in range(seconds // 10):
+            result = self.cycle.run("commit")
+            assert result.failure is None, result.failure
+            self.wait(10)
+        return result
+
+    def chunks(self, result: PassResult) -> int | None:
+        return next(outcome.service.wanted for outcome in result.required_plan.demands if outcome.demand.ref == REF)
+
+    def spec(self) -> dict[str, Any]:
+        live = self.cluster.get(REF)
+        assert live is not None
+        found: dict[str, Any] = live["spec"]
+        return found
+
+
+def errors(result: PassResult) -> list[tuple[str, str]]:
+    return [(item.code, item.path) for item in result.required_plan.findings if item.severity is Severity.ERROR]
+
+
+def test_a_field_that_the_cluster_does_not_know_keeps_the_last_good_version() -> None:
+    world = Serving()
+    world.passes()
+    world.unknown = {"limits"}
+    world.source.commit({"web.yaml": BUFFER.replace("replicas: 2", "replicas: 1, limits: {cpu: 5}")})
+
+    result = world.passes()
+
+    assert errors(result) == [("field-not-served", "spec.limits")]
+    assert world.chunks(result) == 2, "not only the object: what is kept for it too"
+    assert world.spec()["replicas"] == 2
+
+    world.unknown = set()  # a newer definition is installed
+    assert world.chunks(world.passes(seconds=70)) == 1
+    assert errors(world.passes()) == []
+
+
+def test_a_field_that_only_the_cluster_knows_passes_through_even_near_one_of_ours() -> None:
+    world = Serving()
+    world.passes()
+    world.source.commit({"web.yaml": BUFFER.replace("replicas: 2", "replicas: 3, replica: 1, colour: blue")})
+
+    result = world.passes()
+
+    assert errors(result) == []
+    assert not any("colour" in item.path for item in result.required_plan.findings)
+    assert (world.chunks(result), world.spec()["colour"], world.spec()["replica"]) == (3, "blue", 1)
+
+
+def test_without_an_answer_the_shipped_schema_decides() -> None:
+    world = Serving()
+    world.passes()
+    world.answers = False
+    near, far = (BUFFER.replace("replicas: 2", f"replicas: 3, {key}: 1") for key in ("replica", "colour"))
+
+    world.source.commit({"web.yaml": near})
+    result = world.passes()
+    assert errors(result) == [("misspelt-field", "spec.replica")]
+    assert world.chunks(result) == 2
+
+    world.source.commit({"web.yaml": far})
+    result = world.passes()
+    assert errors(result) == []
+    assert world.chunks(result) == 3
+    assert "colour" not in world.spec()
+
+
+def test_documents_with_the_same_fields_are_asked_about_once() -> None:
+    world = Serving()
+    for number in range(5):
+        world.source.commit(
+            {f"{name}.yaml": BUFFER.replace("web,", f"{name},").replace("NOTE", f"n{number}") for name in "abcdef"}
+        )
+        world.passes()
+    assert sorted(ref.kind for ref in world.asked) == ["CapacityBuffer", "PodTemplate"]
+
+
+def test_an_object_that_a_file_with_an_error_does_not_declare_any_more_stays() -> None:
+    """Whatever the error is about. When the file is right again, what it does not declare goes."""
+    world = Serving()
+    beside = (
+        BUFFER.split("---", maxsplit=1)[0].replace("name: web,", "name: other,").replace("{name: web}", "{name: web}")
+    )
+    world.source.commit({"web.yaml": f"{BUFFER}---\n{beside}"})
+    world.passes()
+    other = REF._replace(name="other")
+
+    world.source.commit({"web.yaml": BUFFER.replace("replicas:", "replicsa:")})
+    result = world.passes(seconds=7200)
+    assert world.cluster.get(other) is not None
+    assert world.cluster.get(REF) is not None
+    assert world.chunks(result) == 2
+
+    world.source.commit({"web.yaml": BUFFER})
+    world.passes(seconds=7200)
+    assert world.cluster.get(other) is None
+
+
+def test_a_document_that_loses_its_namespace_does_not_lose_its_object() -> None:
+    """It would be another object, in the namespace default, and the old one would be deleted."""
+    world = Serving()
+    world.passes()
+    world.source.commit({"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web")})
+
+    result = world.passes(seconds=7200)
+
+    assert {(code, path) for code, path in errors(result)} == {("missing-field", "metadata.namespace")}
+    assert world.chunks(result) == 2
+    assert world.cluster.get(REF) is not None
+    assert world.cluster.get(REF._replace(namespace="default")) is None
+
+
+def test_a_document_may_be_moved_to_another_namespace_by_name() -> None:
+    world = Serving()
+    world.passes()
+    world.source.commit({"web.yaml": BUFFER.replace("namespace: shop", "namespace: default")})
+    world.passes(seconds=7200)
+    assert world.cluster.get(REF) is None
+    assert world.cluster.get(REF._replace(namespace="default")) is not None
+
+
+def test_an_object_that_was_always_in_the_default_namespace_needs_no_namespace() -> None:
+    world = Serving()
+    world.source.commit({"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web")})
+    assert errors(world.passes()) == []
+    world.source.commit(
+        {"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web").replace("NOTE", "other")}
+    )
+    assert errors(world.passes()) == []
