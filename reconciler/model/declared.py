@@ -118,6 +118,11 @@ class Declared:
     dormant: Mapping[ObjectRef, str] = field(default_factory=dict)
     """Objects that a schedule keeps out of the cluster at present, and why."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is there that headroom would apply, readable or not. Other documents may stand beside it."""
+        return not (self.manifests or self.broken or self.broken_files or self.dormant)
+
     def absence_of(self, ref: ObjectRef) -> Absence:
         """Why nothing is known of an object that another refers to: it does not exist, or its document has errors."""
         if ref not in self.broken:

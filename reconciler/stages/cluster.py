@@ -47,10 +47,10 @@ class ReadCluster:
         forms = in_force(local.declared, live, view.objects, view.apis)
         # After a restart only the inventory tells what was declared before. The buffer of balloon pods may be in the cluster only.
         was_declared = any(ref.kind != DEPLOYMENT_KIND for ref in view.inventory.members)
-        is_emptied = was_declared and not state.repository.documents and not self.allow_empty
+        is_emptied = was_declared and state.repository.is_empty and not self.allow_empty
         return replace(
             state,
-            tree=emptied(state.tree) if is_emptied and not state.repository.broken_files else state.tree,
+            tree=emptied(state.tree) if is_emptied else state.tree,
             view=view,
             suspended=state.suspended or view.inventory.suspended,
             live=live,

@@ -32,7 +32,7 @@ class ReadSource:
 
 def emptied(tree: SourceTree) -> SourceTree:
     """Stalls on a tree without any document: that is more likely a mistake than an order to delete everything."""
-    message = "there is no document any more: the last good commit stays in force (allowEmpty: true if that is meant)"
+    message = "nothing is declared any more: the last good commit stays in force (allowEmpty: true if that is meant)"
     return replace(tree, stalled=tree.stalled or ("NoDocuments", message))
 
 
@@ -80,5 +80,4 @@ class ReadManifests:
         return replace(documents, findings=findings, broken_files=documents.broken_files | left_out.keys())
 
     def _is_emptied(self, documents: Declared, before: Declared) -> bool:
-        is_empty = not documents.documents and not documents.broken_files
-        return is_empty and before.documents > 0 and not self._allow_empty
+        return documents.is_empty and not before.is_empty and not self._allow_empty

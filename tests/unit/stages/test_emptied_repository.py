@@ -22,6 +22,16 @@ template:
     containers: [{name: main, image: pause}]
 """
 FILES = {f"{name}.yaml": TEMPLATE.replace("NAME", name) for name in "abcdefghijk"}
+OTHERS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: theirs, namespace: shop}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}
+"""
 EMPTY = {"README.md": "", "a.yaml": "# nothing left\n"}
 
 
@@ -54,7 +64,9 @@ class Shop:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("files", [EMPTY, {}], ids=["no document", "no file"])
+@pytest.mark.parametrize(
+    "files", [EMPTY, {}, {"others.yaml": OTHERS}], ids=["no document", "no file", "documents of others"]
+)
 def test_it_stalls(files: dict[str, str], restarted: bool) -> None:  # noqa: FBT001 - a case
     shop = Shop()
     shop.passes()
