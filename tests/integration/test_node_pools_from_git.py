@@ -139,6 +139,29 @@ def test_a_partial_pool_needs_the_pool_and_owns_only_what_it_says(
     assert "headroom" in owners(pool, "disruption")
 
 
+OVERRIDDEN = {"name": "general", "annotations": {"headroom.dev/ssa": "Override"}}
+
+
+def test_a_whole_pool_becomes_partial_once_somebody_else_owns_its_template(
+    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
+) -> None:
+    declare(general(weight=7))
+    assert run("apply", "--yes").returncode == 0
+    declare(partial(disruption={"budgets": [{"nodes": "50%"}]}) | {"metadata": OVERRIDDEN})
+    refused = run("apply", "--yes")
+    assert "pool-becomes-partial" in refused.stdout
+    assert live(empty_api_server)["spec"]["disruption"].get("budgets") != [{"nodes": "50%"}]
+    (command,) = [line for line in refused.stdout.splitlines() if "kubectl get nodepool" in line]
+    words = "kubectl get nodepool" + command.partition("kubectl get nodepool")[2]
+    kubeconfig = {"KUBECONFIG": str(empty_api_server.kubeconfig())}
+    subprocess.run(["bash", "-c", words], env={**os.environ, **kubeconfig}, check=True, capture_output=True)
+    assert run("apply", "--yes").returncode == 0
+    pool = live(empty_api_server)
+    assert pool["spec"]["disruption"]["budgets"] == [{"nodes": "50%"}]
+    assert owners(pool, "template") == ["platform-team"]
+    assert pool["spec"]["weight"] == 7
+
+
 def test_a_field_of_another_manager_is_left_and_the_manager_named(
     empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
 ) -> None:

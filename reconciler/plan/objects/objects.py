@@ -24,7 +24,13 @@ from reconciler.model.marks import (
     SUSPEND_ANNOTATION,
 )
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.plan.codes import INVENTORY_IS_NEW, OWNED_ELSEWHERE, POOL_NOT_THERE, STATIC_POOL_CHANGE
+from reconciler.plan.codes import (
+    INVENTORY_IS_NEW,
+    OWNED_ELSEWHERE,
+    POOL_BECOMES_PARTIAL,
+    POOL_NOT_THERE,
+    STATIC_POOL_CHANGE,
+)
 from reconciler.plan.objects.diff import DiffRules, path_text
 from reconciler.plan.objects.drift import Drift, drift_finding, drift_of, is_taken_back
 
@@ -132,6 +138,15 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
         return pool_not_there(item)
     if live is None:
         return None
+    if item.partial and [name for name, fields in live.managers.items() if "spec.template" in fields] == [OWN_MANAGER]:
+        name = item.ref.name
+        return _finding(
+            item,
+            POOL_BECOMES_PARTIAL,
+            "headroom alone has applied its template, which a document without spec.template would remove",
+            f"keep spec.template here, or annotate this with {MODE_ANNOTATION}: Override, and give the pool another owner first: kubectl get nodepool {name} -o yaml --show-managed-fields=false"
+            " | kubectl apply --server-side --force-conflicts --field-manager=platform-team -f -",
+        )
     is_static = "replicas" in (live.body.get("spec") or {})
     becomes_static = "replicas" in (item.manifest.get("spec") or {})
     if is_static == becomes_static or (item.partial and not becomes_static):
