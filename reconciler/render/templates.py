@@ -46,7 +46,7 @@ class DocumentTemplates:
         strays: Sequence[str] = (),
     ) -> None:
         self.strays = tuple(strays)
-        self.folder = folder.strip("/")
+        self.folder = folder.rstrip("/")
         self.own = dict(own or {})
         self._sources = {**packaged, **self.own}
         self._names = list(self._sources)
@@ -123,7 +123,8 @@ class TemplateSource:
 
     def of(self, files: Mapping[str, bytes]) -> DocumentTemplates:
         """files: the repository's, by path."""
-        prefix = f"{self._folder.strip('/')}/".lstrip("/")
+        folder = self._folder.rstrip("/")
+        prefix = f"{folder}/" if folder else ""
         paths = sorted(path for path in files if path.endswith(SUFFIX))
         return DocumentTemplates(
             self._packaged,

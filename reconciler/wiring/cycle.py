@@ -67,7 +67,7 @@ def make_cycle(
             back_off=BackOffRules(placement.back_off, placement.back_off_at_most),
             inventory=inventory_parent(settings),
             check_placement=placement.check,
-            templates_folder=settings.templates,
+            templates_folder=settings.templates.strip("/"),
             suspend=settings.suspend,
             allow_empty=settings.allow_empty,
             drift=Drift(settings.drift),
