@@ -12,7 +12,7 @@ import click
 from reconciler.cli.application import application
 from reconciler.cli.exit_codes import exit_code_of
 from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
-from reconciler.report.escaping import terminal
+from reconciler.report.escaping import terminal, without_url_secrets
 
 _NO_MORE_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """Errors of a write to standard output. Errors of files name the file, and are reported by their writers."""
@@ -51,16 +51,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_MORE_ROOM:
-            click.echo(f"headroom: the output cannot be written: {error.strerror}", err=True)
-            _let_go_of_stdout()
-            sys.exit(exit_code_of(words, usage=False))
-        if os.environ.get("HEADROOM_DEBUG"):
-            raise
-        click.echo(terminal(f"headroom: internal error: {type(error).__name__}: {error}"), err=True)
-        click.echo("  this is a defect; run again with HEADROOM_DEBUG=1 and report what it prints", err=True)
-        sys.exit(exit_code_of(words, usage=False))
+    except Exception as error:  # noqa: BLE001 - nobody but the user is left to hear of it
+        sys.exit(_tell_of(error, words))
     sys.exit(result if isinstance(result, int) else 0)
 
 
@@ -69,12 +61,33 @@ def _let_go_of_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _tell_of(error: Exception, words: list[str]) -> int:
+    """Says what an error that no code expected means to the user, and returns the exit code."""
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_MORE_ROOM:
+        click.echo(f"headroom: the output cannot be written: {error.strerror}", err=True)
+        _let_go_of_stdout()
+        return exit_code_of(words, usage=False)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        name = str(error.filename or "")
+        click.echo(_told(f"headroom: {name[:60]}… is not a path: it has {len(name):,} characters"), err=True)
+        return exit_code_of(words, usage=True)
+    if os.environ.get("HEADROOM_DEBUG"):
+        raise error
+    click.echo(_told(f"headroom: internal error: {type(error).__name__}: {error}"), err=True)
+    click.echo("  this is a defect; run again with HEADROOM_DEBUG=1 and report what it prints", err=True)
+    return exit_code_of(words, usage=False)
+
+
+def _told(line: str) -> str:
+    return terminal(without_url_secrets(line))
+
+
 def _tell(failure: Failure) -> None:
-    click.echo(terminal(f"headroom: {failure.message}"), err=True)
+    click.echo(_told(f"headroom: {failure.message}"), err=True)
     for cause in failure.causes:
-        click.echo(terminal(f"  because {cause}"), err=True)
+        click.echo(_told(f"  because {cause}"), err=True)
     if failure.hint:
-        click.echo(terminal(f"  {failure.hint}"), err=True)
+        click.echo(_told(f"  {failure.hint}"), err=True)
 
 
 if __name__ == "__main__":

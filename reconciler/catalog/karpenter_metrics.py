@@ -30,6 +30,7 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
+from reconciler.report.escaping import without_url_secrets
 
 _PREFIX = "karpenter_cloudprovider_instance_type_"
 _MOST_BYTES = 128 * 2**20
@@ -69,11 +70,11 @@ class KarpenterMetricsCatalog:
     ) -> None:
         if not _is_address(url):
             raise Invalid(
-                f"karpenter-metrics:{_without_secrets(url)} is not an address",
+                f"karpenter-metrics:{without_url_secrets(url)} is not an address",
                 hint="write karpenter-metrics:http://karpenter.kube-system:8080/metrics",
             )
         self._url = url
-        self._name = _without_secrets(url)
+        self._name = without_url_secrets(url)
         self._clock = clock
         self._timeout = timeout.total_seconds()
         self._refresh = refresh
@@ -228,14 +229,6 @@ def _is_address(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:  # brackets that are never closed, a port beyond 65535
         return False
-
-
-def _without_secrets(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "…"
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 def _reason(error: Exception) -> str:

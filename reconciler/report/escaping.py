@@ -29,6 +29,21 @@ _EMPHASIS = re.compile(r"(?<!\s)[*~]|[*~](?!\s|$)|(?<![^\W_])_|_(?![^\W_])")
 """Stars and tildes beside text, underscores that are not inside a word."""
 
 
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<rest>[^\s'\"<>]+)", re.IGNORECASE)
+_PARAMETER = re.compile(r"(?<=[?&;])([^=&;]+)=[^&;]*")
+
+
+def without_url_secrets(text: str) -> str:
+    """The text with the user information of each URL removed, and the value of each query parameter as `***`."""
+    return _URL.sub(_shown_url, text) if "://" in text else text
+
+
+def _shown_url(found: re.Match[str]) -> str:
+    place, question, query = found["rest"].partition("?")
+    host, slash, path = place.partition("/")
+    return found["scheme"] + host.rpartition("@")[2] + slash + path + _PARAMETER.sub(r"\1=***", question + query)
+
+
 def visible(text: str, *, keep: str = "") -> str:
     r"""The text with each invisible character as `\n`, `\x1b` or `\u202e`. keep: characters that stay."""
     if text.isprintable():

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.named_files import read_named_file
+from reconciler.report.escaping import without_url_secrets
 
 TOKEN_VARIABLE = "HEADROOM_GIT_TOKEN"  # noqa: S105 - the name of a variable
 _ANY_USER = "x-access-token"
@@ -61,6 +62,11 @@ class Address:
         return self.url.startswith("ssh://") or "://" not in self.url
 
     @property
+    def shown(self) -> str:
+        """The URL as messages show it: a query may hold a token."""
+        return without_url_secrets(self.url)
+
+    @property
     def origin(self) -> str:
         """`https://host:port/`: the scope of an authorization."""
         parts = urlsplit(self.url)
@@ -96,7 +102,8 @@ def parse_address(repository: str) -> Address:
     shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     if parts.scheme not in _SCHEMES:
         raise Invalid(
-            f"{shown}: {parts.scheme}:// is not supported", hint=f"write one of {', '.join(_SCHEMES)} before ://"
+            f"{without_url_secrets(shown)}: {parts.scheme}:// is not supported",
+            hint=f"write one of {', '.join(_SCHEMES)} before ://",
         )
     if parts.scheme == "ssh":
         password_free = f"{parts.username}@" if parts.username else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from reconciler.model.errors import Stalled
+from reconciler.source.child import MEMORY
 from reconciler.source.commands import CommandFailedError, plain
 
 OPERATION_FAILED = "GitOperationFailed"
@@ -35,6 +36,11 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         r"unadvertised object",
         OPERATION_FAILED,
         "name a branch or a tag: this server gives no other commits",
+    ),
+    (
+        r"pack-objects died|index-pack (died|failed)|[Oo]ut of memory|(mmap|malloc|realloc|calloc) failed|memory exhausted",
+        OPERATION_FAILED,
+        f"git may use {MEMORY // 2**20:,} MB, and a file of this commit takes more: keep large files elsewhere, or in Git LFS",
     ),
     (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http, git or file"),
 )

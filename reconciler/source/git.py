@@ -60,7 +60,7 @@ class GitSource:
         limits: TreeLimits | None = None,
     ) -> None:
         address, options = parse_address(url), options or GitOptions()
-        self._url = address.url
+        self._url = address.shown
         self._clock = clock
         self._revision = revision or None
         self._scope = scope or Scope()

@@ -70,7 +70,7 @@ class Remote:
         if not revision:
             if "HEAD" not in found:
                 raise Stalled(
-                    f"{self._address.url} has no commit on its default branch",
+                    f"{self._address.shown} has no commit on its default branch",
                     reason=OPERATION_FAILED,
                     hint="push a first commit, or name a branch with --revision",
                 )
@@ -80,7 +80,7 @@ class Remote:
                 name = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
                 return Head(name, ref, found.get(f"{ref}^{{}}", found[ref]))
         raise Stalled(
-            f"{self._address.url} has no branch or tag {revision!r}",
+            f"{self._address.shown} has no branch or tag {revision!r}",
             reason=OPERATION_FAILED,
             hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its full name",
         )
@@ -91,7 +91,7 @@ class Remote:
         try:
             output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
         except CommandFailedError as error:
-            raise stalled(error, self._address.url, "read") from error
+            raise stalled(error, self._address.shown, "read") from error
         found: dict[str, str] = {}
         default = "HEAD"
         for line in output.decode("utf-8", "replace").splitlines():
@@ -102,7 +102,8 @@ class Remote:
                 found[ref] = target
             elif _LONGER_NAME.fullmatch(target):
                 raise Stalled(
-                    f"{self._address.url} names its objects by SHA-256, which is not supported", reason=OPERATION_FAILED
+                    f"{self._address.shown} names its objects by SHA-256, which is not supported",
+                    reason=OPERATION_FAILED,
                 )
         return found, default
 
@@ -155,7 +156,7 @@ class Remote:
             self._fetch(folder, "--filter=tree:0", "origin", f"+{self._ref}:{CANDIDATE}")
             Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
         except (CommandFailedError, Stalled) as error:
-            failure = error if isinstance(error, Stalled) else stalled(error, self._address.url, "fetch commits from")
+            failure = error if isinstance(error, Stalled) else stalled(error, self._address.shown, "fetch commits from")
             if failure.reason == OPERATION_FAILED and not self._is_whole(folder):
                 shutil.rmtree(folder, ignore_errors=True)  # the next attempt fetches all of them
             raise failure from error
@@ -219,7 +220,7 @@ class Remote:
                 "push", "--quiet", "--no-verify", lease, "origin", f"{commit or ''}:refs/heads/{branch}"
             )
         except CommandFailedError as error:
-            raise stalled(error, self._address.url, "push to") from error
+            raise stalled(error, self._address.shown, "push to") from error
 
     def tidy(self) -> None:
         """Repacks the copy once fetches have left many packs, and drops objects that no reference needs."""
@@ -261,7 +262,7 @@ class Remote:
         try:
             self._network(folder, config).run("fetch", *_OPTIONS, *arguments, feed=feed)
         except CommandFailedError as error:
-            raise stalled(error, self._address.url, "fetch from") from error
+            raise stalled(error, self._address.shown, "fetch from") from error
 
 
 def _told(failure: Stalled) -> str:

@@ -97,7 +97,7 @@ class WrittenBranch:
             )
             yield remote, git, scratch
         except CommandFailedError as error:
-            raise stalled(error, self._address.url, "write a branch of") from error
+            raise stalled(error, self._address.shown, "write a branch of") from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
 
 from reconciler.model.redaction import redacted
-from reconciler.report.escaping import terminal
+from reconciler.report.escaping import terminal, without_url_secrets
 
 OWN_LOGGERS = ("reconciler", "headroom")
 
@@ -26,7 +26,8 @@ class Log(Protocol):
 
 
 def _masked(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return {key: value if key.startswith("_") else redacted(value, key) for key, value in event.items()}
+    shown = {key: without_url_secrets(value) if isinstance(value, str) else value for key, value in event.items()}
+    return {key: value if key.startswith("_") else redacted(value, key) for key, value in shown.items()}
 
 
 def _printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import cast
 
+from reconciler.model.quantity import whole_number
 from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, ServerLimits
 from reconciler.web.listener import Listener
 
@@ -57,16 +58,19 @@ class _Handler(BaseHTTPRequestHandler):
         server = cast("_Server", self.server)
         if self.path.partition("?")[0] != PATH:
             return self._answer(404, f"webhooks are taken at {PATH}")
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
-            return self._answer(411, "a webhook needs a Content-Length")
-        if int(length) > MOST_BYTES:
+        lengths = self.headers.get_all("Content-Length") or ()
+        length = (
+            whole_number(lengths[0]) if len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit() else None
+        )
+        if length is None:
+            return self._answer(411, "a webhook needs one Content-Length")
+        if length > MOST_BYTES:
             return self._answer(413, f"a webhook has at most {MOST_BYTES} bytes")
         if not server.slots.acquire(blocking=False):
             return self._answer(503, "too many webhooks at once")
         try:
-            body = self.rfile.read(int(length))
-            if len(body) < int(length):
+            body = self.rfile.read(length)
+            if len(body) < length:
                 return self._answer(400, _WORDS[400])
             server.has_asked(self.request)
             status = server.take({name.lower(): value for name, value in self.headers.items()}, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -105,3 +106,19 @@ def test_what_git_could_not_do_is_told_once(tmp_path: Path) -> None:
     said = headroom("plan", "--revision", "v2", "--cluster", "embedded", folder=tmp_path).stderr.splitlines()
     assert said[0].endswith(" has no revision 'v2'")
     assert [line.partition(",")[0] for line in said[1:]] == ["  name a branch"]
+
+
+@pytest.mark.parametrize("words", [["validate"], ["plan", "--cluster", "embedded", "--repo"], ["schedule"]])
+@pytest.mark.parametrize("scheme", ["", "file:///"])
+def test_a_path_of_6000_characters_is_wrong_usage(words: list[str], scheme: str) -> None:
+    done = headroom(*words, f"{scheme}{'a' * 6000}")
+    assert "is not a path: it has 6,0" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_what_a_url_says_in_its_query_is_not_shown() -> None:
+    done = headroom(
+        "plan", "--cluster", "embedded", "--repo", "https://anna:word@localhost:1/x.git?key=SECRET&token=s3"
+    )
+    assert "localhost:1/x.git?key=***&token=***" in done.stderr
+    assert not {"SECRET", "s3", "word"} & set(re.findall(r"\w+", done.stderr))

@@ -70,7 +70,8 @@ def test_a_body_that_is_too_large_or_of_no_length_is_not_read(server: WebhookSer
     announced = f"POST /webhook HTTP/1.1\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n".encode()
     assert b" 413 " in raw(server, announced)
     assert b" 411 " in raw(server, b"POST /webhook HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
-    assert b" 411 " in raw(server, b"POST /webhook HTTP/1.1\r\nContent-Length: -1\r\n\r\n")
+    for odd in (b"-1", b"9" * 5000, b"x", b"1\r\nContent-Length: 2", "٣".encode()):
+        assert b" 411 " in raw(server, b"POST /webhook HTTP/1.1\r\nContent-Length: " + odd + b"\r\n\r\n")
     assert taken.all == []
 
 
