@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from reconciler.manifests.synthetic_instance_types import is_sample
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
@@ -23,6 +24,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.spending import SAMPLE_PRICES
 from reconciler.model.view import ClusterView
 
 _TYPE_LABELS = (INSTANCE_TYPE_LABEL, ARCHITECTURE_LABEL, OPERATING_SYSTEM_LABEL, REGION_LABEL)
@@ -47,14 +49,22 @@ class ClusterCatalog:
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._observed = ObservedCatalog()
-        self._came_with_one = False
+        self._catalog: tuple[InstanceType, ...] = ()
+        self._is_sample = False
 
     @property
     def source(self) -> str:
-        return f"the catalog of {self._cluster}, undated" if self._came_with_one else self._observed.source
+        if not self._catalog:
+            return self._observed.source
+        return (
+            f"{SAMPLE_PRICES} (the catalog of {self._cluster})"
+            if self._is_sample
+            else f"the catalog of {self._cluster}, undated"
+        )
 
     def instance_types(self, view: ClusterView) -> tuple[InstanceType, ...]:
-        self._came_with_one = bool(view.catalog)
+        if view.catalog is not self._catalog:
+            self._catalog, self._is_sample = view.catalog, is_sample(view.catalog)
         return view.catalog or self._observed.instance_types(view)
 
 

@@ -67,9 +67,10 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
 
 
 def _tell(changes: ChangeSet) -> int:
-    applied = sum(result.outcome is Outcome.APPLIED for result in changes.results)
+    from reconciler.report.plan.text import applied_words  # noqa: PLC0415 - heavy, and only for this command
+
     if changes.results:
-        click.echo(f"Applied {applied:,} writes of {len(changes.results):,}.")
+        click.echo(applied_words(changes))
     waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
     failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
     for result in waiting:

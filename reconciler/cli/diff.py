@@ -81,10 +81,13 @@ def command(
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
     from reconciler.comparison import compare  # noqa: PLC0415 - likewise
     from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
+    from reconciler.source.merging import check_folders  # noqa: PLC0415 - likewise
     from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = _settings(values, other)
+    if other is not None:
+        check_folders(revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
     gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:

@@ -277,7 +277,7 @@ class Daemon:
         while (trigger := self._next()) is not None:
             result = self._one_pass(trigger)
             if until_settled and result.settled:
-                self._ending.put(0)
+                self._ending.put(self._settled_code(result))
                 return
             if until_settled and isinstance(result.failure, Invalid | Stalled):
                 self._ending.put(1)
@@ -287,6 +287,17 @@ class Daemon:
             if max_passes is not None and self._passes >= max_passes:
                 self._ending.put(int(until_settled or failure_of(result) is not None))
                 return
+
+    def _settled_code(self, result: PassResult) -> int:
+        """0, or 1 if nothing is left that can be done and capacity is missing all the same."""
+        missing = [
+            f"{outcome.unplaced:,} of {outcome.demand.desired:,} chunks of {outcome.demand.ref}"
+            for outcome in (() if result.plan is None else result.plan.demands)
+            if outcome.unplaced and outcome.demand.desired is not None and not outcome.demand.is_pending_pod
+        ]
+        if missing:
+            self._log.error("settled, but not all capacity is there", missing=", ".join(missing))
+        return int(bool(missing))
 
     def _next(self) -> Trigger | None:
         """Waits until a pass is due; None if the daemon stops."""

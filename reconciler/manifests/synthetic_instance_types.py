@@ -6,6 +6,7 @@ runs on KWOK.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import product
 from typing import Any
@@ -18,6 +19,28 @@ _GIBIBYTES_PER_CORE = {"c": 2, "s": 4, "m": 8}
 _CORES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
 _PODS_PER_CORE, _MOST_PODS = 16, 1024
 _USD_PER_CORE, _USD_PER_GIGABYTE, _SPOT_SHARE = 0.025, 0.001, 0.7
+
+
+_GPUS = ((8, 1), (16, 2), (32, 4), (64, 8))
+"""Cores and GPUs of the embedded cluster's own family."""
+_USD_PER_GPU = 0.6
+
+
+def is_sample(instance_types: Iterable[InstanceType]) -> bool:
+    """Whether a catalog is this one, or a part of it, by the names of its types."""
+    names = {kind.name for kind in instance_types}
+    return bool(names) and names <= {kind.name for kind in (*synthetic_instance_types(), *gpu_instance_types())}
+
+
+@cache
+def gpu_instance_types() -> tuple[InstanceType, ...]:
+    """Four types with NVIDIA GPUs, which the embedded cluster sells beside the others. Karpenter's KWOK provider has none."""
+    rows = []
+    for cores, gpus in _GPUS:
+        row = _row(f"g-{cores}x-amd64-linux", cores, cores * 4, "amd64", "linux", extra=gpus * _USD_PER_GPU)
+        row["resources"]["nvidia.com/gpu"] = str(gpus)
+        rows.append(row)
+    return instance_types_from(rows)
 
 
 @cache
@@ -33,8 +56,10 @@ def synthetic_instance_types() -> tuple[InstanceType, ...]:
     )
 
 
-def _row(name: str, cores: int, gibibytes: int, architecture: str, system: str) -> dict[str, Any]:
-    price = _USD_PER_CORE * cores + _USD_PER_GIGABYTE * gibibytes * 2**30 / 10**9
+def _row(
+    name: str, cores: int, gibibytes: int, architecture: str, system: str, *, extra: float = 0.0
+) -> dict[str, Any]:
+    price = _USD_PER_CORE * cores + _USD_PER_GIGABYTE * gibibytes * 2**30 / 10**9 + extra
     return {
         "name": name,
         "architecture": architecture,

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Service
 
+SAMPLE_PRICES = "sample prices: invented for Karpenter's KWOK provider, and no cloud's"
+"""How the source of such prices begins."""
 MONTH = timedelta(days=30)
 """How far cost forecasts look ahead."""
 

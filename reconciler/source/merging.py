@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.commands import CommandFailedError, Commands
@@ -105,14 +106,22 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
         return Sides(before, copy.tree(merged, revisions.head or "HEAD", head, scope, root), conflicts)
 
 
-def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
-    """The present files of two folders."""
-    for folder in (base, head):
+def check_folders(*folders: str) -> None:
+    """Raises `Invalid` for one that does not exist, with the name of one beside it that is near."""
+    for folder in folders:
         if not Path(folder).is_dir():
+            place = Path(folder).absolute()
+            names = [each.name for each in place.parent.iterdir() if each.is_dir()] if place.parent.is_dir() else []
+            near = nearest(place.name, names)
             raise Invalid(
                 f"{folder!r} is not a folder",
-                hint="write BASE..HEAD for two revisions, or two folders",
+                hint="; ".join(filter(None, (near, "write BASE..HEAD for two revisions, or two folders"))),
             )
+
+
+def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
+    """The present files of two folders."""
+    check_folders(base, head)
     before, after = (WorkingTree(Path(folder), subdirectory, templates=templates).read() for folder in (base, head))
     return Sides(before, after, names=(base, head))
 

@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Sequence
 from time import monotonic
 
+from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Stalled
 from reconciler.source.ignore import Rule, parse_rules, verdict
 from reconciler.source.selection import (
@@ -46,11 +47,11 @@ class _RefusedLinkError(Exception):
     """A link that is not followed; its text is the reason."""
 
 
-def _no_folder(subdirectory: str) -> Stalled:
+def _no_folder(subdirectory: str, near: str) -> Stalled:
     return Stalled(
         f"the repository has no folder {subdirectory!r}",
         reason="PathNotFound",
-        hint="name an existing folder with --path",
+        hint=near or "name an existing folder with --path",
     )
 
 
@@ -83,7 +84,7 @@ class _Walk:
 
     def run(self, scope: Scope) -> SelectedFiles:
         if not self._below(scope.folder):
-            raise _no_folder(scope.folder)
+            raise _no_folder(scope.folder, self._near(scope.folder))
         if scope.templates_apart:
             self._suffixes = (TEMPLATE_SUFFIX,)
             self._below(scope.templates)
@@ -104,6 +105,18 @@ class _Walk:
         rules = [rule for each in above for rule in self._rules(each, each)]
         self._folder(folder, real, rules, (real,))
         return True
+
+    def _near(self, folder: str) -> str:
+        """`did you mean "clusters/production"?`, by the first part of the path that does not exist."""
+        there, parts = "", folder.split("/")
+        for number, part in enumerate(parts):
+            entries = self._tree.entries(there) or {}
+            if entries.get(part) is not EntryKind.FOLDER:
+                names = [name for name, kind in entries.items() if kind is EntryKind.FOLDER]
+                rest = parts[number + 1 :]
+                return nearest("/".join(parts), ("/".join((*parts[:number], name, *rest)) for name in names))
+            there = "/".join(parts[: number + 1])
+        return ""
 
     def _look_at(self, count: int) -> None:
         """Counts visited entries, since links can make a small tree endless."""

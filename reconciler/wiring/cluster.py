@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import Invalid, Misused, Stalled
 from reconciler.ports import Clock, Cluster
@@ -13,6 +13,7 @@ from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
+    from reconciler.model.nodes import InstanceType
 
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
@@ -85,11 +86,26 @@ def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluste
     from reconciler.cluster.embedded.karpenter import Delays  # noqa: PLC0415 - only where it is used
 
     delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
-    parent = inventory_parent(settings)
+    options: dict[str, Any] = {
+        "delays": delays,
+        "inventory": inventory_parent(settings),
+        "provisions_pending": True,
+        "instance_types": _sold(settings),
+    }
     if snapshot:
-        return EmbeddedCluster.from_snapshot(snapshot, clock, delays=delays, inventory=parent, provisions_pending=True)
+        return EmbeddedCluster.from_snapshot(snapshot, clock, **options)
     # A snapshot has its cluster's namespaces. An empty embedded cluster gets those of the repository.
-    return EmbeddedCluster(clock, delays=delays, inventory=parent, provisions_pending=True, makes_namespaces=True)
+    return EmbeddedCluster(clock, makes_namespaces=True, **options)
+
+
+def _sold(settings: Settings) -> tuple[InstanceType, ...] | None:
+    """What the embedded cluster launches: the types of the catalog file, so that a plan with them can come true. None: its own."""
+    if settings.catalog in {"", "observed"} or settings.catalog.startswith("karpenter-metrics"):
+        return None
+    from reconciler.catalog.file import FileCatalog  # noqa: PLC0415 - only where it is used
+    from reconciler.model.view import ClusterView  # noqa: PLC0415 - likewise
+
+    return FileCatalog(settings.catalog).instance_types(ClusterView())
 
 
 def inventory_parent(settings: Settings) -> InventoryParent:

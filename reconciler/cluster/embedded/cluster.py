@@ -28,7 +28,7 @@ from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.synthetic_instance_types import gpu_instance_types, synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.findings import Finding
@@ -62,7 +62,7 @@ class EmbeddedCluster:
         real_time: bool = True,
         name: str = "embedded",
     ) -> None:
-        types = synthetic_instance_types() if instance_types is None else instance_types
+        types = (*synthetic_instance_types(), *gpu_instance_types()) if instance_types is None else instance_types
         self._name = name
         self._findings: tuple[Finding, ...] = ()
         self._clock = clock
@@ -92,8 +92,8 @@ class EmbeddedCluster:
     def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
         """A cluster that begins with a snapshot. Raises `Invalid` naming the file that cannot be read."""
         beginning = beginning_of(path)
-        if beginning.instance_types:
-            options.setdefault("instance_types", beginning.instance_types)
+        if beginning.instance_types and options.get("instance_types") is None:
+            options["instance_types"] = beginning.instance_types
         cluster = cls(clock, name=f"embedded:{path}", **options)
         with cluster._lock:
             cluster.serve(*beginning.scaled)

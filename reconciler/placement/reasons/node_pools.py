@@ -147,7 +147,7 @@ def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
     if not len(offers.rows):
         return "the catalog has no offering that can be had now"
     if not offers.rows.any():
-        return "no offering that can be had now meets its own requirements"
+        return _own_requirements(offers)
     asked = wanted.only(table.keys)
     for key, values in asked.entries:
         if not (offers.rows & table.allowed(key, values)).any():
@@ -158,6 +158,16 @@ def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
         if not (offers.rows & table.matching(Requirements(tuple(rest)))).any():
             together = rest
     return f"no offering has {listed(labelled(key, values) for key, values in together)} together"
+
+
+def _own_requirements(offers: PoolOffers) -> str:
+    """Which of the NodePool's own requirements no offering of the catalog meets; several where only all together rule out everything."""
+    table = offers.offerings.table
+    for item in offers.pool.template.requirements:
+        asked = Requirements.of((item,)).only(table.keys)
+        if asked.entries and not table.matching(asked).any():
+            return f"the catalog has no instance type with {labelled(*asked.entries[0])}, which the NodePool requires"
+    return "no offering that can be had now meets all of its own requirements"
 
 
 def _there(offers: PoolOffers, key: str) -> str:

@@ -25,6 +25,7 @@ from reconciler.report.plan.page_rows import (
     section,
     static_pool_row,
 )
+from reconciler.report.plan.spending import sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import change_words, cluster_title, counted, dollars, listed, moment
@@ -75,6 +76,8 @@ def warnings(change: Difference) -> list[str]:
         found.append(
             f"The two revisions are in conflict in {listed(change.conflicts)}: HEAD is planned as it is, not merged"
         )
+    sample = sample_words(change.base, change.head)
+    found += [sample] if sample else []
     return [*found, *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
 
 

@@ -29,7 +29,15 @@ from reconciler.report.plan.page_rows import (
     static_pool_row,
 )
 from reconciler.report.plan.pending import LeftOver, PendingLaunch, launches, left_over, pending_words
-from reconciler.report.plan.spending import SPAN, demand_rows, pool_rows, price_notes, spending_words, window_rows
+from reconciler.report.plan.spending import (
+    SPAN,
+    demand_rows,
+    pool_rows,
+    price_notes,
+    sample_words,
+    spending_words,
+    window_rows,
+)
 from reconciler.report.plan.words import reason_words, summary
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.timeline.chart import timeline_chart
@@ -51,15 +59,15 @@ def plan_page(
     snapshot: in words, the published snapshot that it was planned with.
     """
     place = zone or local_zone(plan.now)
-    before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
     return {
         "title": f"Capacity plan for {cluster}",
         "revision": short_revision(plan.revision),
         "base": None,
+        "sample": sample_words(plan),
         "when": ", ".join(filter(None, (moment(plan.now, zone), snapshot))),
         "summary": summary(plan, zone),
         "has_changes": plan.has_changes,
-        "cost": cost_row(before, after),
+        "cost": cost_row(plan.cost.per_hour_before, plan.cost.per_hour_after),
         "month": None if spending is None else {"words": spending_words(plan, spending)},
         "assumptions": [*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
         "demands": cut(

@@ -7,7 +7,6 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.changes import (
-    HOURS_PER_MONTH,
     Action,
     NodeClaimAction,
     NodeClaimCreation,
@@ -17,6 +16,7 @@ from reconciler.model.changes import (
 )
 from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.masking import masked_changes
+from reconciler.report.plan.spending import HOURS_OF_SPAN
 from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars
 
@@ -86,9 +86,9 @@ def cost_row(before: float, after: float) -> dict[str, str]:
     return {
         "hour_before": dollars(before),
         "hour_after": dollars(after),
-        "month_before": dollars(before * HOURS_PER_MONTH),
-        "month_after": dollars(after * HOURS_PER_MONTH),
-        "month_delta": signed_dollars((after - before) * HOURS_PER_MONTH),
+        "month_before": dollars(before * HOURS_OF_SPAN),
+        "month_after": dollars(after * HOURS_OF_SPAN),
+        "month_delta": signed_dollars((after - before) * HOURS_OF_SPAN),
     }
 
 

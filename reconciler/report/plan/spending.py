@@ -8,11 +8,13 @@ from reconciler.model.changes import Plan
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Keeper, Service
-from reconciler.model.spending import HOUR, MONTH, Spending, WindowCost
+from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, WindowCost
 from reconciler.report.service import keeper_words
 from reconciler.report.words import change_words, dollars, listed
 
 SPAN = f"{MONTH.days} days"
+HOURS_OF_SPAN = MONTH / HOUR
+"""Every price over a time is over this span, so that two figures of one plan agree."""
 _CENTS = 0.005
 """In USD. Rows that cost less are left out."""
 
@@ -20,6 +22,16 @@ AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules
 
 
 _MOST_NAMED = 3
+
+
+def sample_words(*plans: Plan) -> str:
+    """Says that the prices are invented, where they are; "" elsewhere. It stands before every price."""
+    notes = (note for plan in plans for note in plan.cost.assumptions)
+    return (
+        "Sample prices, invented: no cloud charges them"
+        if any(note.startswith(SAMPLE_PRICES) for note in notes)
+        else ""
+    )
 
 
 def price_notes(plan: Plan) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import tzinfo
 
-from reconciler.model.changes import HOURS_PER_MONTH, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
 from reconciler.report.escaping import terminal_lines
@@ -14,7 +14,16 @@ from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
 from reconciler.report.plan.precedence import order_words, precedence_words
-from reconciler.report.plan.spending import demand_rows, pool_rows, price_notes, spending_words, window_rows
+from reconciler.report.plan.spending import (
+    HOURS_OF_SPAN,
+    SPAN,
+    demand_rows,
+    pool_rows,
+    price_notes,
+    sample_words,
+    spending_words,
+    window_rows,
+)
 from reconciler.report.plan.words import (
     held,
     node_name,
@@ -28,6 +37,14 @@ from reconciler.report.plan.words import (
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
+
+
+def applied_words(change_set: ChangeSet) -> str:
+    """A node that is held takes a write of its NodeClaim and one of itself, so the writes are not counted as changes are."""
+    applied = sum(result.outcome is Outcome.APPLIED for result in change_set.results)
+    if applied == len(change_set.results):
+        return f"Applied, with {counted(applied, 'write')} to the cluster."
+    return f"Applied in part: {applied:,} of {counted(len(change_set.results), 'write')} to the cluster succeeded."
 
 
 def plan_text(
@@ -63,8 +80,7 @@ def pass_text(
     text = plan_text(plan, cluster=cluster, zone=zone, paint=paint)
     if change_set is None:
         return text
-    applied = sum(result.outcome is Outcome.APPLIED for result in change_set.results)
-    lines = [paint("bold", f"Applied {counted(applied, 'write')} of {len(change_set.results):,}.")]
+    lines = [paint("bold", applied_words(change_set))]
     lines += [
         f"  {result.write.ref}: {result.message or result.outcome.value}"
         for result in change_set.results
@@ -191,8 +207,10 @@ def _notes(plan: Plan, paint: Paint) -> list[str]:
 
 def _cost_lines(plan: Plan, spending: Spending | None, paint: Paint) -> list[str]:
     before, after = plan.cost.per_hour_before, plan.cost.per_hour_after
+    sample = sample_words(plan)
+    loud = [paint("red", f"{sample}.")] if sample else []
     if spending is not None:
-        lines = [f"Cost: {dollars(before)}/h now, {dollars(after)}/h after; {spending_words(plan, spending)}"]
+        lines = [*loud, f"Cost: {dollars(before)}/h now, {dollars(after)}/h after; {spending_words(plan, spending)}"]
         for rows in (demand_rows(spending), pool_rows(spending), window_rows(spending)):
             for row in rows[:MOST_ROWS]:
                 why = f" ({row['why']})" if row["why"] else ""
@@ -200,9 +218,10 @@ def _cost_lines(plan: Plan, spending: Spending | None, paint: Paint) -> list[str
             lines += rest_lines(rows)
         return lines + [paint("dim", f"  {note}") for note in (*plan.cost.assumptions, *spending.notes)]
     lines = [
+        *loud,
         (
             f"Cost: {dollars(before)}/h now, {dollars(after)}/h after"
-            f" ({signed_dollars((after - before) * HOURS_PER_MONTH)} a month of {HOURS_PER_MONTH} h)"
+            f" ({signed_dollars((after - before) * HOURS_OF_SPAN)} over {SPAN} at this price)"
         ),
     ]
     notes = (*price_notes(plan), *plan.cost.assumptions)

@@ -149,6 +149,17 @@ def waiting_words(waiting: WaitingDeletions, zone: tzinfo | None = None) -> str:
     return f"{words} ({waiting.cap}, the next at {moment(waiting.next_at, zone)})"
 
 
+def missing_words(plan: Plan) -> str:
+    """`8 of 8 chunks of ProvisioningRequest/research/training have no room`; of several demands the sum; "" for none."""
+    short = [item for item in plan.demands if item.unplaced and item.demand.desired and not item.demand.is_pending_pod]
+    unplaced = sum(item.unplaced for item in short)
+    if not short:
+        return ""
+    verb = "has" if unplaced == 1 else "have"
+    of = f"of {short[0].demand.ref}" if len(short) == 1 else f"in {len(short):,} demands"
+    return f"{unplaced:,} of {counted(sum(item.demand.desired or 0 for item in short), 'chunk')} {of} {verb} no room"
+
+
 def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     """One line that is never cut: `2 nodes to create and 1 node to release; 3 objects to apply and 1 object to delete`."""
     claims = plan.node_claims
@@ -181,9 +192,11 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     what_if = f"{for_pods:,} of the nodes to create only as a what-if for pending pods" if for_pods else ""
     static = f"{static} in static NodePools" if static else ""
     waiting = waiting_words(plan.waiting, zone)
+    missing = missing_words(plan)
     parts = [part for part in (listed(nodes), listed(objects), static, what_if) if part]
     if parts:
-        return "; ".join(filter(None, (*parts, waiting)))
-    if waiting:
-        return f"No change now: {waiting}{', and there are errors' if plan.has_errors else ''}"
+        return "; ".join(filter(None, (missing, *parts, waiting)))
+    if waiting or missing:
+        told = "; ".join(filter(None, (missing, waiting)))
+        return f"No change now: {told}{', and there are errors' if plan.has_errors else ''}"
     return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"

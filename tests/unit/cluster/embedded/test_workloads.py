@@ -281,7 +281,7 @@ def test_the_snapshots_catalogue_is_what_is_sold(tmp_path: Path) -> None:
     (tmp_path / "instance_types.json").write_text(json.dumps([row]))
     assert [item.name for item in opened(tmp_path).view().catalog] == ["only-one"]
     (tmp_path / "instance_types.json").unlink()
-    assert len(opened(tmp_path).view().catalog) == 144
+    assert len(opened(tmp_path).view().catalog) == 148
 
 
 def test_a_snapshot_that_cannot_be_read_says_which_file(tmp_path: Path) -> None:

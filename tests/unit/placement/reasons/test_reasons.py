@@ -139,7 +139,10 @@ def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
     (other,) = reasons(demand(count=1), pools=(none_for_the_pool,))
 
     assert empty.example == "NodePool general: the catalog has no offering that can be had now"
-    assert other.example == "NodePool general: no offering that can be had now meets its own requirements"
+    assert (
+        other.example
+        == "NodePool general: the catalog has no instance type with topology.kubernetes.io/zone=zone-x, which the NodePool requires"
+    )
 
 
 def test_what_is_sold_out_or_backed_off_from() -> None:
