@@ -48,7 +48,8 @@ template:
 def replica_kubeconfig(plane: ControlPlane, name: str) -> Path:
     """An account of its own for a replica, with the shipped roles: the audit log tells it from the other."""
     for kind, namespace in (("ClusterRoleBinding", None), ("RoleBinding", NAMESPACE)):
-        binding = plane.api.get(RBAC, kind, "headroom", namespace=namespace)
+        own = "headroom" if namespace else f"headroom:{NAMESPACE}"
+        binding = plane.api.get(RBAC, kind, own, namespace=namespace)
         assert binding is not None
         plane.api.apply(
             {

@@ -50,8 +50,8 @@ def kubeconfig(empty_api_server: ControlPlane) -> Iterator[Path]:
     for document in shipped("rbac"):
         plane.api.apply(document)
     yield plane.service_account_kubeconfig("headroom-system", "headroom")
-    for kind in ("ClusterRoleBinding", "ClusterRole"):
-        plane.api.delete("rbac.authorization.k8s.io/v1", kind, "headroom")
+    for kind, name in (("ClusterRoleBinding", "headroom:headroom-system"), ("ClusterRole", "headroom")):
+        plane.api.delete("rbac.authorization.k8s.io/v1", kind, name)
 
 
 def whole(cluster: KubernetesCluster) -> None:
