@@ -167,7 +167,7 @@ def plane(empty_api_server: ControlPlane) -> Iterator[ControlPlane]:
     empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
     yield empty_api_server
     empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
-    for name in (*NAMES, "headroom"):
+    for name in (*NAMES, f"headroom:{NAMESPACE}"):
         empty_api_server.api.delete(RBAC, "ClusterRoleBinding", name)
     empty_api_server.api.delete(RBAC, "ClusterRole", "headroom")
 
