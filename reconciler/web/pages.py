@@ -29,7 +29,7 @@ class Response:
 
 
 Page = Callable[[], Response]
-_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_NAME = re.compile(r"[a-z0-9_-][a-z0-9_.-]*")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::\d{0,5})?")
 _STYLES = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 

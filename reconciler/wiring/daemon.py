@@ -65,8 +65,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         election = election_of(settings, cluster)
         leads = leadership(election, metrics.set_leader)
-        reporter = reporter_of(settings, source, cluster, clock)
-        reviews = reviews_by(reporter, settings, leads, metrics.count_report)
+        reviews = reviews_by(reporter_of(settings, source, cluster, clock), settings, leads, metrics.count_report)
         snapshots = snapshots_by(settings, cluster, clock, leads, metrics.count_snapshot)
         daemon = Daemon(
             run_pass=lambda trigger: cycle.run(trigger.value),
