@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.plan.buffers.balloons import with_balloons
 from reconciler.render.allowed import check_balloon
 from reconciler.render.representative import representative_balloons
+from tests.builders import buffer_ref, shape
 from tests.controlplane import ControlPlane
 from tests.controlplane.rest import ApiError, Document
 from tests.unit.render.restricted import mutated_balloon, packaged_balloon
@@ -29,6 +37,15 @@ def api_server(empty_api_server: ControlPlane) -> ControlPlane:
     )
     empty_api_server.api.apply(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
+    )
+    empty_api_server.api.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "headroom-balloon"},
+            "value": -10,
+            "preemptionPolicy": "Never",
+        }
     )
     return empty_api_server
 
@@ -74,3 +91,15 @@ def _is_refused(plane: ControlPlane, written: dict[str, Any]) -> bool:
     except ApiError:
         return True
     return False
+
+
+def test_a_balloon_of_devices_and_huge_pages_is_accepted(api_server: ControlPlane) -> None:
+    """Of these the API server takes no request without its limit."""
+    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
+    demand = Demand(
+        buffer_ref(), desired=1, shape=replace(shape("1"), requests=Resources.parse(requests)), fulfilment="balloon"
+    )
+    (item,) = with_balloons(Declared(), [demand], ClusterView(), "pause").manifests
+    planned = ObjectChange(item.ref, Action.CREATE, manifest=item.manifest)
+    pod = create_pod(api_server, packaged_balloon(planned))
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
