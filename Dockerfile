@@ -1,5 +1,11 @@
 # The daemon's image: the wheel and its locked dependencies; git, ssh and gpg for the repository and its signatures; nothing else.
-FROM python:3.13-slim AS build
+# A tag may lead to another image tomorrow. So a release names its base with the digest that was tested:
+#   docker build --build-arg RELEASE=1 --build-arg BASE=python:3.13-slim@sha256:DIGEST .
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS build
+ARG BASE
+ARG RELEASE=
+RUN if [ -n "$RELEASE" ] && ! printf %s "$BASE" | grep -Eq '@sha256:[0-9a-f]{64}$'; then echo "a release needs its base by digest: --build-arg BASE=IMAGE@sha256:DIGEST, not $BASE" >&2; exit 1; fi
 WORKDIR /src
 COPY requirements.lock pyproject.toml README.md LICENSE ./
 COPY reconciler reconciler
@@ -10,7 +16,7 @@ RUN python -m venv /opt/headroom \
  && /opt/headroom/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
  && /opt/headroom/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
-FROM python:3.13-slim
+FROM ${BASE}
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends git openssh-client gpg ca-certificates \
  && rm -rf /var/lib/apt/lists/* \

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from reconciler.model.balloons import DEPLOYMENT_KIND
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
@@ -13,6 +14,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
+from reconciler.render.allowed import SYSTEM_NAMESPACES
 from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
 from reconciler.render.documents import BALLOON_TEMPLATE, NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
 from reconciler.render.process import RenderProcess
@@ -71,10 +73,12 @@ def _templates_folder(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTemplates:
-    """Findings about a repository's templates. unrendered: those of the given objects that cannot be rendered."""
+    """Findings about a repository's templates. unrendered: those of the given objects that cannot be rendered. balloons: what its own
+    template makes of each Deployment of balloon pods."""
 
     findings: tuple[Finding, ...] = ()
     unrendered: Mapping[ObjectRef, Invalid] = field(default_factory=dict)
+    balloons: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
 
 
 def checked_for_plan(
@@ -87,7 +91,9 @@ def checked_for_plan(
         read_document,
         creations=[(creation, pools[creation.planned.node_pool]) for creation in plan.node_claims.create],
         changes=[
-            change for change in plan.objects if change.ref.kind == "NodePool" and change.action is not Action.DELETE
+            change
+            for change in plan.objects
+            if change.ref.kind in ("NodePool", DEPLOYMENT_KIND) and change.action is not Action.DELETE
         ],
     )
 
@@ -101,7 +107,8 @@ def checked_templates(
 ) -> CheckedTemplates:
     """Findings from rendering representative objects and the given creations and changes, one for each place."""
     strays = tuple(_stray(path, templates.folder) for path in templates.strays)
-    if not templates.own:
+    changes = tuple(changes)
+    if not templates.own and not any(_is_of_the_system(change) for change in changes):
         return CheckedTemplates(strays)
     failures: list[tuple[Invalid, str]] = []
     references: dict[str, tuple[str, ...]] = {}
@@ -112,18 +119,44 @@ def checked_templates(
             failures.append((failure, name))
     used = _used(references)
     unrendered: dict[ObjectRef, Invalid] = {}
+    balloons: dict[ObjectRef, Manifest] = {}
     for name, ref, render in _renderings(templates, read_document, creations, changes):
         try:
-            render()
+            written = render()
         except Invalid as failure:
             if ref is not None:
                 unrendered[ref] = failure
             if name in references:
                 failures.append((failure, name))
+        else:
+            if ref is not None and name == BALLOON_TEMPLATE:
+                balloons[ref] = written
     findings = {finding.position: finding for finding in reversed([_finding(templates, *item) for item in failures])}
+    refused = [
+        _refused(change, unrendered[change.ref])
+        for change in changes
+        if _is_of_the_system(change) and change.ref in unrendered
+    ]
     unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
-    found = sorted((*findings.values(), *unused, *strays), key=lambda finding: finding.sort_key)
-    return CheckedTemplates(tuple(found), unrendered)
+    found = sorted((*findings.values(), *refused, *unused, *strays), key=lambda finding: finding.sort_key)
+    return CheckedTemplates(tuple(found), unrendered, balloons)
+
+
+def _is_of_the_system(change: ObjectChange) -> bool:
+    """Whether these are balloon pods in a namespace of the cluster's own, which no template may make."""
+    return change.ref.kind == DEPLOYMENT_KIND and change.ref.namespace in SYSTEM_NAMESPACES
+
+
+def _refused(change: ObjectChange, failure: Invalid) -> Finding:
+    """A finding at the buffer, since no template has to be mended."""
+    return Finding(
+        TEMPLATE_FAILED.name,
+        TEMPLATE_FAILED.severity,
+        failure.message,
+        position=change.position,
+        ref=change.ref,
+        hint=failure.hint,
+    )
 
 
 def _renderings(
@@ -144,10 +177,20 @@ def _renderings(
         for made_up in representative_changes():
             yield pool, None, partial(node_pool_document, templates, made_up, read_document)
         for change in changes:
-            yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
+            if change.ref.kind == "NodePool":
+                yield pool, change.ref, partial(node_pool_document, templates, change, read_document)
+    yield from _balloon_renderings(templates, read_document, changes)
+
+
+def _balloon_renderings(
+    templates: DocumentTemplates, read_document: ReadDocument, changes: Iterable[ObjectChange]
+) -> Iterator[tuple[str, ObjectRef | None, Callable[[], Manifest]]]:
     if BALLOON_TEMPLATE in templates.own:
         for made_up in representative_balloons():
             yield BALLOON_TEMPLATE, None, partial(balloon_document, templates, made_up, read_document)
+    for change in changes:
+        if change.ref.kind == DEPLOYMENT_KIND and (BALLOON_TEMPLATE in templates.own or _is_of_the_system(change)):
+            yield BALLOON_TEMPLATE, change.ref, partial(balloon_document, templates, change, read_document)
 
 
 def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:

@@ -10,12 +10,13 @@ from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
-from reconciler.render.representative import representative_creations
+from reconciler.render.representative import representative_balloons, representative_creations
 from reconciler.render.templates import DocumentTemplates
-from reconciler.render.writes import ReadDocument, node_claim_document, node_pool_document
+from reconciler.render.writes import ReadDocument, balloon_document, node_claim_document, node_pool_document
 
 ANY_NODE_CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "every placeholder")
 """Stands for all placeholders, which are rendered from one template."""
+ANY_BALLOON = ObjectRef("apps", "Deployment", "", "every balloon")
 
 
 def rendered_pairs(
@@ -24,10 +25,17 @@ def rendered_pairs(
     manifests: Iterable[DeclaredManifest],
     read_document: ReadDocument,
 ) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
-    """NodePools of both revisions, and a placeholder, as each side renders them. What cannot be rendered is already a finding."""
+    """NodePools of both revisions, a placeholder and balloon pods, as each side renders them. What cannot be rendered is already a finding."""
     if before.own == after.own:
         return
     creation, pool = representative_creations()[0]
+    (balloon, _) = representative_balloons()
+    with suppress(Invalid):
+        yield (
+            ANY_BALLOON,
+            balloon_document(before, balloon, read_document),
+            balloon_document(after, balloon, read_document),
+        )
     with suppress(Invalid):
         yield (
             ANY_NODE_CLAIM,

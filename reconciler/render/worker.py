@@ -20,6 +20,7 @@ from jinja2 import TemplateError, UndefinedError, meta
 from jinja2.exceptions import SecurityError
 
 from reconciler.render.channel import encoded, receive
+from reconciler.render.confinement import confine
 from reconciler.render.environment import Sandbox, TooLongError, bounded, place_of
 
 MEMORY = 256 * 2**20
@@ -33,6 +34,7 @@ def main() -> None:
     seconds = float(sys.argv[1])
     _bind_limits()
     with socket.socket(fileno=sys.stdin.fileno()) as channel:
+        confine()
         sandbox = Sandbox({})
         names: list[str] = []
         while (request := receive(channel)) is not None:

@@ -35,9 +35,9 @@ from reconciler.model.placement import words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView, Manifest
+from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
+from reconciler.render.contexts import node_claim_context
 from reconciler.render.documents import (
-    BALLOON_TEMPLATE,
-    NODE_CLAIM_TEMPLATE,
     render_balloon,
     render_node_claim,
     render_node_pool,
@@ -162,48 +162,29 @@ def _object_write(
 
 
 def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
-    """The NodePool from its template. Raises `Invalid`."""
-    text = render_node_pool(templates, replace(change, manifest=change.manifest or {}))
-    return _read(read_document, change.ref, text, change.manifest or {})
-
-
-def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
-    """The Deployment of balloon pods from its template. Raises `Invalid`, also if the template wrote another object."""
-    manifest = _read(read_document, change.ref, render_balloon(templates, change))
-    metadata = manifest.get("metadata", {})
-    _check_identity(change.ref, manifest, (metadata.get("namespace"), metadata.get("name")), BALLOON_TEMPLATE)
+    """The NodePool from its template. Raises `Invalid`, also if the template wrote another object than the declared one."""
+    declared = change.manifest or {}
+    text = render_node_pool(templates, replace(change, manifest=declared))
+    manifest = _read(read_document, change.ref, text, declared)
+    check_node_pool(change.ref, declared, manifest)
     return manifest
 
 
-def _check_identity(ref: ObjectRef, manifest: Manifest, named: tuple[str, str], template: str) -> None:
-    if (manifest.get("kind"), *named) != (ref.kind, ref.namespace, ref.name):
-        raise Invalid(
-            f"the template wrote {manifest.get('kind')} {named[1]!r} where {ref.kind} {ref.name!r} was asked for",
-            hint=f"keep kind and metadata as {template} has them",
-        )
+def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
+    """The Deployment of balloon pods from its template. Raises `Invalid`, also if the template wrote more than a balloon may have."""
+    manifest = _read(read_document, change.ref, render_balloon(templates, change))
+    check_balloon(change.ref, change.manifest or {}, manifest)
+    return manifest
 
 
 def node_claim_document(
     templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
 ) -> Manifest:
-    """The NodeClaim from its template. Raises `Invalid`, also if the template wrote another object."""
+    """The NodeClaim from its template. Raises `Invalid`, also if the template wrote another node than the planned one."""
     ref = node_claim_ref(creation.name)
     manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
-    _check_identity(ref, manifest, ("", manifest.get("metadata", {}).get("name")), NODE_CLAIM_TEMPLATE)
-    _check_taints(creation, manifest)
+    check_node_claim(ref, node_claim_context(creation, pool), manifest)
     return manifest
-
-
-def _check_taints(creation: NodeClaimCreation, manifest: Manifest) -> None:
-    """Raises if a taint is missing. Without it the node would not be the request's own, and others would be made again and again."""
-    written = manifest.get("spec", {}).get("taints") or ()
-    there = {(item.get("key"), item.get("value", ""), item.get("effect")) for item in written}
-    missing = [taint for taint in creation.planned.taints if (taint.key, taint.value, taint.effect) not in there]
-    if missing:
-        raise Invalid(
-            f"the template left out the taint {missing[0].key}, by which the node is reserved",
-            hint=f"keep taints as {NODE_CLAIM_TEMPLATE} has them",
-        )
 
 
 def _read(read_document: ReadDocument, ref: ObjectRef, text: str, declared: Manifest | None = None) -> Manifest:

@@ -62,7 +62,8 @@ class MakePlan:
             unrendered = {ref: failure.message for ref, failure in checked.unrendered.items()}
             plan = make_plan(replace(inputs, unrendered=unrendered))
         findings = located((*plan.findings, *checked.findings), state.repository.manifests)
-        plan = replace(plan, findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)))
+        objects = tuple(replace(change, rendered=checked.balloons.get(change.ref)) for change in plan.objects)
+        plan = replace(plan, objects=objects, findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)))
         outlook = None if state.outlook is None else replace(state.outlook, new_node_pools=plan.new_node_pools)
         refused = tuple(
             WriteResult(Apply(ref, {}), Outcome.REFUSED, failure.with_hint)

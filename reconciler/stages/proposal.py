@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.crds import to_yaml
 from reconciler.manifests.rendered import read_rendered
-from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange
+from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
+from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 from reconciler.ports import Proposals, ProposedPlan
@@ -31,15 +31,21 @@ class ProposeWrites:
         plan = state.required_plan
         if state.tree.revision is None or plan.blocked or state.tree.reasons_to_keep:
             return replace(state, change_set=ChangeSet(state.unrendered))
-        documents = {file_of(ref): to_yaml(manifest) for ref, manifest in self._documents(state)}
+        found, failures = self._documents(state)
+        documents = {file_of(ref): to_yaml(manifest) for ref, manifest in found}
         going = {action.node_claim for action in (*plan.node_claims.delete, *plan.node_claims.release)}
         # The document of a placeholder that exists stays in Git, or whoever applies the documents would delete the node.
         standing = {file_of(node_claim_ref(claim.name)) for claim in state.view.node_claims if claim.name not in going}
+        standing |= {file_of(failure.write.ref) for failure in failures}
         self.proposals.propose(documents, keep=standing.__contains__, state=ProposedPlan(plan, state.tree.revision))
-        return replace(state, change_set=ChangeSet(state.unrendered))
+        told = {failure.write.ref for failure in state.unrendered}
+        more = (failure for failure in failures if failure.write.ref not in told)
+        return replace(state, change_set=ChangeSet((*state.unrendered, *more)))
 
-    def _documents(self, state: PassState) -> Iterator[tuple[ObjectRef, Manifest]]:
-        """All that should be in force, not only what differs from the cluster; sorted."""
+    def _documents(self, state: PassState) -> tuple[list[tuple[ObjectRef, Manifest]], list[WriteResult]]:
+        """All that should be in force, not only what differs from the cluster; sorted. Second: what no template can be rendered for, whose
+        document in Git stays as it is."""
+        failures: list[WriteResult] = []
         templates = state.templates or self.templates.of(state.tree.files)
         written = {write.ref: write.manifest for write in state.writes if isinstance(write, Apply)}
         deleted = {write.ref for write in state.writes if isinstance(write, Delete)}
@@ -50,9 +56,13 @@ class ProposeWrites:
             manifest = item.manifest
             if item.ref.kind == "NodePool":
                 change = ObjectChange(item.ref, Action.UPDATE, manifest=manifest)
-                manifest = node_pool_document(templates, change, read_rendered)
+                try:
+                    manifest = node_pool_document(templates, change, read_rendered)
+                except Invalid as failure:
+                    failures.append(WriteResult(Apply(item.ref, {}), Outcome.REFUSED, failure.with_hint))
+                    continue
             found[item.ref] = manifest
-        yield from sorted(found.items(), key=lambda pair: pair[0])
+        return sorted(found.items(), key=lambda pair: pair[0]), failures
 
 
 def file_of(ref: ObjectRef) -> str:

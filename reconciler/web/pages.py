@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import ip_address
 from typing import Any
+
+from reconciler.model.errors import Misused
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -23,6 +29,63 @@ class Response:
 
 
 Page = Callable[[], Response]
+_NAME = re.compile(r"[a-z0-9_-][a-z0-9_.-]*")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::\d{0,5})?")
+_STYLES = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+
+
+def protecting_headers(response: Response) -> dict[str, str]:
+    """Headers by which a browser runs no script, loads nothing from elsewhere, and shows the page in no frame.
+
+    The styles of a page are inside of it, so the policy names each by its hash."""
+    styles = [
+        f"'sha256-{b64encode(sha256(style).digest()).decode()}'"
+        for style in (_STYLES.findall(response.body) if response.content_type == HTML else ())
+    ]
+    policy = ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+    policy += [f"style-src {' '.join(styles)}"] if styles else []
+    return {
+        "Content-Security-Policy": "; ".join(policy),
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+
+
+def is_known_host(written: str, more: Collection[str] = ()) -> bool:
+    """Whether a Host header names this server: an address, localhost, a name without dots, a Service (`*.svc`, `*.svc.cluster.local`),
+    or one of `more`.
+
+    None of these is in the public DNS. There a stranger's page may point its own name at this server, to read its pages in a visitor's
+    browser (DNS rebinding)."""
+    match = _HOST.fullmatch(written.strip())
+    if match is None:
+        return False
+    host = match[1].lower().removesuffix(".")
+    if host.startswith("["):
+        return _is_address(host[1:-1])
+    return "." not in host or host.endswith((".svc", ".svc.cluster.local")) or host in more or _is_address(host)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def named_hosts(setting: str) -> frozenset[str]:
+    """The names in the setting `allowedHosts`, in lower case. Raises `Misused` for what is no name of a host."""
+    names = {name.strip().lower().removesuffix(".") for name in setting.split(",") if name.strip()}
+    for name in sorted(names):
+        if _NAME.fullmatch(name) is None:
+            raise Misused(
+                f"allowedHosts has {name!r}, which is no name of a host",
+                hint="write names without scheme and port, with commas between: headroom.example.com",
+            )
+    return frozenset(names)
 
 
 def check_page(check: Callable[[], tuple[bool, str]]) -> Page:

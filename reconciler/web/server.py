@@ -6,13 +6,13 @@ turned away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
 from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, ServerLimits
 from reconciler.web.listener import Listener
-from reconciler.web.pages import TEXT, Page, Response
+from reconciler.web.pages import TEXT, Page, Response, is_known_host, protecting_headers
 
 MOST_PAGES = 8
 """Answers under way of pages that may take long, or whose reader may be slow."""
@@ -21,7 +21,7 @@ MOST_PAGES = 8
 class PageServer(Listener):
     """address: as for `Listener`.
 
-    probes: pages that answer at once, whatever else goes on. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
+    probes: pages that answer at once, whatever else goes on. hosts: more names that a request may be for. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class PageServer(Listener):
         pages: Mapping[str, Page],
         *,
         probes: Mapping[str, Page] | None = None,
+        hosts: Collection[str] = (),
         deadline: float = DEADLINE,
         most_connections: int = MOST_CONNECTIONS,
         most_pages: int = MOST_PAGES,
@@ -37,7 +38,7 @@ class PageServer(Listener):
         limits = ServerLimits(deadline, most_connections, most_pages)
         super().__init__(
             address,
-            lambda place: _Server(place, dict(pages), dict(probes or {}), limits),
+            lambda place: _Server(place, dict(pages), dict(probes or {}), frozenset(hosts), limits),
             name="web",
             hint="set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0",
         )
@@ -45,8 +46,14 @@ class PageServer(Listener):
 
 class _Server(BoundedServer):
     def __init__(
-        self, address: tuple[str, int], pages: dict[str, Page], probes: dict[str, Page], limits: ServerLimits
+        self,
+        address: tuple[str, int],
+        pages: dict[str, Page],
+        probes: dict[str, Page],
+        hosts: frozenset[str],
+        limits: ServerLimits,
     ) -> None:
+        self.hosts = hosts
         self.pages = pages
         self.probes = probes
         super().__init__(address, _Handler, limits)
@@ -68,7 +75,14 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         server = cast("_Server", self.server)
         server.has_asked(self.request)
-        if path in server.probes:
+        strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, server.hosts)]
+        if strange:
+            words = (
+                f"this is headroom, which is not known as {strange[0][:100]!a}: ask by IP address, as localhost, or by the name of a"
+                " Service (NAME.NAMESPACE.svc). To allow another name, add it to the setting allowedHosts.\n"
+            )
+            self._answer(Response(words.encode(), status=421))
+        elif path in server.probes:
             self._answer(_response(server.probes[path]))
         elif path not in server.pages:
             words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
@@ -97,7 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(response.body)))
         self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in protecting_headers(response).items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(response.body)

@@ -23,7 +23,7 @@ from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.telemetry.shown_passes import ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
-from reconciler.web.pages import check_page, json_page, text_page
+from reconciler.web.pages import check_page, json_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster
@@ -65,8 +65,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
         election = election_of(settings, cluster)
         leads = leadership(election, metrics.set_leader)
-        reporter = reporter_of(settings, source, cluster, clock)
-        reviews = reviews_by(reporter, settings, leads, metrics.count_report)
+        reviews = reviews_by(reporter_of(settings, source, cluster, clock), settings, leads, metrics.count_report)
         snapshots = snapshots_by(settings, cluster, clock, leads, metrics.count_snapshot)
         daemon = Daemon(
             run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
@@ -87,6 +86,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
                 "/capacity": capacity_page(cycle, cluster.name, clock),
             },
             probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
+            hosts=named_hosts(settings.allowed_hosts),
         )
         announced = Announced(source, daemon, reviews)
         receive_webhooks(settings, announced, metrics.count_webhook, stack)

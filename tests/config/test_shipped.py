@@ -97,12 +97,80 @@ def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
     kubectl = program("kubectl", install="kubectl")
     shutil.copytree(CONFIG, tmp_path / "config")
     (tmp_path / "overlay").mkdir()
-    (tmp_path / "overlay" / "kustomization.yaml").write_text("namespace: capacity\nresources: [../config/deploy]\n")
+    (tmp_path / "overlay" / "kustomization.yaml").write_text(
+        "namespace: capacity\nresources: [../config/deploy]\ntransformers: [../config/own-names]\n"
+    )
     done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
     documents = list(yaml.safe_load_all(done.stdout))
     assert "headroom-system" not in done.stdout
     assert {document["metadata"].get("namespace", "capacity") for document in documents} == {"capacity"}
     assert {document["kind"] for document in documents} >= {"Deployment", "Role", "RoleBinding", "ConfigMap"}
+
+
+def test_two_installs_share_nothing_that_names_one_of_them(tmp_path: Path) -> None:
+    """Of what has no namespace, only what both installs write alike may have one name."""
+    first, second = (installed_in(tmp_path, namespace) for namespace in ("capacity", "staging"))
+    shared = first.keys() & second.keys()
+    assert {kind for kind, _, _ in shared} == {"ClusterRole"}
+    assert all(first[key] == second[key] for key in shared)
+    for documents, namespace in ((first, "capacity"), (second, "staging")):
+        for name in ("headroom", "headroom-balloon"):
+            (subject,) = documents["ClusterRoleBinding", "", f"{name}:{namespace}"]["subjects"]
+            assert subject["namespace"] == namespace
+
+
+def installed_in(folder: Path, namespace: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Every object of an overlay in that namespace, by kind, namespace and name."""
+    kubectl = program("kubectl", install="kubectl")
+    shutil.copytree(CONFIG, folder / "config", dirs_exist_ok=True)
+    (folder / namespace).mkdir()
+    (folder / namespace / "kustomization.yaml").write_text(
+        f"namespace: {namespace}\nresources: [../config/deploy, ../config/balloon]\ntransformers: [../config/own-names]\n"
+    )
+    done = subprocess.run([kubectl, "kustomize", str(folder / namespace)], capture_output=True, text=True, check=True)
+    documents = [each for each in yaml.safe_load_all(done.stdout) if each["kind"] != "Namespace"]
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in documents}
+
+
+def test_the_network_policy_lets_through_what_the_settings_need_and_no_cloud_credentials() -> None:
+    (policy,) = yaml.safe_load_all((CONFIG / "deploy" / "network_policy.yaml").read_text())
+    spec = policy["spec"]
+    labels = deployment()["spec"]["template"]["metadata"]["labels"]
+    assert spec["podSelector"]["matchLabels"].items() <= labels.items()
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    (served,) = (port for rule in spec["ingress"] for port in rule["ports"])
+    assert served["port"] == deployment()["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"]
+    asked = {port["port"] for rule in spec["egress"] for port in rule["ports"]}
+    assert asked == {53, 443, 6443, 22, 8080}
+    (world,) = (rule for rule in spec["egress"] if any("ipBlock" in peer for peer in rule.get("to", ())))
+    assert "169.254.169.254/32" in world["to"][0]["ipBlock"]["except"]
+
+
+def test_every_empty_dir_has_a_limit() -> None:
+    volumes = deployment()["spec"]["template"]["spec"]["volumes"]
+    assert [each["name"] for each in volumes if "emptyDir" in each and not each["emptyDir"].get("sizeLimit")] == []
+
+
+@pytest.mark.parametrize(
+    ("release", "base", "builds"),
+    [
+        ("", "python:3.13-slim", True),
+        ("1", "python:3.13-slim", False),
+        ("1", "python:3.13-slim@sha256:abc", False),
+        ("1", f"python:3.13-slim@sha256:{'0' * 64}", True),
+    ],
+)
+def test_a_release_is_built_on_a_base_by_digest(release: str, base: str, *, builds: bool) -> None:
+    text = (CONFIG.parent / "Dockerfile").read_text()
+    assert [line for line in text.splitlines() if line.startswith("FROM")] == ["FROM ${BASE} AS build", "FROM ${BASE}"]
+    (check,) = (line.removeprefix("RUN ") for line in text.splitlines() if line.startswith("RUN if "))
+    done = subprocess.run(
+        ["/bin/sh", "-c", check],
+        env={"RELEASE": release, "BASE": base, "PATH": os.defpath},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode == 0) == builds
 
 
 def test_the_component_for_webhooks_adds_a_port_of_its_own(tmp_path: Path) -> None:
@@ -112,6 +180,7 @@ def test_the_component_for_webhooks_adds_a_port_of_its_own(tmp_path: Path) -> No
     (tmp_path / "overlay").mkdir()
     (tmp_path / "overlay" / "kustomization.yaml").write_text(
         "namespace: capacity\nresources: [../config/deploy]\ncomponents: [../config/deploy/webhooks]\n"
+        "transformers: [../config/own-names]\n"
     )
     done = subprocess.run([kubectl, "kustomize", str(tmp_path / "overlay")], capture_output=True, text=True, check=True)
     documents = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(done.stdout)}

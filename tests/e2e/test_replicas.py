@@ -48,7 +48,8 @@ template:
 def replica_kubeconfig(plane: ControlPlane, name: str) -> Path:
     """An account of its own for a replica, with the shipped roles: the audit log tells it from the other."""
     for kind, namespace in (("ClusterRoleBinding", None), ("RoleBinding", NAMESPACE)):
-        binding = plane.api.get(RBAC, kind, "headroom", namespace=namespace)
+        own = "headroom" if namespace else f"headroom:{NAMESPACE}"
+        binding = plane.api.get(RBAC, kind, own, namespace=namespace)
         assert binding is not None
         plane.api.apply(
             {
@@ -166,7 +167,7 @@ def plane(empty_api_server: ControlPlane) -> Iterator[ControlPlane]:
     empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
     yield empty_api_server
     empty_api_server.api.delete(*LEASE, namespace=NAMESPACE)
-    for name in (*NAMES, "headroom"):
+    for name in (*NAMES, f"headroom:{NAMESPACE}"):
         empty_api_server.api.delete(RBAC, "ClusterRoleBinding", name)
     empty_api_server.api.delete(RBAC, "ClusterRole", "headroom")
 

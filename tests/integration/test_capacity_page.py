@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -45,3 +46,15 @@ def test_it_shows_buffers_schedules_and_budgets(address: str) -> None:
     for words in ("CapacityBuffer/shop/web", "MetricsProducer/shop/business-hours", "NodePool/general Drifted"):
         assert f"<code>{words}</code>" in seen
     assert '<svg xmlns="http://www.w3.org/2000/svg"' in seen
+
+
+def test_its_policy_allows_its_own_styles_and_no_script(address: str) -> None:
+    seen = eventually(lambda: page(address), within=60, what="the page is there")
+    with urllib.request.urlopen(f"http://{address}/capacity", timeout=10) as response:
+        policy = response.headers["Content-Security-Policy"]
+    styles = re.findall("<style>(.*?)</style>", seen, re.DOTALL)
+    assert len(styles) >= 2, "one of the page, one of its picture"
+    assert policy.count("'sha256-") == len(styles)
+    assert not re.search("<[^>]* style=", seen), "a policy with hashes lets no style attribute through"
+    assert "&" not in "".join(styles), "inside a picture a browser reads an entity, and hashes what it means"
+    assert "<script" not in seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.integration.real_cluster import (
     view_where,
 )
 from tests.integration.test_cluster_scales import GROUP, KIND, crd
+from tests.programs import program
 
 pytestmark = pytest.mark.e2e
 
@@ -50,8 +52,8 @@ def kubeconfig(empty_api_server: ControlPlane) -> Iterator[Path]:
     for document in shipped("rbac"):
         plane.api.apply(document)
     yield plane.service_account_kubeconfig("headroom-system", "headroom")
-    for kind in ("ClusterRoleBinding", "ClusterRole"):
-        plane.api.delete("rbac.authorization.k8s.io/v1", kind, "headroom")
+    for kind, name in (("ClusterRoleBinding", "headroom:headroom-system"), ("ClusterRole", "headroom")):
+        plane.api.delete("rbac.authorization.k8s.io/v1", kind, name)
 
 
 def whole(cluster: KubernetesCluster) -> None:
@@ -197,3 +199,30 @@ def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
         whole(cluster)
         found = [(resource.plural, document["metadata"]["name"]) for resource, document in cluster.read_scaled()]
     assert found == [("rollouts", "web")]
+
+
+def test_the_api_server_takes_every_document_of_the_deployment(empty_api_server: ControlPlane) -> None:
+    """Its namespace enforces the Pod Security Standard `restricted`: what the Deployment's pods are is checked there too."""
+    kubectl = program("kubectl", install="kubectl")
+    folder = Path(__file__).resolve().parents[2] / "config" / "deploy"
+    built = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=True).stdout
+    documents = list(yaml.safe_load_all(built))
+    try:
+        for document in documents:
+            empty_api_server.api.apply(document)
+        (daemon,) = (each for each in documents if each["kind"] == "Deployment")
+        template = daemon["spec"]["template"]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", **template["metadata"]},
+            "spec": template["spec"],
+        }
+        path = empty_api_server.api.path("v1", "Pod", "headroom-system")
+        empty_api_server.api.document("POST", path, body=pod, query={"dryRun": "All"})
+    finally:
+        for document in documents:
+            if document["kind"] != "Namespace":
+                metadata = document["metadata"]
+                named = {"namespace": metadata["namespace"]} if "namespace" in metadata else {}
+                empty_api_server.api.delete(document["apiVersion"], document["kind"], metadata["name"], **named)

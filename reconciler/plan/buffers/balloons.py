@@ -23,9 +23,12 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
+from reconciler.model.quantity import CPU, EPHEMERAL_STORAGE, MEMORY
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, LiveObject, Manifest
+
+_WITHOUT_LIMIT = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def with_balloons(declared: Declared, demands: Iterable[Demand], view: ClusterView, image: str) -> Declared:
@@ -90,6 +93,10 @@ def _deployment(demand: Demand, ref: ObjectRef, image: str) -> Manifest:
     labels = {BALLOON_LABEL: ref.name, "app.kubernetes.io/managed-by": "headroom"}
     spec = pod_spec_of(balloon_shape(demand.shape, ref.name), "balloon")
     container: dict[str, Any] = {**spec["containers"][0], "image": image}
+    # The API server takes no request for devices and huge pages without an equal limit.
+    limits = {name: text for name, text in container["resources"]["requests"].items() if name not in _WITHOUT_LIMIT}
+    if limits:
+        container["resources"] = {**container["resources"], "limits": limits}
     pod = {**spec, "containers": [container], "priorityClassName": BALLOON_PRIORITY_CLASS}
     return {
         "apiVersion": "apps/v1",

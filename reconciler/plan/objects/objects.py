@@ -14,6 +14,7 @@ from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.field_differences import DiffRules, path_text
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
@@ -31,7 +32,6 @@ from reconciler.plan.codes import (
     POOL_NOT_THERE,
     STATIC_POOL_CHANGE,
 )
-from reconciler.plan.objects.diff import DiffRules, path_text
 from reconciler.plan.objects.drift import Drift, drift_finding, drift_of, is_taken_back
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"

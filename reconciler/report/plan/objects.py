@@ -9,7 +9,7 @@ from reconciler.model.changes import Action, ObjectChange, Plan
 from reconciler.report.budgets.local import changing_local_budgets, local_budget_lines
 from reconciler.report.masking import masked_changes
 from reconciler.report.paint import Paint
-from reconciler.report.plan.words import value
+from reconciler.report.plan.words import rendered_lines, value
 from reconciler.report.terminal_rows import MOST_ROWS
 
 _SIGNS = {
@@ -35,4 +35,7 @@ def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
             f"      {item.path}: {value(item.before)} → {value(item.after)}"
             for item in masked_changes(change.changes[:MOST_ROWS])
         ]
+    if rendered := rendered_lines(change):
+        lines.append(f"      {paint('dim', 'as the template of this repository renders it:')}")
+        lines += [f"        {line}" for line in rendered]
     return lines

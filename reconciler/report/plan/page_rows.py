@@ -17,7 +17,7 @@ from reconciler.model.changes import (
 from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.masking import masked_changes
 from reconciler.report.plan.spending import HOURS_OF_SPAN
-from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words, value
+from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars
 
 MOST_ROWS = 60
@@ -120,6 +120,7 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         ]
         left = len(change.changes) - len(fields)
         fields += [f"… and {left:,} more"] if left else []
+    fields += [f"rendered {line}" for line in rendered_lines(change)]
     # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
     return {
         "kind": change.ref.kind,

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from reconciler.model.changes import Action, DemandOutcome, NodeClaimAction, NodeClaimCreation, Plan, StaticPoolChange
+from reconciler.model.changes import (
+    Action,
+    DemandOutcome,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    StaticPoolChange,
+)
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import POD_KIND, Demand
+from reconciler.model.field_differences import Path, path_text
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import ObjectRef
@@ -127,6 +136,23 @@ def value(item: Any) -> str:
         return "(absent)"
     text = visible(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False, sort_keys=True))
     return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 1]}…"
+
+
+def rendered_lines(change: ObjectChange) -> list[str]:
+    """Every field of what the repository's own template makes, since no manifest shows it; none where the packaged one is used."""
+    return [] if change.rendered is None else [f"{path}: {value(leaf)}" for path, leaf in _leaves(change.rendered)]
+
+
+def _leaves(item: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
+    inside: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(item, Mapping):
+        inside = item.items()
+    elif isinstance(item, list):
+        inside = enumerate(item)
+    else:
+        yield path_text(path), item
+    for step, value_there in inside:
+        yield from _leaves(value_there, (*path, step))
 
 
 def static_words(change: StaticPoolChange) -> str:

@@ -55,7 +55,7 @@ def test_a_mistake_that_only_some_objects_show() -> None:
     ("text", "message"),
     [
         (CLAIM.replace("kind: NodeClaim", "kind: Secret"), "which headroom does not apply"),
-        (CLAIM.replace("name: {{ name | json }}", "name: mine"), "where NodeClaim"),
+        (CLAIM.replace("name: {{ name | json }}", "name: mine"), 'wrote "mine" as metadata.name'),
         (CLAIM.replace("  requirements:", "  requirements: 7\n  others:"), "not valid"),
         (f"{CLAIM}\n---\na: 1\n", "wrote 2 documents"),
         ("", "wrote nothing"),

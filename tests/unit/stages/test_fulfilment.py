@@ -11,6 +11,8 @@ from reconciler.cycle import Cycle
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.one_shots import ONE_SHOTS_KEY, remembered_one_shots
+from reconciler.packaged import packaged_text
+from reconciler.report.plan.text import plan_text
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
@@ -291,3 +293,60 @@ def test_a_buffer_is_taken_back_once_the_autoscalers_fields_have_gone() -> None:
     assert (world.held(), world.said("Fulfilment")) == (1, None)
     assert world.is_tainted()
     assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
+
+
+def _with_template(text: str) -> World:
+    world = World(fulfilment="balloon")
+    source = FakeSource()
+    source.commit({"templates/balloon.yaml.j2": text})
+    world.cycle = make_cycle(
+        Settings(),
+        source=source,
+        cluster=world.sandbox.cluster,
+        catalog=ClusterCatalog("embedded"),
+        clock=world.sandbox.clock,
+    )
+    return world
+
+
+def test_a_plan_shows_the_whole_of_what_a_template_of_the_repository_makes() -> None:
+    text = packaged_text("templates/balloon.yaml.j2")
+    plan = _with_template(text).cycle.plan().required_plan
+    shown = plan_text(plan, cluster="test")
+    assert "as the template of this repository renders it:" in shown
+    assert "spec.template.spec.automountServiceAccountToken: false" in shown
+    assert "spec.template.spec.containers[0].securityContext.capabilities.drop[0]: ALL" in shown
+    packaged = World(fulfilment="balloon").cycle.plan().required_plan
+    assert "as the template of this repository" not in plan_text(packaged, cluster="test")
+
+
+def test_a_template_by_which_a_balloon_would_be_root_is_an_error_and_nothing_is_applied_for_it() -> None:
+    text = packaged_text("templates/balloon.yaml.j2").replace("enableServiceLinks: false", "hostPID: true")
+    world = _with_template(text)
+    result = world.cycle.run("test")
+    (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]
+    assert "wrote true as spec.template.spec.hostPID" in found.message
+    assert str(found.position) == "templates/balloon.yaml.j2:1:1"
+    assert not [ref for ref in world.sandbox.cluster.view().objects if ref.name.startswith("balloon-")]
+
+
+def test_no_balloon_is_made_in_kube_system() -> None:
+    sandbox = Sandbox(instance_types=(FOUR_PODS,))
+    sandbox.cluster.apply(node_pool())
+    documents = (workload(replicas=0, cpu="1"), buffer(replicas=2))
+    for document in documents:
+        named = {"headroom.dev/fulfilment": "balloon"} if document["kind"] == "CapacityBuffer" else {}
+        metadata = {**document["metadata"], "namespace": "kube-system", "annotations": named}
+        sandbox.cluster.apply({**document, "metadata": metadata})
+    cycle = make_cycle(
+        Settings(),
+        source=FakeSource(),
+        cluster=sandbox.cluster,
+        catalog=ClusterCatalog("embedded"),
+        clock=sandbox.clock,
+    )
+    result = cycle.run("test")
+    (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]
+    assert found.message == "no balloon pods are made in namespace kube-system, which belongs to the cluster itself"
+    assert found.position is not None
+    assert not [ref for ref in sandbox.cluster.view().objects if ref.name.startswith("balloon-")]

@@ -140,3 +140,22 @@ def test_a_repository_that_could_not_be_read_as_a_whole_proposes_nothing(world: 
 )
 def test_each_object_has_a_file_of_its_own(ref: ObjectRef, name: str) -> None:
     assert file_of(ref) == name
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_node_pool_that_no_template_can_be_rendered_for_holds_up_no_other_document(
+    world: World, *, merged: bool
+) -> None:
+    world.cycle.run("test")
+    if merged:
+        world.merge()
+    tree = world.repository.tree
+    world.repository.tree = replace(tree, files={**tree.files, "templates/nodepool.yaml.j2": b"{{ nothing }}"})
+    result = world.cycle.run("test")
+    assert result.failure is None, result.failure
+    assert world.desk.count == 2
+    assert "capacitybuffer.shop.web.yaml" in world.desk.documents
+    assert "nodepool.general.yaml" not in world.desk.documents
+    assert world.desk.keep("nodepool.general.yaml"), "the last good document stays in Git"
+    assert result.change_set is not None
+    assert [failure.write.ref.name for failure in result.change_set.failures].count("general") == 1

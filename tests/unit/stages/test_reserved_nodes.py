@@ -253,5 +253,5 @@ def test_a_template_that_leaves_the_taint_out_makes_no_node() -> None:
     shop.settle(passes=3)
     assert shop.claims() == []
     found = [item for item in shop.plan().findings if item.code == "template-failed"]
-    assert "left out the taint headroom.dev/reserved" in found[0].message
-    assert "keep taints as nodeclaim.yaml.j2 has them" in found[0].hint
+    assert "left out spec.taints" in found[0].message
+    assert "write it as planned" in found[0].hint

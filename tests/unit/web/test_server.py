@@ -6,14 +6,16 @@ import http.client
 import json
 import socket
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from reconciler.model.errors import Invalid
-from reconciler.web.pages import Page, Response, check_page, html_page, json_page, text_page
+from reconciler.model.errors import Invalid, Misused
+from reconciler.web.pages import Page, Response, check_page, html_page, json_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 
 PATIENCE = 120.0
@@ -268,3 +270,81 @@ def test_all_interfaces_and_ipv6_can_be_listened_on(address: str) -> None:
     server = PageServer(address, {})
     server.close()
     assert int(server.address.rpartition(":")[2]) > 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "127.0.0.1:8080", "10.1.2.3:8080", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:8080", "localhost.",
+        "headroom", "headroom-7d4b9-x2x7:8080", "headroom.headroom-system.svc:8080", "headroom.headroom-system.svc.cluster.local.",
+        "capacity.example.com", "Capacity.Example.com:443",
+    ],
+)  # fmt: skip
+def test_the_names_of_this_server_are_answered(host: str) -> None:
+    with serving({}, probes={"/healthz": check_page(good)}, hosts={"capacity.example.com"}) as address:
+        assert asked_as(address, host).startswith(b"HTTP/1.0 200")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "headroom.dev", "svc.evil.example",
+        "evil.svc.cluster.local.example", "127.0.0.1@evil.example", "[::1].evil.example", "a.b/", "", "evil.example,localhost", "0x7f.1",
+        "sub.capacity.example.com", "[127.0.0.1", "[x]", "é.example",
+    ],
+)  # fmt: skip
+def test_dns_rebinding_is_refused(host: str) -> None:
+    """A stranger's name that leads to this server: the browser sends that name, and gets nothing of the page."""
+    pages = {"/status": lambda: Response(b"secret")}
+    with serving(pages, probes={"/healthz": check_page(good)}, hosts={"capacity.example.com"}) as address:
+        for path in ("/status", "/healthz", "/"):
+            answer = asked_as(address, host, path)
+            assert answer.startswith(b"HTTP/1.0 421")
+            assert b"allowedHosts" in answer
+            assert b"secret" not in answer
+
+
+def test_a_second_host_header_hides_no_first() -> None:
+    with serving({}, probes={"/healthz": check_page(good)}) as address:
+        assert asked_as(address, "localhost\r\nHost: evil.example").startswith(b"HTTP/1.0 421")
+        assert asked_as(address, "evil.example\r\nHost: localhost").startswith(b"HTTP/1.0 421")
+
+
+def asked_as(address: str, host: str, path: str = "/healthz") -> bytes:
+    with connected(address) as client:
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        answer = b""
+        while piece := client.recv(4096):
+            answer += piece
+    return answer
+
+
+def test_a_probe_of_http_1_0_needs_no_host() -> None:
+    with serving({}, probes={"/healthz": check_page(good)}) as address, connected(address) as client:
+        client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.0 200")
+
+
+def test_a_page_runs_no_script_and_stands_in_no_frame() -> None:
+    styled = "<style>a { color: red; }</style><svg><style>\nb > c {}\n</style></svg><script>1</script>"
+    pages = {"/page": html_page(lambda: 1, lambda: styled), "/text": lambda: Response(b"<style>d</style>")}
+    with serving(pages) as address:
+        _, page, _ = get(address, "/page")
+        _, text, _ = get(address, "/text")
+        _, missing, _ = get(address, "/nothing")
+    for headers in (page, text, missing):
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "script-src" not in headers["Content-Security-Policy"]
+    allowed = page["Content-Security-Policy"].partition("style-src ")[2].split()
+    hashes = (sha256(style).digest() for style in (b"a { color: red; }", b"\nb > c {}\n"))
+    assert allowed == [f"'sha256-{b64encode(digest).decode()}'" for digest in hashes]
+    assert "style-src" not in text["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("setting", ["http://a.example", "a.example:80", "a b", "*.example.com"])
+def test_a_setting_that_names_no_host_is_refused(setting: str) -> None:
+    with pytest.raises(Misused, match="allowedHosts has"):
+        named_hosts(setting)

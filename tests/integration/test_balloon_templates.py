@@ -1,0 +1,105 @@
+"""Balloon pods in a namespace of a real API server that enforces the Pod Security Standard `restricted`."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import Declared
+from reconciler.model.demand import Demand
+from reconciler.model.errors import Invalid
+from reconciler.model.quantity import Resources
+from reconciler.model.view import ClusterView
+from reconciler.plan.buffers.balloons import with_balloons
+from reconciler.render.allowed import check_balloon
+from reconciler.render.representative import representative_balloons
+from tests.builders import buffer_ref, shape
+from tests.controlplane import ControlPlane
+from tests.controlplane.rest import ApiError, Document
+from tests.unit.render.restricted import mutated_balloon, packaged_balloon
+
+pytestmark = pytest.mark.e2e
+
+SCENARIOS = 1000
+PLANNED = representative_balloons()[1]
+NAMESPACE = "restricted-balloons"
+
+
+@pytest.fixture
+def api_server(empty_api_server: ControlPlane) -> ControlPlane:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    empty_api_server.api.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
+    )
+    empty_api_server.api.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
+    )
+    empty_api_server.api.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "headroom-balloon"},
+            "value": -10,
+            "preemptionPolicy": "Never",
+        }
+    )
+    return empty_api_server
+
+
+def create_pod(plane: ControlPlane, deployment: dict[str, Any]) -> Document:
+    """A pod of the Deployment, as its ReplicaSet would make it, checked by the API server and not stored."""
+    template = deployment["spec"]["template"]
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", **template["metadata"]},
+        "spec": template["spec"],
+    }
+    path = plane.api.path("v1", "Pod", NAMESPACE, None)
+    return plane.api.document("POST", path, body=body, query={"dryRun": "All"})
+
+
+def test_a_pod_of_the_packaged_template_is_accepted_and_has_no_token(api_server: ControlPlane) -> None:
+    pod = create_pod(api_server, packaged_balloon(PLANNED))
+    assert not pod["spec"].get("volumes"), "a token would be a volume"
+
+
+def test_what_the_check_lets_through_the_api_server_accepts(api_server: ControlPlane) -> None:
+    packaged = packaged_balloon(PLANNED)
+    seen = {"accepted": 0, "refused by both": 0}
+    for seed in range(SCENARIOS):
+        written = mutated_balloon(packaged, random.Random(seed))
+        try:
+            check_balloon(PLANNED.ref, PLANNED.manifest or {}, written)
+        except Invalid:
+            if seed < SCENARIOS // 10:
+                seen["refused by both"] += _is_refused(api_server, written)
+            continue
+        pod = create_pod(api_server, written)
+        assert not pod["spec"].get("volumes"), seed
+        seen["accepted"] += 1
+    assert min(seen.values()) > SCENARIOS // 100, seen
+
+
+def _is_refused(plane: ControlPlane, written: dict[str, Any]) -> bool:
+    try:
+        create_pod(plane, written)
+    except ApiError:
+        return True
+    return False
+
+
+def test_a_balloon_of_devices_and_huge_pages_is_accepted(api_server: ControlPlane) -> None:
+    """Of these the API server takes no request without its limit."""
+    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
+    demand = Demand(
+        buffer_ref(), desired=1, shape=replace(shape("1"), requests=Resources.parse(requests)), fulfilment="balloon"
+    )
+    (item,) = with_balloons(Declared(), [demand], ClusterView(), "pause").manifests
+    planned = ObjectChange(item.ref, Action.CREATE, manifest=item.manifest)
+    pod = create_pod(api_server, packaged_balloon(planned))
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
