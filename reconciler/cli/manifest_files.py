@@ -24,10 +24,10 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
     files: dict[str, bytes] = {}
     findings: list[Finding] = []
     for path in paths:
-        place = Path(path)
+        place = _from_here(path)
         if place.is_dir():
             tree = WorkingTree(place).read()
-            prefix = "" if path == "." else f"{place.as_posix()}/"
+            prefix = "" if place == Path() else f"{place.as_posix()}/"
             files |= {prefix + name: content for name, content in tree.files.items()}
             findings += [left_out((prefix + name, why)) for name, why in tree.skipped]
         else:
@@ -45,9 +45,10 @@ def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]
 
     The root's `.sourceignore` counts too. A file, or a path outside this folder, is read for itself.
     """
-    if not Path(path).is_dir() or Path(path).is_absolute() or ".." in Path(path).parts:
+    place = _from_here(path)
+    if not place.is_dir() or place.is_absolute() or ".." in place.parts:
         return read_paths((path,))
-    tree = WorkingTree(Path(), path, templates=Settings().templates).read()
+    tree = WorkingTree(Path(), place.as_posix(), templates=Settings().templates).read()
     return dict(tree.files), tuple(map(left_out, tree.skipped))
 
 
@@ -60,7 +61,7 @@ def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
 
     files: dict[str, bytes] = {}
     for path in paths:
-        place = Path(path)
+        place = _from_here(path)
         folder = place if place.is_dir() else place.parent
         prefix = "" if folder == Path() else f"{folder.as_posix()}/"
         find_repository(folder, hint="leave --base out, or name a folder of a Git repository")
@@ -68,3 +69,15 @@ def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
         found = {prefix + name: content for name, content in tree.files.items()}
         files |= found if place.is_dir() else {name: found[name] for name in (place.as_posix(),) if name in found}
     return files
+
+
+def _from_here(path: str) -> Path:
+    """The path as seen from the current folder, so that every spelling of a place gives the same file names.
+
+    A path outside the current folder stays as it was typed.
+    """
+    place = Path(path)
+    if not place.is_absolute() and ".." not in place.parts:
+        return place
+    here, there = Path.cwd(), place.resolve()
+    return there.relative_to(here) if there.is_relative_to(here) else place
