@@ -165,7 +165,8 @@ def prune(
         return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
     turn = _Turn(hour, rules, holding)
     going = [change for change in due if turn.takes(change.ref)]
-    waiting = tuple(change.ref for change in due if change not in going)
+    taken = {change.ref for change in going}
+    waiting = tuple(change.ref for change in due if change.ref not in taken)
     held_back = WaitingDeletions()
     if waiting:
         held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
@@ -178,6 +179,10 @@ class _Turn:
 
     def __init__(self, hour: PruneHour, rules: PruneRules, holding: Sequence[Bin]) -> None:
         self._hour, self._rules, self._holding = hour, rules, holding
+        self._by_demand: dict[ObjectRef, list[Bin]] = {}
+        for item in holding:
+            for ref in {part.demand for part in item.chunks}:
+                self._by_demand.setdefault(ref, []).append(item)
         self._pruned = set(hour.pruned)
         self._released = set(hour.released)
         self._stepped = hour.stepped
@@ -205,11 +210,10 @@ class _Turn:
         """Nodes that nothing else needs any more once this object is gone too. With a NodePool all of its nodes go."""
         if ref.kind == "NodePool":
             return [item for item in self._holding if item.node_pool == ref.name]
-        others = self._going | {ref}
         return [
             item
-            for item in self._holding
-            if any(part.demand == ref for part in item.chunks) and all(part.demand in others for part in item.chunks)
+            for item in self._by_demand.get(ref, ())
+            if all(part.demand == ref or part.demand in self._going for part in item.chunks)
         ]
 
     def _is_first_whole(self, ref: ObjectRef) -> bool:
@@ -220,7 +224,10 @@ class _Turn:
         """Takes from a buffer the chunks on as many nodes as may go, those with the fewest first. So no more nodes can get free."""
         if ref.kind not in BUFFER_KINDS:
             return
-        sizes = {item.name: sum(part.count for part in item.chunks if part.demand == ref) for item in self._holding}
+        sizes = {
+            item.name: sum(part.count for part in item.chunks if part.demand == ref)
+            for item in self._by_demand.get(ref, ())
+        }
         freed = sorted(sizes[item.name] for item in nodes)[: max(0, self._nodes_left)]
         left = sum(sizes.values()) - sum(freed)
         self._let_down[str(ref)] = min(left, self._let_down.get(str(ref), left))
@@ -252,9 +259,9 @@ def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[De
         when = f"{waiting.cap}; the next at {waiting.next_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     message = f"Git no longer declares it, and it waits to be deleted: {when}"
     told = Condition(REMOVAL, ConditionStatus.TRUE, "WaitsForItsTurn", message)
+    refs = frozenset(waiting.refs)
     return [
-        replace(item, conditions=(*item.conditions, told)) if item.demand.ref in waiting.refs else item
-        for item in outcomes
+        replace(item, conditions=(*item.conditions, told)) if item.demand.ref in refs else item for item in outcomes
     ]
 
 
