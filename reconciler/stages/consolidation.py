@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
@@ -56,8 +55,7 @@ class Consolidate:
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves a node, or else the same placement."""
-        is_whole = state.view.complete and not state.tree.reasons_to_keep
-        if state.placement.planned or not is_whole or state.settled or state.include_pending or not state.demands:
+        if state.placement.planned or not state.is_whole or state.settled or state.include_pending or not state.demands:
             return state
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
@@ -65,7 +63,7 @@ class Consolidate:
             return state  # chunks on the move settle first; that change starts another pass
         savings = Savings(self.rules.consolidation, Prices(state.instance_types).of, _least_of(state))
         found = candidates(
-            *(bins, state.effective.node_pools, state.prepared.room, _now(state)),
+            *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
             staying=self._staying(state, bins),
             known=state.prepared.departures,
             savings=savings,
@@ -108,7 +106,7 @@ class Consolidate:
         if self.rules.check_placement and violations(problem, trial):
             return None
         options = state.prepared.options
-        now = _now(state)
+        now = state.cluster_now
         departure = Departure(name, now, now + candidate.wait + PATIENCE, saved)
         prepared = replace(
             state.prepared,
@@ -116,11 +114,6 @@ class Consolidate:
             departures=(*state.prepared.departures, departure),
         )
         return replace(state, placement=trial, prepared=prepared)
-
-
-def _now(state: PassState) -> datetime:
-    """By the cluster's clock."""
-    return state.now - state.view.clock_skew
 
 
 def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
@@ -219,7 +212,7 @@ def _on_its_own(shape: PodShape) -> PodShape:
 
 def _problem(state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView) -> Problem:
     """Bins whose room has changed lately take no more chunks, but keep those that they have."""
-    rested = _now(state) - candidate.wait
+    rested = state.cluster_now - candidate.wait
     options = state.prepared.options
     closed = {item.name for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested}
     keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)

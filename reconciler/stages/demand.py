@@ -37,7 +37,7 @@ class FindDemand:
             dialect=self.dialect,
             include_pending=state.include_pending,
             instance_types=state.instance_types,
-            now=state.now - state.view.clock_skew,
+            now=state.cluster_now,
             requests=self.requests,
             memory=self.memory,
         )

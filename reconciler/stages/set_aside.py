@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
-from traceback import format_exception
+from traceback import format_exception, walk_tb
 
 from reconciler.manifests.last_good import every_object
 from reconciler.model.declared import Declared
@@ -174,11 +174,7 @@ def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Inpu
     known: dict[ObjectRef, list[Input]] = {}
     for item in suspects:
         known.setdefault(item.ref, []).append(item)
-    frames = []
-    trace = fault.__traceback__
-    while trace is not None:
-        frames.append(trace.tb_frame)
-        trace = trace.tb_next
+    frames = [frame for frame, _ in walk_tb(fault.__traceback__)]
     values = (value for frame in reversed(frames) for value in frame.f_locals.values())
     held = [identity_of(value) for value in values if isinstance(value, ObjectRef) or is_dataclass(value)]
     # What is at fault may be a name that is no text.
@@ -199,10 +195,9 @@ def _finding(item: Input, words: str, position: SourcePosition | None) -> Findin
 
 def _words(fault: Exception) -> str:
     """`ValueError in disruption_budgets.py, line 187: …`: what to report."""
-    trace, place = fault.__traceback__, ""
-    while trace is not None:
-        place = f" in {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {trace.tb_lineno}"
-        trace = trace.tb_next
+    place = ""
+    for frame, line in walk_tb(fault.__traceback__):
+        place = f" in {frame.f_code.co_filename.rpartition('/')[2]}, line {line}"
     text = str(fault)
     said = f"{text[:_LONGEST_ERROR]}…" if len(text) > _LONGEST_ERROR else text
     return f"{type(fault).__name__}{place}" + (f": {said}" if said else "")

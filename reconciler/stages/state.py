@@ -61,16 +61,14 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents, with the manifests as they are to be
-    applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
+    """trigger: why the pass is made, in one word. written: the repository's documents as they are written. repository: its own documents,
+    with the manifests as they are to be applied. live: the cluster's documents. effective: the repository's over the cluster's. local_budgets: compiled into UTC.
 
     suspended: nothing is to be written. settled: the plan is a forecast for the time when all changes are done, so nothing is to be written
     either. broken_rules: what the checker rejects, in sentences. edges: instants at which time alone changes the plan. unrendered: writes
-    that
-    no template could be rendered for.
-    refused: nodes for requests that are over a cap; those requests are placed without new nodes. set_aside: inputs that headroom failed
-    on, so that the pass is made without them. on_trial: the stages only run to find out whether they succeed so.
-    traces: of new faults, for the log.
+    that no template could be rendered for. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
+    set_aside: inputs that headroom failed on, so that the pass is made without them. on_trial: the stages only run to find out whether
+    they succeed so. traces: of new faults, for the log.
     """
 
     now: datetime
@@ -107,6 +105,16 @@ class PassState:
     def failed_on(self, origin: InputOrigin) -> dict[ObjectRef, Finding]:
         """The inputs of this origin that the pass is made without."""
         return {item.ref: finding for item, finding in self.set_aside.items() if item.origin is origin}
+
+    @property
+    def cluster_now(self) -> datetime:
+        """The time by the clock that dates the cluster's objects."""
+        return self.now - self.view.clock_skew
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether both the cluster and the repository were read in full, so that what is absent is known not to be there."""
+        return self.view.complete and not self.tree.reasons_to_keep
 
     @property
     def required_plan(self) -> Plan:

@@ -40,14 +40,13 @@ class Vacate:
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves the most placeholders; the same state if none can be left."""
-        is_whole = state.view.complete and not state.tree.reasons_to_keep
-        if state.placement.planned or not state.demands or not is_whole:
+        if state.placement.planned or not state.demands or not state.is_whole:
             return state
         bins = all_bins(state.prepared.room, state.placement.occupied)
         found = vacancies(
             bins,
             state.effective.node_pools,
-            state.now - state.view.clock_skew,
+            state.cluster_now,
             unavailable=state.prepared.options.leaving | state.prepared.options.keeping | state.prepared.suspended,
             price_of=Prices(state.instance_types).of,
         )

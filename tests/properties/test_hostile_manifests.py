@@ -322,12 +322,17 @@ def check(seed: int) -> None:
     assert all(len(line) < 5000 for demand in demands for line in demand.explanation)
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
-def test_whatever_a_repository_holds_is_read(shard: int) -> None:
-    seeds = [int(ONLY)] if ONLY is not None else range(shard, INPUTS, SHARDS)
+def check_each(shard: int, inputs: int, check: Callable[[int], None]) -> None:
+    """Checks the shard's seeds, or the only one asked for. A failure names its seed."""
+    seeds = [int(ONLY)] if ONLY is not None else range(shard, inputs, SHARDS)
     for seed in seeds:
         try:
             check(seed)
         except BaseException as error:
             error.add_note(f"seed {seed}: repeat it with HEADROOM_FUZZ_SEED={seed}")
             raise
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_whatever_a_repository_holds_is_read(shard: int) -> None:
+    check_each(shard, INPUTS, check)

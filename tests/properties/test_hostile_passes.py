@@ -32,7 +32,7 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, pool_ref
 from tests.fakes.source import FakeSource
-from tests.properties.test_hostile_manifests import DOCUMENTS, KINDS, ONLY, SHARDS, altered
+from tests.properties.test_hostile_manifests import DOCUMENTS, KINDS, SHARDS, altered, check_each
 
 INPUTS = int(os.environ.get("HEADROOM_FUZZ", "300"))
 _POD_SPEC: dict[str, Any] = {
@@ -215,10 +215,4 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_whatever_there_is_a_healthy_buffer_is_served(shard: int) -> None:
-    seeds = [int(ONLY)] if ONLY is not None else range(shard, INPUTS, SHARDS)
-    for seed in seeds:
-        try:
-            check(seed)
-        except BaseException as error:
-            error.add_note(f"seed {seed}: repeat it with HEADROOM_FUZZ_SEED={seed}")
-            raise
+    check_each(shard, INPUTS, check)
