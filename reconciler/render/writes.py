@@ -21,7 +21,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.errors import Failure, Invalid
-from reconciler.model.marks import MODE_ANNOTATION
+from reconciler.model.marks import CLAIM_ANNOTATION, MODE_ANNOTATION
 from reconciler.model.nodes import (
     DO_NOT_DISRUPT,
     HELD_ANNOTATION,
@@ -74,7 +74,7 @@ def render_writes(
     """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
     writes: list[Write] = []
     failures: list[WriteResult] = []
-    changing = {change.ref.name for change in plan.objects if change.ref.kind == "NodePool"}
+    changing = {change.ref.name for change in plan.objects if change.ref.kind == "NodePool" and change.manifest is not None}
     for change in plan.objects:
         try:
             writes.append(_object_write(change, view, templates, read_document))
@@ -150,7 +150,9 @@ def _object_write(
         live = view.objects.get(change.ref)
         uid = "" if live is None else str(live.body.get("metadata", {}).get("uid", ""))
         return Delete(change.ref, uid, change.reason)
-    manifest = change.manifest or {}
+    if change.manifest is None:
+        return Annotate(change.ref, tuple((CLAIM_ANNOTATION, field.after) for field in change.changes), change.reason)
+    manifest = change.manifest
     if change.ref.kind == "NodePool":
         manifest = node_pool_document(templates, change, read_document)
     elif change.ref.kind == DEPLOYMENT_KIND:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +18,14 @@ from reconciler.model.field_differences import DiffRules, path_text
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
+    CLAIM_ANNOTATION,
     INVENTORY_ANNOTATION,
     MODE_ANNOTATION,
     OWN_MANAGER,
     PART_OF_LABEL,
     SUSPEND_ANNOTATION,
 )
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import (
     INVENTORY_IS_NEW,
@@ -109,6 +111,8 @@ def object_changes(declared: Declared, view: ClusterView, owner: Owner, drift: D
         if refused is not None:
             findings.append(refused)
             continue
+        if live is not None and (other := claimant(live, owner)):
+            findings.append(_declared_elsewhere(item, other))
         change = _change(item, live, owner, reduced=view.reduced)
         if change is not None and live is not None and _was_applied(change.manifest, live):
             if drift_of(annotations_of(item.manifest), drift) is Drift.REPORT:
@@ -118,7 +122,28 @@ def object_changes(declared: Declared, view: ClusterView, owner: Owner, drift: D
             change = replace(change, reason=reason, force=is_taken_back(change.changes, live))
         if change is not None:
             changes.append(change)
-    return ObjectPlan(tuple(changes), tuple(findings), tuple(notes))
+    refused_refs = {item.ref for item in findings if item.code == OWNED_ELSEWHERE.name and item.ref is not None}
+    return ObjectPlan((*changes, *_claims(view, owner, refused_refs)), tuple(findings), tuple(notes))
+
+
+def _claims(view: ClusterView, owner: Owner, refused: Collection[ObjectRef]) -> Iterator[ObjectChange]:
+    """Marks objects of other inventories that are declared here too, so that their owner does not delete them, and takes marks back."""
+    if not owner.name:
+        return
+    for ref, live in sorted(view.objects.items()):
+        claimed, is_others = annotations_of(live.body).get(CLAIM_ANNOTATION), owner.of_others(live) is not None
+        wanted = ref in refused and is_others
+        if (wanted and claimed is None) or (claimed == owner.name and not wanted):
+            after = owner.name if wanted else None
+            words = "declared here too, and not to be deleted by its owner" if wanted else "no longer declared here too"
+            mark = FieldChange(path_text(("metadata", "annotations", CLAIM_ANNOTATION)), claimed, after)
+            yield ObjectChange(ref, Action.UPDATE, (mark,), reason=words)
+
+
+def claimant(live: LiveObject, owner: Owner) -> str:
+    """The other inventory whose repository declares the object too; "" for none."""
+    found = annotations_of(live.body).get(CLAIM_ANNOTATION, "")
+    return "" if found == owner.name else found
 
 
 def _order(item: DeclaredManifest) -> tuple[int, str, str, str, str]:
@@ -169,6 +194,15 @@ def _owned_elsewhere(item: DeclaredManifest, other: Owner | None) -> Finding | N
         OWNED_ELSEWHERE,
         f"belongs to the inventory {other.words}: this one neither changes nor deletes it",
         f'remove it from one of the two; to take it over, annotate it with {ADOPT_ANNOTATION}: "{other.name or other.id}"',
+    )
+
+
+def _declared_elsewhere(item: DeclaredManifest, other: str) -> Finding:
+    return _finding(
+        item,
+        OWNED_ELSEWHERE,
+        f"the repository of the inventory {other} declares it too: it is applied from here",
+        "remove it from one of the two",
     )
 
 

@@ -19,7 +19,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
-from reconciler.model.marks import PART_OF_LABEL, SUSPEND_ANNOTATION
+from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.model.waiting_deletions import WaitingDeletions
@@ -345,6 +345,8 @@ def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: 
         return f"{PRUNE_ANNOTATION}: disabled"
     if annotations.get(SUSPEND_ANNOTATION) == "true":
         return "it is suspended"
+    if CLAIM_ANNOTATION in annotations:
+        return f"the repository of {annotations[CLAIM_ANNOTATION]} declares it too, and takes it over with {ADOPT_ANNOTATION}"
     if PARTIAL_ANNOTATION in annotations:
         return None if annotations[PARTIAL_ANNOTATION] == partial_mark(applyset_id) else ""
     labels = (live.body.get("metadata") or {}).get("labels") or {}

@@ -88,7 +88,9 @@ def two(first: dict[str, str], second: dict[str, str]) -> tuple[Daemon, Daemon, 
 
 
 def owned_elsewhere(result: PassResult) -> list[str]:
-    return [item.message for item in result.required_plan.findings if item.code == "owned-elsewhere"]
+    """About the NodePool. The repositories share a PodTemplate too."""
+    found = (item for item in result.required_plan.findings if item.ref == pool_ref("shared"))
+    return [item.message for item in found if item.code == "owned-elsewhere"]
 
 
 def test_an_object_that_two_declare_has_the_first_as_its_owner_and_the_second_says_so() -> None:
@@ -101,8 +103,55 @@ def test_an_object_that_two_declare_has_the_first_as_its_owner_and_the_second_sa
     again = first.passes()
     assert again.change_set is not None
     assert again.change_set.results == (), "nothing flips"
-    second.source.commit({})
-    assert second.passes(3).failure is None
+    assert owned_elsewhere(again) == [
+        "the repository of the inventory headroom-system/team-b declares it too: it is applied from here"
+    ]
+
+
+def test_an_owner_that_no_longer_declares_a_shared_pool_does_not_delete_it() -> None:
+    """With prune "true" its five nodes went, though the other repository declared it."""
+    first, second, sandbox = two(pool() | files(web=1), pool() | files(api=1))
+    first.passes(2)
+    second.passes(2)
+    first.source.commit(files(web=1))
+    left = first.passes(3)
+    assert sandbox.cluster.get(pool_ref("shared")) is not None
+    assert left.required_plan.notes == (
+        "NodePool/shared is no longer declared, but stays: the repository of headroom-system/team-b declares it too, and takes it over"
+        " with headroom.dev/adopt",
+    )
+    second.source.commit(pool(adopt="headroom-system/headroom") | files(api=1))
+    second.passes(2)
+    assert first.passes(2).required_plan.notes == ()
+    assert owned_elsewhere(second.passes()) == []
+    second.source.commit(files(api=1))
+    second.passes(3)
+    assert sandbox.cluster.get(pool_ref("shared")) is None, "its new owner deletes it, and no mark is left to keep it"
+
+
+def test_a_mark_is_taken_back_when_the_second_no_longer_declares_the_object() -> None:
+    first, second, sandbox = two(pool() | files(web=1), pool() | files(api=1))
+    first.passes(2)
+    second.passes(2)
+    second.source.commit(files(api=1))
+    second.passes(2)
+    assert owned_elsewhere(first.passes()) == []
+    first.source.commit(files(web=1))
+    first.passes(3)
+    assert sandbox.cluster.get(pool_ref("shared")) is None
+
+
+def test_two_daemons_make_and_hold_the_same_placeholders() -> None:
+    """Each reads the buffers of both from the cluster, and names a NodeClaim after what it holds."""
+    first, second, sandbox = two(files(web=2), files(api=3))
+    for _ in range(3):
+        first.passes()
+        second.passes()
+    assert len(sandbox.cluster.view().node_claims) == 5
+    for daemon in (first, second, first):
+        quiet = daemon.passes()
+        assert quiet.change_set is not None
+        assert quiet.change_set.results == ()
 
 
 def test_what_the_second_no_longer_declares_stays_with_its_owner() -> None:
