@@ -16,9 +16,12 @@ from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.demand import POD_KIND
 from reconciler.model.findings import Finding
+from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.timelines import CapacityTimeline
+from reconciler.plan.bins import all_bins
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.node_pools.foretold_drift import foretold_drift
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
@@ -60,10 +63,10 @@ class ComparisonRequest:
 
 def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     """Compares the two sides. cycle: a separate one, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
-    head_tree, notes = request.head, []
+    head_tree, unjudged = request.head, list[str]()
     if request.foreign:
-        head_tree, left_out = _without_templates_of(request.head, request.base)
-        notes += left_out
+        head_tree, unjudged = _without_templates_of(request.head, request.base)
+    notes: list[str] = []
     base, base_timeline = _planned(cycle, request.base)
     head, head_timeline = _planned(cycle, head_tree)
     notes += _cap_notes(request.caps, head.required_plan)
@@ -81,6 +84,8 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
             templates=_by_templates(base, head),
             spending=spent,
+            drift=_drift(base, head),
+            unjudged=tuple(unjudged),
             conflicts=request.conflicts,
             notes=tuple(notes),
             names=request.names,
@@ -124,6 +129,13 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
     return located(lowered_limits(*pools, right.view, right.instance_types), head.written)
 
 
+def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:
+    if base.basis is None or head.basis is None:
+        return ()
+    pools = base.basis.declared.node_pools, head.basis.declared.node_pools
+    return foretold_drift(*pools, all_bins(head.basis.view), head.basis.now)
+
+
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:
     """Changes of NodePools and placeholders that come from other templates."""
     if base.templates is None or head.templates is None:
@@ -140,7 +152,7 @@ def _without_templates_of(head: SourceTree, base: SourceTree) -> tuple[SourceTre
         return head, []
     files = {path: content for path, content in head.files.items() if path not in own} | trusted
     changed = sorted(path for path in own.keys() | trusted.keys() if own.get(path) != trusted.get(path))
-    note = f"the head is of a fork, so its templates are not rendered: {', '.join(changed)}"
+    note = f"{', '.join(changed)}, since templates of a fork are not rendered"
     return replace(head, files=files), [note]
 
 

@@ -210,6 +210,21 @@ class NodePool:
     position: SourcePosition | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ForetoldDrift:
+    """Nodes of one NodePool that a change of its template or requirements makes drift, by name. why: the fields.
+
+    total: all nodes of the pool. budget: how many of them may be replaced at a time as of now; None: any number. budget_why: in words.
+    """
+
+    node_pool: str
+    why: tuple[str, ...]
+    nodes: tuple[str, ...]
+    total: int
+    budget: int | None
+    budget_why: str
+
+
 MOST_PRICE = 1_000_000
 """The highest price, USD an hour. No machine costs more, and much higher ones would overflow the integers of placement."""
 

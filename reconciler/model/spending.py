@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Service
 
@@ -30,22 +31,28 @@ class PoolCost:
 
 @dataclass(frozen=True, slots=True)
 class DemandCost:
-    """One demand in a steady state. per_hour: USD, its share of nodes that exist for chunks alone, whoever makes them."""
+    """One demand in a steady state. per_hour: USD, its share of nodes that exist for chunks alone, whoever makes them.
+
+    chunk: what one chunk requests; nothing where chunks differ. facts: how its size was computed, one fact each.
+    """
 
     service: Service = field(default_factory=Service)
     per_hour: float = 0.0
+    chunk: Resources = field(default_factory=Resources)
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
     """The cost once the cluster has settled on what is asked for. per_hour: USD of all nodes with a known price. unpriced: how
-    many have none."""
+    many have none. is_mean: it stands for several states that were not placed, so its demands are not known."""
 
     per_hour: float = 0.0
     nodes: int = 0
     unpriced: int = 0
     pools: Mapping[str, PoolCost] = field(default_factory=dict)
     demands: Mapping[ObjectRef, DemandCost] = field(default_factory=dict)
+    is_mean: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,9 @@ def render_writes(
     """Every write of the plan, in order: objects, new nodes, holds, releases, deletions."""
     writes: list[Write] = []
     failures: list[WriteResult] = []
-    changing = {change.ref.name for change in plan.objects if change.ref.kind == "NodePool" and change.manifest is not None}
+    changing = {
+        change.ref.name for change in plan.objects if change.ref.kind == "NodePool" and change.manifest is not None
+    }
     for change in plan.objects:
         try:
             writes.append(_object_write(change, view, templates, read_document))

@@ -70,6 +70,14 @@ def change_words(before: float, after: float) -> str:
     return signed_dollars(delta) if round(delta, 2) else "no change"
 
 
+def percent_words(before: float, after: float) -> str:
+    """`+$203.10 (+75%)`, `no change`. Without a percentage where there was nothing before."""
+    words = change_words(before, after)
+    if words == "no change" or round(before, 2) <= 0:
+        return words
+    return f"{words} ({(after - before) / before:+.0%})"
+
+
 def hourly(price: float) -> str:
     """A price an hour with four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"

@@ -137,7 +137,7 @@ def _mean(known: dict[Key, SteadyState], lasting: dict[Key, float]) -> SteadySta
     total = sum(lasting[key] for key in known)
     price = sum(state.per_hour * lasting[key] for key, state in known.items()) / total
     nodes = round(sum(state.nodes * lasting[key] for key, state in known.items()) / total)
-    return SteadyState(price, nodes)
+    return SteadyState(price, nodes, is_mean=True)
 
 
 def _joined(spans: Sequence[CostSpan]) -> tuple[CostSpan, ...]:

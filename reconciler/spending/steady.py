@@ -15,7 +15,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Holding, Placement, UnplacedReason
-from reconciler.model.quantity import PODS
+from reconciler.model.quantity import PODS, Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import service_of
 from reconciler.model.spending import DemandCost, PoolCost, SteadyState
@@ -156,5 +156,7 @@ def _demand_costs(
     for ref, demand in sorted(asked.items()):
         standing = demand.balloons + sum(placed[pod] for pod in demand.waiting_balloons)
         service = service_of(demand, placed[ref] + standing, reasons.get(ref, ()))
-        found[ref] = DemandCost(service, shares.get(ref, 0.0))
+        sizes = {group.shape.requests for group in demand.groups}
+        chunk = next(iter(sizes)) if len(sizes) == 1 else Resources()
+        found[ref] = DemandCost(service, shares.get(ref, 0.0), chunk, demand.explanation)
     return found

@@ -341,10 +341,9 @@ def reason_to_keep(live: LiveObject, broken_files: frozenset[str], applyset_id: 
     annotations = annotations_of(live.body)
     if annotations.get(SOURCE_ANNOTATION) in broken_files:
         return f"{annotations[SOURCE_ANNOTATION]} has errors, so it may be missing there by mistake"
-    if annotations.get(PRUNE_ANNOTATION) == "disabled":
-        return f"{PRUNE_ANNOTATION}: disabled"
-    if annotations.get(SUSPEND_ANNOTATION) == "true":
-        return "it is suspended"
+    if annotations.get(PRUNE_ANNOTATION) == "disabled" or annotations.get(SUSPEND_ANNOTATION) == "true":
+        is_suspended = annotations.get(SUSPEND_ANNOTATION) == "true"
+        return "it is suspended" if is_suspended else f"{PRUNE_ANNOTATION}: disabled"
     if CLAIM_ANNOTATION in annotations:
         return f"the repository of {annotations[CLAIM_ANNOTATION]} declares it too, and takes it over with {ADOPT_ANNOTATION}"
     if PARTIAL_ANNOTATION in annotations:

@@ -122,10 +122,10 @@ class CostChange:
                     found[ref] = replace(known, worst=short, at=moment)
         return found
 
-    def most_unplaced(self) -> Peak | None:
-        """The most chunks without a place at one time because of the change; None if there are never any."""
+    def most_lacking(self) -> Peak | None:
+        """The most new chunks without a place at one time; None if there are never any."""
         return _peak(
-            (moment, sum(short.chunks for _, short in _shortfalls(before, after)))
+            (moment, sum(short.lacking for _, short in _shortfalls(before, after)))
             for moment, before, after in self.spans()
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
@@ -18,12 +18,14 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.declared import DeclaredManifest
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
+from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import Spending
 from reconciler.report.difference.costs import CostChange, MostAsked
 from reconciler.report.difference.demands import DemandChange, demand_changes
 from reconciler.report.difference.objects import object_differences, written_differences
+from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes
 from reconciler.report.difference.shortfall import Loss
 from reconciler.report.words import short_revision
 
@@ -43,6 +45,9 @@ class Details:
     notes: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
     """The names of two folders, which have no revisions and are not merged."""
+    drift: tuple[ForetoldDrift, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    """Parts of the head that were left out, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Difference:
     static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two.
     templates: objects with equal manifests that other templates render differently. cost: over the coming 30 days; None if it was
     not computed. conflicts: files that Git cannot merge; the head is then the branch itself. failed_gates: one sentence each.
+    drift: of the nodes that exist. unjudged: parts of the head that the figures leave out. left_errors: those of both sides.
     """
 
     base: Plan
@@ -70,6 +76,10 @@ class Difference:
     notes: tuple[str, ...] = ()
     failed_gates: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
+    room: RoomChanges = field(default_factory=RoomChanges)
+    drift: tuple[ForetoldDrift, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    left_errors: tuple[Finding, ...] = ()
 
     @property
     def base_name(self) -> str:
@@ -112,6 +122,20 @@ class Difference:
         return tuple(item for item in found if item.ref not in told or item.at > self.head.now)
 
     @property
+    def less_later(self) -> tuple[RoomChange, ...]:
+        """Demands that have less room, without those that `demands` shows in full."""
+        return self._not_told(self.room.less)
+
+    @property
+    def more_later(self) -> tuple[RoomChange, ...]:
+        """The same of those with more room."""
+        return self._not_told(self.room.more)
+
+    def _not_told(self, changes: Iterable[RoomChange]) -> tuple[RoomChange, ...]:
+        told = {item.ref for item in self.demands}
+        return tuple(item for item in changes if not (item.is_lasting and item.ref in told))
+
+    @property
     def has_changes(self) -> bool:
         return bool(
             self.demands
@@ -122,6 +146,7 @@ class Difference:
             or self.objects
             or self.static_pools
             or self.templates
+            or self.drift
         )
 
 
@@ -135,6 +160,8 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         objects = object_differences(base.objects, head.objects)
     else:
         objects = written_differences(*more.written, base.objects, head.objects, more.in_cluster)
+    cost = None if more.spending is None else CostChange(*more.spending)
+    new_findings = _findings_only((*more.refused, *head.findings), base.findings)
     return Difference(
         base=base,
         head=head,
@@ -145,13 +172,19 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         kept=_missing(_going(base), _going(head)),
         objects=objects,
         static_pools=_static_pools(base, head),
-        new_findings=_findings_only((*more.refused, *head.findings), base.findings),
+        new_findings=new_findings,
         fixed_findings=_findings_only(base.findings, (*more.refused, *head.findings)),
         templates=more.templates,
-        cost=None if more.spending is None else CostChange(*more.spending),
+        cost=cost,
         conflicts=more.conflicts,
         notes=more.notes,
         names=more.names,
+        room=RoomChanges() if cost is None else room_changes(cost),
+        drift=more.drift,
+        unjudged=more.unjudged,
+        left_errors=tuple(
+            item for item in head.findings if item.severity is Severity.ERROR and item not in new_findings
+        ),
     )
 
 

@@ -7,26 +7,37 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from reconciler.model.findings import Severity
+from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.spending import MONTH
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.room import named_room
 from reconciler.report.difference.shortfall import losing_words
-from reconciler.report.words import change_words, counted, dollars, listed, moment, signed_dollars
+from reconciler.report.words import counted, dollars, listed, moment, percent_words, signed_dollars
 
 _TEMPLATE_FAILED = "template-failed"
 SPAN = f"{MONTH.days} days"
 
 
 def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
-    """What speaks against merging, the worst first."""
+    """What is lost or wrong, the worst first. Every chunk that loses its place counts, whatever the reason."""
+    found = [f"less room: {named_room(change.room.less, zone)}"] if change.room.less else []
+    shrunk = [item for item in change.static_pools if item.after < item.before]
+    if shrunk:
+        names = (f"{item.node_pool} {item.before:,} → {counted(item.after, 'node')}" for item in shrunk)
+        found.append(f"smaller static NodePools: {listed(names, most=3)}")
+    found += [drift_words(item) for item in change.drift]
     short = [item.shortfall for item in change.demands]
-    losing, lacking = sum(item.losing for item in short), sum(item.lacking for item in short)
-    found = [losing_words(losing)] if losing else []
+    told = {item.ref for item in change.room.less}
+    losing = sum(item.shortfall.losing for item in change.demands if item.ref not in told)
+    if losing:  # for now: what is wrong with a template is mended in the long run
+        found.append(losing_words(losing))
+    lacking = sum(item.lacking for item in short)
     if lacking:
         found.append(f"{counted(lacking, 'new chunk')} {'finds' if lacking == 1 else 'find'} no place")
-    unready = [str(item.ref) for item in change.demands if item.shortfall.unready]
+    unready = [str(item.ref) for item in change.demands if item.shortfall.unready and not item.shortfall.losing]
     if unready:
         found.append(f"{_named(unready)} {'is' if len(unready) == 1 else 'are'} not ready")
-    found += _later(change, losing + lacking, zone)
+    found += _later(change, lacking, zone)
     unsure = sum(item.unsure for item in short)
     if unsure:
         found.append(f"{counted(unsure, 'chunk')} left to an autoscaler that nothing in the cluster shows")
@@ -34,11 +45,23 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
         count = sum(finding.severity is severity for finding in change.new_findings)
         if count:
             found.append(counted(count, noun))
-    if change.conflicts:
-        found.append(f"{counted(len(change.conflicts), 'file')} in conflict ({listed(change.conflicts[:3])})")
     if change.failed_gates:
         found.append(f"{counted(len(change.failed_gates), 'bound')} not kept")
     return found
+
+
+def drift_words(drift: ForetoldDrift) -> str:
+    """`4 of 4 nodes of NodePool general drift (labels), 1 at a time`."""
+    count = len(drift.nodes)
+    pace = (
+        "all at once"
+        if drift.budget is None
+        else "none at present"
+        if not drift.budget
+        else f"{drift.budget:,} at a time"
+    )
+    verb = "drifts" if count == 1 else "drift"
+    return f"{count:,} of {counted(drift.total, 'node')} of NodePool {drift.node_pool} {verb} ({listed(drift.why, most=3)}), {pace}"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -46,11 +69,11 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
-    """Chunks that will find no place at a later time, when schedules ask for more."""
-    peak = None if change.cost is None else change.cost.most_unplaced()
+    """New chunks that will find no place at a later time, when schedules ask for more."""
+    peak = None if change.cost is None else change.cost.most_lacking()
     if peak is None or peak.count <= known:
         return []
-    words = f"{counted(peak.count, 'chunk')} without a place from {moment(peak.at, zone)}"
+    words = f"{counted(peak.count, 'new chunk')} without a place from {moment(peak.at, zone)}"
     if known:
         return [f"up to {words}"]
     return [f"{words}, the first from {moment(peak.first, zone)}" if peak.first < peak.at else words]
@@ -104,10 +127,10 @@ def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
 
 
 def cost_words(change: Difference) -> str:
-    """`+$59.86 over the coming 30 days`; without that figure, a month at the present price."""
+    """`+$59.86 (+12%) over the coming 30 days`; without that figure, a month at the present price."""
     if change.cost is None:
         return f"{signed_dollars(change.per_month_delta)} a month"
-    words = change_words(change.cost.before, change.cost.after)
+    words = percent_words(change.cost.before, change.cost.after)
     until = " once the templates render" if is_unrendered(change) else ""
     return f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{until}"
 
@@ -118,36 +141,52 @@ def is_unrendered(change: Difference) -> bool:
 
 
 def headline(change: Difference, zone: tzinfo | None = None) -> str:
-    """Everything in one line, which no report cuts."""
-    parts = [*problems(change, zone), *effects(change, zone)]
-    return ", ".join([*(parts or ["No change in capacity"]), *_left_errors(change), cost_words(change)])
+    """Everything in one line, which no report cuts. It states facts, and recommends nothing."""
+    is_more = change.room.more and not is_unrendered(change)
+    more = [f"more room: {named_room(change.room.more, zone)}"] if is_more else []
+    parts = [*problems(change, zone), *more, *effects(change, zone)]
+    words = "; ".join(
+        [*(parts or ["no change in capacity"]), *_unjudged(change), *_left_errors(change), cost_words(change)]
+    )
+    return words[:1].upper() + words[1:]
+
+
+def _unjudged(change: Difference) -> list[str]:
+    """What of the change is not in the figures."""
+    found = [f"not judged: {words}" for words in change.unjudged]
+    if change.conflicts:
+        files = f"{counted(len(change.conflicts), 'file')} in conflict ({listed(change.conflicts[:3])})"
+        found.append(f"not merged, since {files}, so that the base's own changes look taken back")
+    if change.room.unjudged:
+        found.append(f"room not judged for {change.room.unjudged:,.0f} hours")
+    return found
 
 
 def _left_errors(change: Difference) -> list[str]:
     """How many errors there were before the change that it leaves as they are."""
-    new = {(item.code, item.ref, item.path, item.message) for item in change.new_findings}
-    errors = [item for item in change.head.findings if item.severity is Severity.ERROR]
-    count = sum((item.code, item.ref, item.path, item.message) not in new for item in errors)
-    return [f"{counted(count, 'error')} from before"] if count else []
+    count = len(change.left_errors)
+    return [f"{counted(count, 'error')} that {change.base_name.partition('@')[0]} has too"] if count else []
 
 
 def verdict(change: Difference) -> str:
-    """A recommendation whether to merge."""
+    """What to do before merging; "" where nothing calls for it. Never a blessing: what is right is for the reviewer to judge."""
     if change.conflicts or change.failed_gates or any(item.severity is Severity.ERROR for item in change.new_findings):
         return "Do not merge as it is"
     short = [item.shortfall for item in change.demands]
     short += [] if change.cost is None else [loss.worst for loss in change.cost.shortfalls().values()]
     looks = {
-        "has no place": any(item.chunks for item in short),
+        "has less room": bool(change.room.less),
+        "drifts": bool(change.drift),
+        "has no place": any(item.lacking for item in short),
         "is not ready": any(item.unready for item in short),
         "is left to an autoscaler": any(item.unsure for item in short),
+        "was not judged": bool(change.unjudged),
     }
     if any(looks.values()):
         return f"Look at what {' or '.join(words for words, is_so in looks.items() if is_so)} before you merge"
     if any(item.severity is Severity.WARNING for item in change.new_findings):
         return "Look at the warnings before you merge"
-    against = "merging" if change.names is None else "the change"
-    return f"Nothing was found that speaks against {against}" if change.has_changes else "Nothing changes"
+    return ""
 
 
 def title(change: Difference) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
-from reconciler.report.difference.costs import MostAsked
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
+from reconciler.report.difference.room import size_words
 from reconciler.report.difference.shortfall import loss_words, short_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
@@ -28,7 +28,7 @@ from reconciler.report.plan.page_rows import (
 from reconciler.report.plan.spending import sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import change_words, cluster_title, counted, dollars, listed, moment
+from reconciler.report.words import change_words, cluster_title, dollars, listed, moment
 
 
 def difference_page(
@@ -58,7 +58,7 @@ def difference_page(
         "hourly": hourly_words(change),
         "assumptions": assumptions(change),
         "demands": cut(
-            grouped([*map(_demand_change, change.demands), *_asked_later(change, zone), *_later(change, zone)])
+            grouped([*map(_demand_change, change.demands), *_room_later(change, zone), *_later(change, zone)])
         ),
         "sections": [item for item in _sections(change, zone) if item["count"]],
         "findings": cut([finding_row(item) for item in change.new_findings]),
@@ -148,25 +148,20 @@ def _demand_change(item: DemandChange) -> dict[str, Any]:
     }
 
 
-def _asked_later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
-    """Demands that will ask for another number of chunks at a later time, because of schedules."""
+def _room_later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+    """Demands whose room differs only at some times, because of schedules."""
     return [
         {
             "name": str(item.ref),
-            "desired": f"at most {item.before:,} → {item.after:,}",
+            "desired": size_words(item, zone),
             "existing": "",
             "new": "",
             "unplaced": "",
-            "why": asked_words(item, change.head.now, zone),
+            "why": "; ".join(filter(None, (word, item.why))),
         }
-        for item in change.asked_later
+        for word, items in (("less room", change.less_later), ("more room", change.more_later))
+        for item in items
     ]
-
-
-def asked_words(item: MostAsked, now: datetime, zone: tzinfo | None) -> str:
-    """`up to 12 chunks from 2026-11-23 06:50 UTC, up to 3 before the change`."""
-    since = f" from {moment(item.at, zone)}" if item.at > now else ""
-    return f"up to {counted(item.after, 'chunk')}{since}, up to {item.before:,} before the change"
 
 
 def _later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:

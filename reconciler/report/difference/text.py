@@ -8,7 +8,8 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, title, verdict
-from reconciler.report.difference.page import asked_words, assumptions, notes, warnings
+from reconciler.report.difference.page import assumptions, notes, warnings
+from reconciler.report.difference.room import size_words
 from reconciler.report.difference.shortfall import loss_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.escaping import terminal_lines
@@ -40,9 +41,10 @@ def difference_text(
     lines.append(paint(style, f"  {headline(change, zone)}."))
     lines += [paint("red", f"  {line}.") for line in warnings(change)]
     lines += _demand_lines(change, paint)
-    for item in change.asked_later[:MOST_ROWS]:
-        lines.append(f"  ~ {item.ref}: {asked_words(item, change.head.now, zone)}")
-    lines += rest_lines(change.asked_later)
+    for style, word, rooms in (("red", "less", change.less_later), ("green", "more", change.more_later)):
+        for room in rooms[:MOST_ROWS]:
+            lines.append(f"  ~ {room.ref}: {paint(style, f'{word} room')}, {size_words(room, zone)}")
+        lines += rest_lines(rooms)
     for ref, loss in change.later[:MOST_ROWS]:
         lines += [f"  ~ {ref}: {paint('red', sentence)}" for sentence in loss_words(loss, zone)]
     lines += rest_lines(change.later)
@@ -65,7 +67,8 @@ def difference_text(
         lines += ["", paint("bold", "Fixed findings"), *finding_lines(change.fixed_findings, paint)]
     lines += _week_lines(change, timelines, zone)
     lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in notes(change)]
-    lines += ["", *_cost_lines(change, paint), paint("bold", f"{verdict(change)}.")]
+    advice = verdict(change)
+    lines += ["", *_cost_lines(change, paint), *([paint("bold", f"{advice}.")] if advice else [])]
     return terminal_lines(lines, paint, width)
 
 

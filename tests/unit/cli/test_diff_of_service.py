@@ -57,14 +57,14 @@ def test_a_buffer_that_becomes_not_ready_loses_its_place(folders: Folders) -> No
     assert done.return_value == 3, done.output
     assert "CapacityBuffer/shop/web: not ready from" in done.stderr
     assert "so that 20 chunks lose their place: PodTemplate/shop/wbe does not exist" in done.stderr
-    assert "20 chunks lose their place, CapacityBuffer/shop/web is not ready" in done.stdout
+    assert "Less room: shop/web 20 → 0 chunks (PodTemplate/shop/wbe does not exist); 1 new" in done.stdout
     assert "Do not merge as it is." in done.stdout
     free = folders.diff(START | {"web.yaml": buffer(template="wbe")}).stdout
-    assert "Look at what has no place or is not ready before you merge." in free
+    assert "Look at what has less room or is not ready before you merge." in free
 
 
 def test_a_new_request_without_its_template_is_not_ready_and_says_why(folders: Folders) -> None:
-    """It had no reason, and the verdict was that nothing speaks against merging."""
+    """It had no reason, and the report said that nothing speaks against merging."""
     after = START | {"train.yaml": REQUEST.replace("name: web}, count", "name: gone}, count")}
     text = folders.diff(after).stdout
     assert "ProvisioningRequest/shop/train: absent → not ready" in text
@@ -78,7 +78,8 @@ def test_what_was_not_ready_before_is_nobodys_news(folders: Folders) -> None:
     before = START | {"web.yaml": buffer(template="wbe")}
     done = folders.diff(before | {"web.yaml": buffer(30, template="wbe")}, "--no-unplaced", before=before)
     assert done.return_value == 1, done.output
-    assert "Nothing was found that speaks against the change." in done.stdout
+    assert "room" not in done.stdout.splitlines()[1]
+    assert "before you merge" not in done.stdout
 
 
 def test_a_request_that_does_not_fit_as_a_whole_names_the_limit(folders: Folders) -> None:
@@ -129,7 +130,9 @@ def test_balloon_pods_that_find_no_node_are_found_by_the_bound(folders: Folders)
     after = {**START, "pool.yaml": POOL.replace("400", "16"), "web.yaml": buffer(kept_by="balloon")}
     done = folders.diff(after, "--no-unplaced")
     assert done.return_value == 3, done.output
-    assert "6 chunks lose their place" in done.stdout.splitlines()[1]
+    assert (
+        "Less room: shop/web 20 → 14 chunks (NodePool general is at its cpu limit of 16)" in done.stdout.splitlines()[1]
+    )
     assert "CapacityBuffer/shop/web: 6 chunks without a place from" in done.stderr
     assert folders.diff(START | {"web.yaml": buffer(kept_by="balloon")}, "--no-unplaced").return_value == 1
 
@@ -169,7 +172,7 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
     (folders.root / "after" / "templates" / "nodeclaim.yaml.j2").write_text(template)
     text = folders.diff(after).stdout
     headline = text.splitlines()[1]
-    assert "20 chunks lose their place, 20 new chunks find no place, 1 new error, 3 nodes fewer at once" in headline
+    assert "20 chunks lose their place; 20 new chunks find no place; 1 new error; 3 nodes fewer at once" in headline
     assert "more from" not in headline
     assert headline.endswith(" over the coming 30 days once the templates render.")
     assert "nodes whose template fails count in the 30 days as if it were mended" in text
@@ -177,10 +180,10 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
 
 def test_nodes_that_others_stand_in_for_are_no_mere_growth(folders: Folders) -> None:
     """Large nodes in place of small ones were told of by their number alone."""
-    assert "1 node more at once, " in folders.diff(START | {"web.yaml": buffer(28)}).stdout.splitlines()[1]
+    assert "1 node more at once; " in folders.diff(START | {"web.yaml": buffer(28)}).stdout.splitlines()[1]
     spare = POOL.replace("name: general", "name: spare").replace("limits", "weight: 50\n  limits")
     text = folders.diff(START | {"web.yaml": buffer(28), "spare.yaml": spare}).stdout
-    assert "1 node more at once (4 new, 3 no longer needed), " in text.splitlines()[1]
+    assert "1 node more at once (4 new, 3 no longer needed); " in text.splitlines()[1]
 
 
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:
@@ -220,7 +223,8 @@ spec:
     found = folders.document(after)["changes"]["findings"]["new"]
     assert {item["severity"] for item in found} == {"info"}
     text = folders.diff(after).stdout
-    assert text.splitlines()[-1] == "Nothing was found that speaks against the change."
+    assert "new warning" not in text.splitlines()[1]
+    assert text.splitlines()[-1] == "Look at what has less room before you merge."
 
 
 def test_a_request_that_is_left_to_another_is_not_called_not_ready(folders: Folders) -> None:
@@ -266,7 +270,7 @@ spec:
         after[f"{name}.yaml"] = timed + "---" + follower.replace("{}", f"{{headroom.dev/replicas-from: {name}}}")
     before = {**START, "web.yaml": buffer(0)}
     lines = folders.diff(after, before=before).stdout.splitlines()
-    words = "6 chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"
+    words = "6 new chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"
     assert words in lines[1]
     why = "NodePool general is at its cpu limit of 16"
     assert f"  ~ CapacityBuffer/shop/late: 6 chunks without a place from 2026-11-22 15:00 UTC: {why}" in lines

@@ -46,8 +46,7 @@ def test_not_ready_at_once_and_more_lost_later(folders: Folders) -> None:
         " PodTemplate/shop/wbe does not exist"
     )
     assert f"{NAME}: {words}" in done.stderr
-    assert "2 chunks lose their place" in done.stdout.splitlines()[1]
-    assert "up to 3 chunks without a place from 2026-11-22 13:00 UTC" in done.stdout.splitlines()[1]
+    assert "Less room: shop/web 3 → 0 chunks (PodTemplate/shop/wbe does not exist)" in done.stdout.splitlines()[1]
     (row,) = folders.document(files(office(3), template="wbe"), before=files(office(3)))["changes"]["later"]
     assert (row["first"], row["from"], row["unplaced"]) == ("2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z", 3)
 
@@ -75,10 +74,10 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     # Seven chunks a node. From 14:00 on the base asks for 2 again.
     assert "1 node more from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
     assert "up to 3 new nodes from 2026-11-22 14:00 UTC; 1 is allowed" in done.stderr
-    words = "up to 24 chunks from 2026-11-22 13:00 UTC, up to 16 before the change"
-    assert f"  ~ {NAME}: {words}" in lines
+    words = "2 → 24 chunks daily 13:00–16:00"
+    assert f"  ~ {NAME}: more room, {words}" in lines
     page = folders.diff(after, "--output=markdown", before=before).stdout
-    assert f"| {NAME} | at most 16 → 24 |  | {words} |" in page
+    assert f"| {NAME} | {words} |  | more room; 24 by MetricsProducer/shop/office |" in page
     (row,) = folders.document(after, before=before)["changes"]["askedLater"]
     assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 16, 24, "2026-11-22T13:00:00Z")
 

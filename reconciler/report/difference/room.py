@@ -1,0 +1,182 @@
+"""Which demands have less room because of a change, or more, at any time of the coming 30 days: how much, when, and why.
+
+Room is what has a place, not what is asked for. So it is lost alike whether a manifest is deleted, asks for less, or finds no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+
+from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.quantity import PODS, Resources, format_amount
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spending import HOUR, DemandCost, SteadyState
+from reconciler.report.difference.costs import CostChange
+from reconciler.report.words import counted, listed, moment
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RoomChange:
+    """before, after: chunks with a place when they differ most, from `at` on; None where the demand is absent.
+
+    spans: when they differ, [start, end). is_lasting: that is all of the time that is looked at. why: "" where nothing is to be said.
+    chunk: what one chunk requests before and after, in words, where that differs.
+    """
+
+    ref: ObjectRef
+    before: int | None
+    after: int | None
+    at: datetime
+    spans: tuple[tuple[datetime, datetime], ...] = ()
+    is_lasting: bool = False
+    why: str = ""
+    chunk: tuple[str, str] | None = None
+
+    @property
+    def difference(self) -> int:
+        """By how many chunks the two sides differ."""
+        return abs((self.after or 0) - (self.before or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class RoomChanges:
+    """By reference; a demand may be in both, at different times. unjudged: for how many hours room is not known."""
+
+    less: tuple[RoomChange, ...] = ()
+    more: tuple[RoomChange, ...] = ()
+    unjudged: float = 0.0
+
+
+def room_changes(cost: CostChange) -> RoomChanges:
+    """Compares the two sides in every state of the schedules."""
+    found: dict[tuple[bool, ObjectRef], list[RoomChange]] = {}
+    known: dict[tuple[int, int], list[tuple[bool, RoomChange]]] = {}
+    unjudged = timedelta()
+    for start, end, before, after in _stretches(cost):
+        if before.is_mean or after.is_mean:
+            unjudged += end - start
+            continue
+        pair = (id(before), id(after))
+        if pair not in known:
+            known[pair] = list(_changes(before, after, start))
+        for is_less, change in known[pair]:
+            found.setdefault((is_less, change.ref), []).append(replace(change, at=start, spans=((start, end),)))
+    whole = ((cost.head.start, cost.head.end),)
+    joined = {key: _joined(changes, whole) for key, changes in sorted(found.items())}
+    less, more = (tuple(item for (side, _), item in joined.items() if side is wanted) for wanted in (True, False))
+    return RoomChanges(less, more, unjudged / HOUR)
+
+
+def _stretches(cost: CostChange) -> Iterator[tuple[datetime, datetime, SteadyState, SteadyState]]:
+    instants = list(cost.spans())
+    ends = [*(instant for instant, _, _ in instants[1:]), cost.head.end]
+    for (start, before, after), end in zip(instants, ends, strict=True):
+        yield start, end, before, after
+
+
+def _changes(before: SteadyState, after: SteadyState, at: datetime) -> Iterator[tuple[bool, RoomChange]]:
+    """Every demand whose room differs; first, whether it is less."""
+    for ref in before.demands.keys() | after.demands.keys():
+        one, other = before.demands.get(ref), after.demands.get(ref)
+        if any(side is not None and side.service.is_left for side in (one, other)):
+            continue
+        left, right = (0 if side is None else side.service.served for side in (one, other))
+        chunk = (one.chunk, other.chunk) if one is not None and other is not None and one.chunk != other.chunk else None
+        if left == right and (chunk is None or not right):
+            continue
+        is_smaller = chunk is not None and any(amount > chunk[1].get(name) for name, amount in chunk[0])
+        change = RoomChange(
+            *(ref, None if one is None else left, None if other is None else right, at),
+            why=_why(one, other),
+            chunk=None if chunk is None or not (left and right) else _chunk_words(*chunk),
+        )
+        yield right < left or (right == left and is_smaller), change
+
+
+def _why(before: DemandCost | None, after: DemandCost | None) -> str:
+    """The reason that chunks have no place, or else what the size follows from now and did not before."""
+    if before is None or after is None:
+        return ""
+    service = after.service
+    if service.why and (not service.ready or service.missing > before.service.missing):
+        return service.why
+    return "; ".join(fact for fact in after.facts if fact not in before.facts)
+
+
+def _chunk_words(before: Resources, after: Resources) -> tuple[str, str]:
+    """The requests that differ: `cpu 100m`, `cpu 1100m`."""
+    names = [name for name in dict.fromkeys((*before.names(), *after.names())) if name != PODS]
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    left, right = (
+        ", ".join(f"{name} {format_amount(name, side.get(name))}" for name in changed) for side in (before, after)
+    )
+    return left, right
+
+
+def _joined(changes: Sequence[RoomChange], whole: tuple[tuple[datetime, datetime]]) -> RoomChange:
+    """The largest of the changes, the first of equal ones, with the spans of all."""
+    spans: list[tuple[datetime, datetime]] = []
+    for item in changes:
+        start, end = item.spans[0]
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    largest = max(changes, key=lambda item: item.difference)
+    # Room that a request has booked is used once, soon. So the end of the booking says nothing.
+    is_lasting = tuple(spans) == whole or largest.ref.kind == REQUEST_KIND
+    return replace(largest, spans=tuple(spans), is_lasting=is_lasting)
+
+
+def room_words(change: RoomChange, zone: tzinfo | None) -> str:
+    """`shop/web removed (5 chunks)`, `shop/checkout 8 → 2 chunks (2 fit into its limits)`, `shop/web 10 → 4 chunks Fri 07:00–22:00`."""
+    name = f"{change.ref.namespace}/{change.ref.name}"
+    if change.after is None:
+        return f"{name} removed ({counted(change.before or 0, 'chunk')})"
+    if change.before is None:
+        return f"{name} new ({size_words(change, zone)})"
+    why = f" ({change.why})" if change.why and change.after <= change.before else ""
+    return f"{name} {size_words(change, zone)}{why}"
+
+
+def size_words(change: RoomChange, zone: tzinfo | None) -> str:
+    """`8 → 2 chunks`, `10 → 4 chunks Fri 07:00–22:00`, `5 chunks of cpu 100m instead of cpu 1`."""
+    when = "" if change.is_lasting else f" {when_words(change.spans, zone)}"
+    if change.before is None or change.after is None:
+        return f"{counted(change.after or change.before or 0, 'chunk')}{when}"
+    if change.before == change.after and change.chunk is not None:
+        return f"{counted(change.after, 'chunk')} of {change.chunk[1]} instead of {change.chunk[0]}{when}"
+    return f"{change.before:,} → {counted(change.after, 'chunk')}{when}"
+
+
+def named_room(changes: Sequence[RoomChange], zone: tzinfo | None) -> str:
+    """Those that change most by name, and how many more there are."""
+    order = sorted(changes, key=lambda item: (item.after is not None, -item.difference, item.ref))
+    return listed((room_words(item, zone) for item in order), most=_MOST_NAMED)
+
+
+def when_words(spans: Sequence[tuple[datetime, datetime]], zone: tzinfo | None) -> str:
+    """`Fri 07:00–22:00`, `Mon–Fri 18:00–08:00` where it is always the same time of day; otherwise for how many hours, and from when.
+
+    zone: None is the machine's.
+    """
+    local = [(start.astimezone(zone), end.astimezone(zone)) for start, end in spans]
+    # The first may have begun before now, and the last may go on after the time that is looked at.
+    times = {(f"{start:%H:%M}", f"{end:%H:%M}") for start, end in local[1:-1] or local}
+    if len(local) > 1 and len(times) == 1 and all(end - start < timedelta(days=1) for start, end in local):
+        ((opens, closes),) = times
+        return f"{_day_words({start.weekday() for start, _ in local})} {opens}–{closes}"
+    hours = sum((end - start for start, end in spans), timedelta()) / HOUR
+    return f"for {hours:,.0f} hours from {moment(spans[0][0], zone)}"
+
+
+def _day_words(days: set[int]) -> str:
+    first, last = min(days), max(days)
+    if len(days) > 2 and last - first + 1 == len(days):  # noqa: PLR2004 - two days are named one by one
+        return "daily" if len(days) == len(_DAYS) else f"{_DAYS[first]}–{_DAYS[last]}"
+    return ", ".join(_DAYS[day] for day in sorted(days))
