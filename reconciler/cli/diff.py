@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,12 @@ def _amount(_context: click.Context, _option: click.Parameter, value: float | No
 )
 @click.option("--no-unplaced", is_flag=True, help="Fail when chunks lose or lack a place because of merging.")
 @click.option(
+    "--no-less-room", is_flag=True, help="Fail when a buffer has less room at any time of the coming 30 days."
+)
+@click.option("--no-drift", is_flag=True, help="Fail when a NodePool's change makes nodes drift.")
+@click.option("--no-new-errors", is_flag=True, help="Fail on errors in manifests that BASE does not have.")
+@click.option("--no-existing-errors", is_flag=True, help="Fail on errors in manifests that BASE has too.")
+@click.option(
     "--fork/--no-fork",
     default=None,
     help="Whether HEAD is of a fork, whose templates are not rendered. Default: what the CI job tells.",
@@ -89,7 +96,7 @@ def command(
     if other is not None:
         check_folders(revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
-    gates = Gates(values["max_monthly_increase"], values["max_new_nodes"], values["no_unplaced"])
+    gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
         with (
             Progress() as progress,

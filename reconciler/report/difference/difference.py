@@ -151,7 +151,7 @@ class Difference:
 
 
 def difference(base: Plan, head: Plan, details: Details | None = None) -> Difference:
-    """Compares by content, not by name: two placeholders with equal specs are the same.
+    """Compares by content, not by name: two placeholders of one instance type are the same.
 
     details: what plans do not contain. Without it manifests are compared as the cluster would get them.
     """
@@ -193,8 +193,9 @@ def _only(
     others: Iterable[NodeClaimCreation],
 ) -> tuple[NodeClaimCreation, ...]:
     def content(creation: NodeClaimCreation) -> object:
+        """What makes it another node for its reader. What it holds is told by demand, and further types are only alternatives."""
         planned = creation.planned
-        return (planned.node_pool, planned.instance_types, planned.zones, planned.capacity_types, planned.holdings)
+        return (planned.node_pool, planned.instance_types[:1], planned.capacity_types)
 
     spare = Counter(content(creation) for creation in others)
     result = []

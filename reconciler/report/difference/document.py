@@ -13,6 +13,7 @@ from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
+from reconciler.report.difference.room import RoomChange
 from reconciler.report.difference.shortfall import Loss
 from reconciler.report.findings.document import finding_row
 from reconciler.report.json_text import timestamp
@@ -47,6 +48,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
         "summary": headline(change, UTC),
         "conflicts": list(change.conflicts),
         "failedGates": list(change.failed_gates),
+        "notJudged": list(change.unjudged),
         "notes": notes(change),
         "base": base,
         "head": head,
@@ -54,6 +56,12 @@ def difference_document(change: Difference) -> dict[str, Any]:
             "demands": [_demand_row(item) for item in change.demands],
             "later": [_later_row(ref, loss) for ref, loss in change.later],
             "askedLater": [_asked_row(item) for item in change.asked_later],
+            "lessRoom": [_room_row(item) for item in change.room.less],
+            "moreRoom": [_room_row(item) for item in change.room.more],
+            "drift": [
+                {"nodePool": item.node_pool, "nodes": list(item.nodes), "why": list(item.why), "atOnce": item.budget}
+                for item in change.drift
+            ],
             "nodeClaims": {
                 "added": creations(change.added_nodes, head),
                 "removed": creations(change.removed_nodes, base),
@@ -75,6 +83,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
             "findings": {
                 "new": [finding_row(finding) for finding in change.new_findings],
                 "fixed": [finding_row(finding) for finding in change.fixed_findings],
+                "existing": [finding_row(finding) for finding in change.left_errors],
             },
         },
     }
@@ -101,6 +110,18 @@ def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
         "unplaced": loss.worst.chunks,
         "ready": not loss.worst.unready,
         "why": loss.worst.why or None,
+    }
+
+
+def _room_row(item: RoomChange) -> dict[str, Any]:
+    return {
+        **reference_row(item.ref),
+        "before": item.before,
+        "after": item.after,
+        "from": timestamp(item.at),
+        "spans": [{"start": timestamp(start), "end": timestamp(end)} for start, end in item.spans],
+        "chunk": None if item.chunk is None else {"before": item.chunk[0], "after": item.chunk[1]},
+        "why": item.why or None,
     }
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
+from reconciler.model.findings import Severity
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.headline import drift_words
+from reconciler.report.difference.room import room_words
 from reconciler.report.difference.shortfall import Loss, loss_words
 from reconciler.report.service import NOT_SHOWN
 from reconciler.report.words import counted, dollars, moment, signed_dollars
@@ -19,11 +22,16 @@ _FIRST_ONE = (
 @dataclass(frozen=True, slots=True)
 class Gates:
     """None, False: no bound. max_monthly_increase: USD over 30 days. max_new_nodes: at any time of these. no_unplaced: no chunk may
-    lose or lack a place, or be handed to an autoscaler that nothing in the cluster shows."""
+    lose or lack a place, or be handed to an autoscaler that nothing in the cluster shows. no_less_room: no demand may have less room
+    at any time, whatever the reason. no_drift: no node may drift. no_new_errors, no_existing_errors: of the head's findings."""
 
     max_monthly_increase: float | None = None
     max_new_nodes: int | None = None
     no_unplaced: bool = False
+    no_less_room: bool = False
+    no_drift: bool = False
+    no_new_errors: bool = False
+    no_existing_errors: bool = False
 
     def failures(self, change: Difference, zone: tzinfo | None = None) -> tuple[str, ...]:
         """A sentence for each bound that the change does not keep."""
@@ -48,6 +56,16 @@ class Gates:
         if self.no_unplaced:
             for ref, loss in sorted(cost.shortfalls().items()):
                 found += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]
+        if self.no_less_room:
+            found += [f"less room: {room_words(item, zone)}" for item in change.room.less]
+        if self.no_drift:
+            found += [drift_words(item) for item in change.drift]
+        new_errors = [item for item in change.new_findings if item.severity is Severity.ERROR]
+        for forbidden, word, errors in (
+            (self.no_new_errors, "new error", new_errors),
+            (self.no_existing_errors, "error that is there already", change.left_errors),
+        ):
+            found += [f"{word}: {item.ref or item.path}: {item.message}" for item in errors if forbidden]
         return tuple(found)
 
 

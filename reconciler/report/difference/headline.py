@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import tzinfo
 
@@ -85,9 +84,9 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     static = sum(item.after - item.before for item in change.static_pools)
     nodes = len(change.added_nodes) - len(change.removed_nodes) + static
     if nodes:
-        found.append(
-            f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once{_of_other_types(change)}"
-        )
+        new, gone = len(change.added_nodes), len(change.removed_nodes)
+        others = f" ({new:,} new, {gone:,} no longer needed)" if new and gone else ""
+        found.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once{others}")
     elif change.added_nodes:
         found.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
     found += [] if is_unrendered(change) else _growth(change, nodes, zone)
@@ -102,16 +101,6 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     if change.templates:
         found.append(f"{counted(len(change.templates), 'object')} changed by templates")
     return found
-
-
-def _of_other_types(change: Difference) -> str:
-    """` (3 new, 2 no longer needed)` if nodes of one type replace nodes of another."""
-    added, removed = (
-        Counter((item.planned.node_pool, item.planned.instance_types[:1]) for item in nodes)
-        for nodes in (change.added_nodes, change.removed_nodes)
-    )
-    new, gone = (added - removed).total(), (removed - added).total()
-    return f" ({new:,} new, {gone:,} no longer needed)" if new and gone else ""
 
 
 def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
