@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from reconciler.model.errors import Failure
+from reconciler.model.errors import FORBIDDEN, Failure, Stalled
 from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
+    from reconciler.report.difference.difference import Difference
     from reconciler.wiring.posting import PullRequestTarget
     from reconciler.wiring.reported_cluster import ReportedCluster
 
@@ -25,35 +26,36 @@ _WORDS = {
     "updated": "the comment was updated on",
     "unchanged": "the comment is already up to date on",
     "stale": "nothing was posted, since a newer run or commit is there, on",
-    "skipped": "nothing changes, so that no comment was made on",
+    "skipped": "too little changes, so that no comment was made on",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PostOptions:
-    """post: the forge, None for none. number: the pull request's, None if CI tells it."""
+    """post: the forge, None for none. number: the pull request's, None if CI tells it. post_above: USD over 30 days."""
 
     post: str | None
     mode: str
     number: int | None
     skip_no_diff: bool
+    post_above: float | None
 
     @classmethod
     def of(cls, context: click.Context, values: Mapping[str, Any]) -> PostOptions:
         """values: the command's parameters by name. Raises `click.UsageError` for flags without an effect unless --post is given."""
         given = [
             f"--{name.replace('_', '-')}"
-            for name in ("post_mode", "pull_request", "skip_no_diff")
+            for name in ("post_mode", "pull_request", "skip_no_diff", "post_above")
             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         ]
         if values["post"] is None and given:
             verb = "does" if len(given) == 1 else "do"
             raise click.UsageError(f"{', '.join(given)} {verb} nothing without --post: add it, such as --post github.")
-        return cls(values["post"], values["post_mode"], values["pull_request"], values["skip_no_diff"])
+        return cls(*(values[name] for name in ("post", "post_mode", "pull_request", "skip_no_diff", "post_above")))
 
 
 def post_options(function: F) -> F:
-    """The flags, as parameters `post`, `post_mode`, `pull_request` and `skip_no_diff`."""
+    """The flags, as parameters `post`, `post_mode`, `pull_request`, `skip_no_diff` and `post_above`."""
     for option in reversed(
         (
             click.option(
@@ -75,6 +77,12 @@ def post_options(function: F) -> F:
                 help="Post on this one. Default: the one that CI runs for.",
             ),
             click.option("--skip-no-diff", is_flag=True, help="Make no first comment where nothing changes."),
+            click.option(
+                "--post-above",
+                type=click.FloatRange(min=0),
+                metavar="USD",
+                help="Make no first comment where nothing is lost or wrong and 30 days cost less than this more or less.",
+            ),
         )
     ):
         function = option(function)
@@ -104,17 +112,34 @@ class Posting:
         from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
 
         to = self._destination
-        if to.refusal is not None:
+        try:
+            if to.refusal is not None:
+                raise to.refusal
+            outcome = publish(
+                to.forge,
+                to.number,
+                publication(comparison, self._settings, cluster=cluster, at=at, commit=to.head_commit, url=to.url),
+                Mode(self._options.mode),
+                only_if_there=self._is_too_little(comparison.change),
+            )
+        except Failure as failure:
             click.echo(f"headroom: nothing was posted on {to.forge.name} pull request {to.number}", err=True)
-            raise to.refusal
-        outcome = publish(
-            to.forge,
-            to.number,
-            publication(comparison, self._settings, cluster=cluster, at=at, commit=to.head_commit, url=to.url),
-            Mode(self._options.mode),
-            only_if_there=self._options.skip_no_diff and not comparison.change.has_changes,
-        )
+            if not isinstance(failure, Stalled) or failure.reason != FORBIDDEN:
+                raise
+            # The tokens of Dependabot's jobs may only read. That is no fault of the change, and the report is printed.
+            click.echo(f"headroom: {failure.message}", err=True)
+            return
         click.echo(f"headroom: {_WORDS[outcome.value]} {to.forge.name} pull request {to.number}", err=True)
+
+    def _is_too_little(self, change: Difference) -> bool:
+        """Whether no first comment is to be made."""
+        if not change.has_changes and not change.new_findings:
+            return self._options.skip_no_diff or self._options.post_above is not None
+        bound, cost = self._options.post_above, change.cost
+        is_quiet = not (
+            change.room.less or change.drift or change.new_findings or change.conflicts or change.failed_gates
+        )
+        return bound is not None and cost is not None and is_quiet and abs(cost.delta) < bound
 
     def failed(self, failure: Failure) -> None:
         """Reports on the commit that it could not be planned. The failure itself is printed in any case."""

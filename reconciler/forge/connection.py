@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
-from reconciler.model.errors import Failure, Invalid, Stalled, Transient
+from reconciler.model.errors import FORBIDDEN, Failure, Invalid, Stalled, Transient
 
 ATTEMPTS = 4
 LONGEST_WAIT = 60.0
@@ -177,7 +177,8 @@ class ForgeConnection:
         if _limited_for(answer) is not None:
             return Transient(f"{self._forge} limits the rate of requests: {what} was not carried out")
         if answer.status in {401, 403}:
-            return Stalled(told, reason="AuthenticationFailed", hint="check that the token is valid and may do this")
+            reason = FORBIDDEN if answer.status == 403 else "AuthenticationFailed"  # noqa: PLR2004 - a known token
+            return Stalled(told, reason=reason, hint="check that the token is valid and may do this")
         if answer.status in {404, 410}:
             return GoneError(
                 f"{self._forge} has no {urlsplit(url).path}, or the token may not see it",

@@ -42,6 +42,10 @@ class Waiting(Failure):
     """Something does not exist yet but will by itself (a cache, a node, an API): retried at the next change."""
 
 
+FORBIDDEN = "Forbidden"
+"""The reason of a `Stalled`: who asks is known, and may not do this."""
+
+
 class Stalled(Failure):
     """Nothing proceeds until somebody acts; what is in force stays in force. `reason` is a condition reason."""
 

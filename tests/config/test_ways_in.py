@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.fakes.forge_server import ForgeServer
+from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
 from tests.fakes.gitlab_api import GitLabState
 from tests.headroom_command import path_with_headroom
@@ -45,8 +45,8 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def run(script: str, folder: Path, **environment: str) -> str:
-    """As the runners do: bash that ends at the first failure. What it printed."""
+def run(script: str, folder: Path, *, fails: bool = False, **environment: str) -> str:
+    """As the runners do: bash that ends at the first failure. What it printed. fails: whether the job does."""
     base = {"PATH": path_with_headroom(), "HOME": str(folder.parent)}
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", script],
@@ -56,27 +56,40 @@ def run(script: str, folder: Path, **environment: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert bool(done.returncode) is fails, done.stderr
+    return done.stdout + done.stderr
 
 
 def documents(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-@pytest.mark.parametrize(("post", "comments"), [("--post github", 1), ("--fork", 0)], ids=["own", "fork"])
-def test_the_action_checks_and_comments_and_a_fork_has_a_summary_alone(
-    clone: Path, tmp_path: Path, post: str, comments: int
+@pytest.mark.parametrize(
+    ("post", "buffer", "faults", "comments", "fails"),
+    [
+        ("--post github", BUFFER, [], 1, False),
+        ("--fork", BUFFER, [], 0, False),
+        ("--post github", BUFFER.replace("replicas:", "replica:"), [], 1, True),
+        ("--post github", BUFFER, [Fault(403, body={"message": "Resource not accessible by integration"})], 0, False),
+    ],
+    ids=["own", "fork", "error", "dependabot"],
+)
+def test_the_action_comments_and_then_fails_for_errors_and_a_fork_has_a_summary_alone(
+    clone: Path, tmp_path: Path, post: str, buffer: str, faults: list[Fault], comments: int, *, fails: bool
 ) -> None:
+    """An error ended the job before anything was posted, so that the comment praised the commit before."""
+    (clone / "buffers.yaml").write_text(buffer)
+    git(clone, "commit", "--quiet", "--all", "--allow-empty", "--message", "A buffer as it may be written")
     state = GitHubState()
     state.pulls[0]["head"]["sha"] = git(clone, "rev-parse", "HEAD")
     steps = {step["name"]: step for step in documents(ACTION)["runs"]["steps"] if "name" in step}
     summary = tmp_path / "summary.md"
     with ForgeServer("/api/v3", "Bearer of-the-workflow", state.endpoints) as server:
-        run(steps["Check the manifests"]["run"], clone)
-        run(
+        server.faults = list(faults)
+        done = run(
             steps["Say what merging would change"]["run"],
             clone,
+            fails=fails,
             GITHUB_API_URL=server.url,
             GITHUB_REPOSITORY="example/capacity",
             GITHUB_REF="refs/pull/7/merge",
@@ -91,8 +104,9 @@ def test_the_action_checks_and_comments_and_a_fork_has_a_summary_alone(
             POST=post,
         )
     assert server.mistakes == []
-    assert "CapacityBuffer/default/web" in summary.read_text()
+    assert "buffers.yaml" in summary.read_text() if fails else "CapacityBuffer/default/web" in summary.read_text()
     assert len(state.comments) == comments
+    assert ("Resource not accessible" in done) == bool(faults)
 
 
 def test_every_input_of_the_action_is_used_and_every_used_one_is_there() -> None:
@@ -109,6 +123,7 @@ def test_the_gitlab_template_checks_and_comments(clone: Path) -> None:
     state.requests[0]["sha"] = head
     job = documents(TEMPLATE)[".headroom"]
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
+    asked = "https://gitlab-ci-token:of-the-job@git.example.com/platform/capacity.git"
     with ForgeServer("/api/v4", "Bearer of-the-project", state.endpoints) as server:
         run(
             script,
@@ -117,6 +132,11 @@ def test_the_gitlab_template_checks_and_comments(clone: Path) -> None:
             GITLAB_TOKEN="of-the-project",
             CI_API_V4_URL=server.url,
             CI_PROJECT_ID="platform/capacity",
+            CI_JOB_TOKEN="of-the-job",
+            CI_MERGE_REQUEST_PROJECT_URL="https://git.example.com/platform/capacity",
+            GIT_CONFIG_COUNT="1",
+            GIT_CONFIG_KEY_0=f"url.{clone.parent / 'origin.git'}.insteadOf",
+            GIT_CONFIG_VALUE_0=asked,
             CI_MERGE_REQUEST_IID="7",
             CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
             CI_COMMIT_SHA=head,

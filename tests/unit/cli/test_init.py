@@ -115,8 +115,8 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
     assert "CI" not in made.stderr
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "A first buffer")
-    base = git(tmp_path, "rev-parse", "HEAD")
-    git(tmp_path, "update-ref", "refs/remotes/origin/main", base)
+    git(tmp_path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(tmp_path, "clone", "--quiet", "--bare", ".", "origin.git")
     buffers = tmp_path / "clusters" / "production" / "buffers.yaml"
     buffers.write_text(buffers.read_text().replace("replicas: 3", "replicas: 30"))
     git(tmp_path, "commit", "--quiet", "--all", "--message", "More")
@@ -138,7 +138,12 @@ def test_the_remote_decides_whose_ci_file_is_written_and_its_commands_work(
             "GITHUB_REPOSITORY": "example/capacity",
             "GITHUB_REF": "refs/pull/7/merge",
             "POST": "--fork" if "gitea" in file else f"--post {kind}",  # Gitea itself is posted to in tests/integration
-            "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+            "CI_MERGE_REQUEST_PROJECT_URL": "https://gitlab.example.com/platform/capacity",
+            "CI_JOB_TOKEN": "of-the-job",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{tmp_path / 'origin.git'}.insteadOf",
+            "GIT_CONFIG_VALUE_0": "https://gitlab-ci-token:of-the-job@gitlab.example.com/platform/capacity.git",
             "CI_API_V4_URL": forge.url,
             "CI_PROJECT_ID": "platform/capacity",
             "CI_MERGE_REQUEST_IID": "7",
