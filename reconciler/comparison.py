@@ -15,8 +15,9 @@ from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.demand import POD_KIND
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
+from reconciler.model.refs import ObjectRef
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
@@ -86,6 +87,7 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             spending=spent,
             drift=_drift(base, head),
             unjudged=tuple(unjudged),
+            kept_as_before=_kept_as_before(base, head),
             conflicts=request.conflicts,
             notes=tuple(notes),
             names=request.names,
@@ -127,6 +129,18 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
     left, right = base.basis, head.basis
     pools = left.declared.node_pools, right.declared.node_pools
     return located(lowered_limits(*pools, right.view, right.instance_types), head.written)
+
+
+def _kept_as_before(base: PassResult, head: PassResult) -> tuple[ObjectRef, ...]:
+    """What has new errors in the head, so that the base's document counts."""
+    known = {(item.code, item.ref) for item in base.required_plan.findings}
+    found = {
+        item.ref
+        for item in head.required_plan.findings
+        if item.severity is Severity.ERROR and (item.code, item.ref) not in known
+    }
+    same = {item.ref: item.manifest for item in base.written}
+    return tuple(sorted(item.ref for item in head.written if item.ref in found and same.get(item.ref) == item.manifest))
 
 
 def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:

@@ -158,6 +158,8 @@ class StaticPoolChange:
     """The cheapest type that a new node may be; "" when none is created or no price is known."""
     price: float | None = None
     """USD an hour of that type."""
+    never: int = 0
+    """How many of its replicas are over its limit, so that they never come."""
 
 
 @dataclass(frozen=True, slots=True)

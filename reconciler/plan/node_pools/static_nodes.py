@@ -48,7 +48,7 @@ def static_pool_changes(
         after = nodes_after(typed.get(name), before, replicas)
         if after > before:
             kind, price = cheapest_admitted(typed[name], instance_types)
-            found.append(StaticPoolChange(name, before, after, kind, price))
+            found.append(StaticPoolChange(name, before, after, kind, price, replicas - after))
         elif after < before:
             found.append(StaticPoolChange(name, before, after))
     return tuple(found)

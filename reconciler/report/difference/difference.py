@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.model.changes import (
     HOURS_PER_MONTH,
@@ -48,6 +48,7 @@ class Details:
     drift: tuple[ForetoldDrift, ...] = ()
     unjudged: tuple[str, ...] = ()
     """Parts of the head that were left out, in words."""
+    kept_as_before: tuple[ObjectRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Difference:
     static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two.
     templates: objects with equal manifests that other templates render differently. cost: over the coming 30 days; None if it was
     not computed. conflicts: files that Git cannot merge; the head is then the branch itself. failed_gates: one sentence each.
-    drift: of the nodes that exist. unjudged: parts of the head that the figures leave out. left_errors: those of both sides.
+    drift: of the nodes that exist. unjudged: parts of the head that the figures leave out.
+    kept_as_before: objects whose documents in the head have errors, so that their old ones count. left_errors: those of both sides.
     """
 
     base: Plan
@@ -79,6 +81,7 @@ class Difference:
     room: RoomChanges = field(default_factory=RoomChanges)
     drift: tuple[ForetoldDrift, ...] = ()
     unjudged: tuple[str, ...] = ()
+    kept_as_before: tuple[ObjectRef, ...] = ()
     left_errors: tuple[Finding, ...] = ()
 
     @property
@@ -182,6 +185,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         room=RoomChanges() if cost is None else room_changes(cost),
         drift=more.drift,
         unjudged=more.unjudged,
+        kept_as_before=more.kept_as_before,
         left_errors=tuple(
             item for item in head.findings if item.severity is Severity.ERROR and item not in new_findings
         ),
@@ -221,7 +225,7 @@ def _static_pools(base: Plan, head: Plan) -> tuple[StaticPoolChange, ...]:
         if grown is None or after < before:
             found.append(StaticPoolChange(name, before, after))
         else:
-            found.append(StaticPoolChange(name, before, after, grown.instance_type, grown.price))
+            found.append(replace(grown, before=before, after=after, never=0 if other is None else other.never))
     return tuple(found)
 
 

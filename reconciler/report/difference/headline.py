@@ -24,6 +24,11 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     if shrunk:
         names = (f"{item.node_pool} {item.before:,} → {counted(item.after, 'node')}" for item in shrunk)
         found.append(f"smaller static NodePools: {listed(names, most=3)}")
+    found += [
+        f"static NodePool {item.node_pool} gets {item.after:,} of {counted(item.after + item.never, 'node')}, its limit"
+        for item in change.static_pools
+        if item.never
+    ]
     found += [drift_words(item) for item in change.drift]
     short = [item.shortfall for item in change.demands]
     told = {item.ref for item in change.room.less}
@@ -143,6 +148,11 @@ def headline(change: Difference, zone: tzinfo | None = None) -> str:
 def _unjudged(change: Difference) -> list[str]:
     """What of the change is not in the figures."""
     found = [f"not judged: {words}" for words in change.unjudged]
+    kept = [f"{ref.namespace}/{ref.name}" if ref.namespace else str(ref) for ref in change.kept_as_before]
+    if kept:
+        found.append(
+            f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"
+        )
     if change.conflicts:
         files = f"{counted(len(change.conflicts), 'file')} in conflict ({listed(change.conflicts[:3])})"
         found.append(f"not merged, since {files}, so that the base's own changes look taken back")

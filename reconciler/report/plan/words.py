@@ -159,6 +159,8 @@ def static_words(change: StaticPoolChange) -> str:
     """`3 more nodes (static)`, with the price of one if that is known."""
     difference = change.after - change.before
     words = f"{counted(abs(difference), 'more node' if difference > 0 else 'fewer node')} (static)"
+    if change.never:
+        words += f", and {change.never:,} that never come, since its limit is {change.after:,} nodes"
     if change.price is None:
         return words
     return f"{words}: {change.instance_type}, {hourly(change.price)}{' each' if difference > 1 else ''}"

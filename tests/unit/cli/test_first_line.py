@@ -1,0 +1,89 @@
+"""The first line of a difference says what is lost, whatever the reason: the cases of `tests/cases/first-lines.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.cli.two_folders import Document, Folders
+
+CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
+
+
+def node(name: str, pool: str) -> list[Document]:
+    """A NodeClaim and its node of the small catalog's one type, in use by a pod of its own that leaves no room."""
+    labels = {
+        "karpenter.sh/nodepool": pool,
+        "karpenter.sh/registered": "true",
+        "karpenter.sh/initialized": "true",
+        "node.kubernetes.io/instance-type": "m-8x",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "karpenter.sh/capacity-type": "on-demand",
+        "topology.kubernetes.io/zone": "zone-a",
+        "team": "red",
+    }
+    resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True"}
+    there = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
+    spec = {"containers": [{"name": "full", "resources": {"requests": {"cpu": "7900m"}}}], "nodeName": name}
+    tolerated = {"tolerations": [{"operator": "Exists"}]}
+    return [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {"providerID": name}, "status": there},
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}},
+            "status": {**there, "providerID": name, "nodeName": name},
+        },
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec | tolerated, "status": {"phase": "Running"}},
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    objects = [item for index in range(4) for item in node(f"general-{index}", "general")]
+    objects += [item for index in range(4) for item in node(f"static-{index}", "static")]
+    kinds = {"nodes": "Node", "nodeclaims": "NodeClaim", "pods": "Pod"}
+    return Folders(tmp_path, {name: [item for item in objects if item["kind"] == kind] for name, kind in kinds.items()})
+
+
+def edited(files: dict[str, str], edits: dict[str, Any]) -> dict[str, str]:
+    found = dict(files)
+    for name, edit in edits.items():
+        if edit is None:
+            del found[name]
+        elif isinstance(edit, str):
+            found[name] = edit
+        else:
+            for before, after in edit.items():
+                assert before in found[name], (name, before)
+                found[name] = found[name].replace(before, after, 1)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES["cases"])
+def test_it_says_what_a_reviewer_must_know(folders: Folders, name: str) -> None:
+    case = CASES["cases"][name]
+    files = CASES["files"]
+    words: tuple[str, ...] = ()
+    if "quota" in case:
+        there = {"metadata": {"name": "small", "namespace": "shop"}, "spec": {"hard": case["quota"]}}
+        folders.lists["resourcequotas"] = [
+            {"apiVersion": "v1", "kind": "ResourceQuota", **there, "status": {"hard": case["quota"]}}
+        ]
+        words = ("--dialect", "ca")
+    done = folders.diff(edited(files, case["change"]), *words, before=edited(files, case.get("base", {})))
+    assert done.return_value in {0, 1}, done.output
+    line = done.stdout.splitlines()[1]
+    rest = line
+    for part in case["says"]:
+        assert str(part) in rest, line
+        rest = rest.partition(str(part))[2]
+    for word in case.get("unsaid", ()):
+        assert word.lower() not in line.lower()
+    assert "speaks against" not in done.stdout
