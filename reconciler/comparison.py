@@ -28,7 +28,7 @@ from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates
 from reconciler.report.difference.objects import document_changes
-from reconciler.spending.month import spending
+from reconciler.spending.month import as_declared, spending
 from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
@@ -73,9 +73,11 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
     notes += _cap_notes(request.caps, head.required_plan)
     if not head_tree.removals_allowed:
         notes += _removal_notes(request.caps.pruning, base, head)
+    drift = _drift(base, head)
     spent = None
     if base.basis is not None and head.basis is not None:
-        spent = (spending(base.basis), spending(head.basis))
+        replaced = frozenset(name for item in drift for name in item.nodes)
+        spent = (spending(as_declared(base.basis)), spending(as_declared(head.basis, replaced)))
     change = difference(
         base.required_plan,
         head.required_plan,
@@ -85,7 +87,7 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
             templates=_by_templates(base, head),
             spending=spent,
-            drift=_drift(base, head),
+            drift=drift,
             unjudged=tuple(unjudged),
             kept_as_before=_kept_as_before(base, head),
             conflicts=request.conflicts,

@@ -5,18 +5,20 @@ Costs change at the instant at which demand changes. The time that nodes take to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reconciler.demand.combine import demands
+from reconciler.demand.combine import demands, with_leaving
 from reconciler.demand.dialect import Dialect
+from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.demand.schedules import pool_ref
 from reconciler.demand.settled import settled
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.durations import format_duration
 from reconciler.model.following import following_of
+from reconciler.model.machines import Machine
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
@@ -25,6 +27,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.plan.bins import all_bins
 from reconciler.spending.states import Key, States
 from reconciler.spending.steady import Accountant
 
@@ -44,10 +47,51 @@ class Basis:
     instance_types: Sequence[InstanceType] = ()
     options: PlacementOptions = field(default_factory=PlacementOptions)
     demands: tuple[Demand, ...] = ()
-    placement: Placement = field(default_factory=Placement)
+    placement: Placement | None = field(default_factory=Placement)
+    """None: of another view, so the present state is placed too."""
+    leaving: tuple[Demand, ...] = ()
+    """Pods of nodes that will be replaced."""
     memory: Memory = field(default_factory=Memory)
     booked_for: timedelta = timedelta(minutes=10)
     """How long capacity is set aside for a provisioning request."""
+
+
+def as_declared(basis: Basis, replaced: Collection[str] = ()) -> Basis:
+    """The basis as if the cluster had settled on what is declared, so that what it costs does not depend on what headroom made earlier.
+
+    Nodes that were made for chunks and run no pods are made anew. replaced: the names of other nodes that are, with the pods that may be
+    evicted from them; a node with any other pod stays.
+    """
+    view = basis.view
+    unused = {item.name for item in all_bins(view) if item.is_placeholder and not item.in_use}
+    if not unused and not replaced:
+        return basis
+    machines = [item for item in view.machines if item.name not in unused]
+    going = frozenset(item.name for item in machines if item.name in replaced)
+    now = basis.now - view.clock_skew
+    leaving = leaving_demands(_with_machines(view, machines, going), now)
+    moved = {(demand.ref.namespace, demand.ref.name) for demand in leaving}
+    stuck = {
+        pod.node_name
+        for pod in view.pods
+        if pod.node_name in going and not pod.is_daemon and (pod.namespace, pod.name) not in moved
+    }
+    going = going.difference(stuck)
+    leaving = tuple(demand for demand in leaving if demand.leaves in going)
+    settled_view = without_leaving(_with_machines(view, machines, going), leaving)
+    return replace(basis, view=settled_view, placement=None, leaving=leaving)
+
+
+def _with_machines(view: ClusterView, machines: Iterable[Machine], going: Collection[str]) -> ClusterView:
+    """The cluster with these machines only. going: those that are being deleted."""
+    kept = [(item.node, item.node_claim, item.name in going) for item in machines]
+    return replace(
+        view,
+        nodes=tuple(replace(node, deleting=node.deleting or goes) for node, _, goes in kept if node is not None),
+        node_claims=tuple(
+            replace(claim, deleting=claim.deleting or goes) for _, claim, goes in kept if claim is not None
+        ),
+    )
 
 
 def is_steady(basis: Basis) -> bool:
@@ -116,19 +160,20 @@ def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyS
 def _present(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
     """The present state. The pass has already placed it, unless another party is to make nodes for some of it."""
     found = settled(basis.demands, basis.view)
-    if found is basis.demands:
+    if found is basis.demands and basis.placement is not None:
         return accountant.steady_state(declared, found, basis.placement)
     return _with_room(basis, declared, found, accountant)
 
 
 def _with_room(basis: Basis, declared: Declared, found: tuple[Demand, ...], accountant: Accountant) -> SteadyState:
+    found = with_leaving(found, basis.leaving)
     problem = Problem(
         basis.view,
         node_pools=declared.node_pools,
         instance_types=basis.instance_types,
         demands=found,
         overlays=declared.node_overlays,
-        options=replace(basis.options, optimal=False, include_pending=False),
+        options=replace(basis.options, optimal=False, include_pending=bool(basis.leaving)),
     )
     return accountant.steady_state(declared, found, place(problem, memory=basis.memory))
 

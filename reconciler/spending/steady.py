@@ -53,7 +53,7 @@ class Accountant:
         self._empty: tuple[Bin, ...] | None = None
 
     def steady_state(self, declared: Declared, demands: Iterable[Demand], placement: Placement) -> SteadyState:
-        asked = {demand.ref: demand for demand in demands if not demand.is_pending_pod}
+        asked = {demand.ref: demand for demand in demands if demand.leaves or not demand.is_pending_pod}
         account = _Account()
         bins = self._bins(placement)
         gone = self._shrunk(declared, bins, account)
@@ -153,7 +153,7 @@ def _demand_costs(
     for rest in placement.unplaced:
         reasons.setdefault(rest.demand, []).extend(rest.reasons)
     found = {}
-    for ref, demand in sorted(asked.items()):
+    for ref, demand in sorted((ref, demand) for ref, demand in asked.items() if not demand.leaves):
         standing = demand.balloons + sum(placed[pod] for pod in demand.waiting_balloons)
         service = service_of(demand, placed[ref] + standing, reasons.get(ref, ()))
         sizes = {group.shape.requests for group in demand.groups}

@@ -101,11 +101,13 @@ class Difference:
 
     @property
     def per_hour_before(self) -> float:
-        return self.base.cost.per_hour_after
+        """USD at this hour, once the cluster has settled on the base."""
+        return self.base.cost.per_hour_after if self.cost is None else self.cost.base.spans[0].state.per_hour
 
     @property
     def per_hour_after(self) -> float:
-        return self.head.cost.per_hour_after
+        """The same of the head."""
+        return self.head.cost.per_hour_after if self.cost is None else self.cost.head.spans[0].state.per_hour
 
     @property
     def per_month_delta(self) -> float:

@@ -95,7 +95,8 @@ def assumptions(change: Difference) -> list[str]:
 
 _WORKED_OUT = (
     f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
-    " one pass; percentages and the nodes of pods stay as they are now"
+    " one pass and whatever nodes headroom has made before; percentages and the nodes of pods stay as they are now, and nodes that"
+    " drift are replaced"
 )
 
 

@@ -52,6 +52,50 @@ def folders(tmp_path: Path) -> Folders:
     return Folders(tmp_path, {name: [item for item in objects if item["kind"] == kind] for name, kind in kinds.items()})
 
 
+def test_what_headroom_made_earlier_changes_no_sum(folders: Folders) -> None:
+    """Two reports of one commit said $1,293.49 and $927.96, an hour apart."""
+    files = CASES["files"]
+    after = edited(files, {"web.yaml": {"replicas: 5": "replicas: 9"}})
+    sums = folders.document(after, before=files)["changes"]["cost"]["over30Days"]
+    for index in range(6):
+        made, claim, _ = node(f"made-{index}", "general")
+        for side in (made, claim):
+            side["metadata"]["labels"] = side["metadata"]["labels"] | {"headroom.dev/placeholder": "true"}
+            side["metadata"]["annotations"] = {
+                "headroom.dev/held": "true",
+                "headroom.dev/holds": "1 of CapacityBuffer/shop/web",
+            }
+        folders.lists["nodes"].append(made)
+        folders.lists["nodeclaims"].append(claim)
+    later = folders.document(after, before=files)["changes"]["cost"]
+    assert later["over30Days"] == sums
+    settled = edited(files, {"hours.yaml": None, "office.yaml": None})
+    cost = folders.document(edited(settled, {"web.yaml": None}), before=settled)["changes"]["cost"]
+    for word in ("Before", "After"):
+        assert cost[f"perHour{word}"] * 24 * 30 == pytest.approx(cost["over30Days"][word.lower()], abs=0.01)
+
+
+def test_nodes_that_drift_are_priced_as_their_successors(folders: Folders) -> None:
+    """Pinning a NodePool to a large type cost $253 by the report, and $1,050 once all nodes had drifted."""
+    (small,) = folders.catalog
+    large = {**small, "name": "m-32x", "resources": {"cpu": "32", "memory": "128Gi", "pods": "110"}}
+    offer = {**small["offerings"][0], "Price": 1.6}
+    folders.catalog = [small, {**large, "offerings": [offer]}]
+    files = {"pool.yaml": CASES["files"]["pool.yaml"]}
+    pinned = "[{key: node.kubernetes.io/instance-type, operator: In, values: [m-32x]}]"
+    after = edited(files, {"pool.yaml": {"[{key: kubernetes.io/arch, operator: In, values: [amd64]}]": pinned}})
+    done = folders.diff(after, before=files)
+    line = done.stdout.splitlines()[1]
+    assert (
+        "4 of 4 nodes of NodePool general drift (requirements of node.kubernetes.io/instance-type), 2 at a time" in line
+    )
+    # Four nodes of $0.40 with 7.9 of 8 cores in use become one of $1.60. Full ones become two.
+    assert "no change in cost over the coming 30 days" in line
+    for pod in folders.lists["pods"]:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "8"
+    assert "+$1,152.00 (+50%) over the coming 30 days" in folders.diff(after, before=files).stdout.splitlines()[1]
+
+
 def edited(files: dict[str, str], edits: dict[str, Any]) -> dict[str, str]:
     found = dict(files)
     for name, edit in edits.items():

@@ -99,12 +99,13 @@ class Folders:
 
     root: Path
     lists: dict[str, list[Document]] = field(default_factory=dict)
+    catalog: list[Document] = field(default_factory=lambda: CATALOGUE)
 
     def snapshot(self) -> Path:
         """The cluster as it is now."""
         snapshot = self.root / "snapshot"
         snapshot.mkdir(exist_ok=True)
-        (snapshot / "instance_types.json").write_text(json.dumps(CATALOGUE))
+        (snapshot / "instance_types.json").write_text(json.dumps(self.catalog))
         for plural, items in self.lists.items():
             document = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
             (snapshot / f"{plural}.json").write_text(json.dumps(document))
@@ -112,6 +113,8 @@ class Folders:
 
     def written(self, name: str, files: Mapping[str, str]) -> str:
         (self.root / name).mkdir(exist_ok=True)
+        for old in (self.root / name).glob("*.yaml"):
+            old.unlink()
         for path, text in files.items():
             (self.root / name / path).write_text(text)
         return str(self.root / name)

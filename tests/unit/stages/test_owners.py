@@ -116,10 +116,8 @@ def test_an_owner_that_no_longer_declares_a_shared_pool_does_not_delete_it() -> 
     first.source.commit(files(web=1))
     left = first.passes(3)
     assert sandbox.cluster.get(pool_ref("shared")) is not None
-    assert left.required_plan.notes == (
-        "NodePool/shared is no longer declared, but stays: the repository of headroom-system/team-b declares it too, and takes it over"
-        " with headroom.dev/adopt",
-    )
+    (note,) = left.required_plan.notes
+    assert "no longer declared, but stays: the repository of headroom-system/team-b declares it too" in note
     second.source.commit(pool(adopt="headroom-system/headroom") | files(api=1))
     second.passes(2)
     assert first.passes(2).required_plan.notes == ()
