@@ -130,17 +130,19 @@ class Folders:
         assert done.return_value in {0, 1}, done.output
         return done.stdout
 
-    def diff(self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START) -> Result:
+    def diff(self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START, now: str = NOW) -> Result:
         snapshot = self.snapshot()
         sides = (self.written("before", before), self.written("after", after))
         return CliRunner().invoke(
             application,
-            ["diff", *sides, f"--cluster=snapshot:{snapshot}", f"--now={NOW}", *words],
+            ["diff", *sides, f"--cluster=snapshot:{snapshot}", f"--now={now}", *words],
             standalone_mode=False,
         )
 
-    def document(self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START) -> Document:
-        done = self.diff(after, "--output=json", *words, before=before)
+    def document(
+        self, after: Mapping[str, str], *words: str, before: Mapping[str, str] = START, now: str = NOW
+    ) -> Document:
+        done = self.diff(after, "--output=json", *words, before=before, now=now)
         assert done.return_value in {0, 1, 3}, done.output
         found: Document = json.loads(done.stdout)
         return found

@@ -1,0 +1,124 @@
+"""What loses room by a change, in the 30 days of one report, is what an oracle finds that plans both sides at every edge of the schedules.
+
+HEADROOM_PAIRS sets how many pairs of repositories are made.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.two_folders import POOL, SHAPE, Document, Folders
+
+PAIRS = int(os.environ.get("HEADROOM_PAIRS", "2"))
+START = datetime(2026, 11, 22, 12, tzinfo=UTC)
+WEEK = timedelta(days=7)
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app, namespace: shop}
+spec:
+  replicas: REPLICAS
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec: {containers: [{name: app, resources: {requests: {cpu: "2"}}}]}
+"""
+
+
+def schedule(name: str, pick: random.Random) -> str:
+    first = pick.randrange(1, 20)
+    days = ",".join(sorted(pick.sample(DAYS, pick.randrange(1, 5)), key=DAYS.index))
+    window = f'replicas: {pick.randrange(2, 9)}, start: {{weekdays: "{days}", hours: "{first}"}}'
+    return f"""
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  schedule:
+    timezone: UTC
+    defaultReplicas: {pick.randrange(3)}
+    behaviors: [{{{window}, end: {{weekdays: "{days}", hours: "{first + pick.randrange(1, 4)}"}}}}]
+"""
+
+
+def buffer(name: str, pick: random.Random) -> str:
+    marks, spec = "{}", pick.choice(["replicas", "limits", "share", "follows"])
+    of = "podTemplateRef: {name: web}"
+    match spec:
+        case "replicas":
+            size = f", replicas: {pick.randrange(0, 9)}"
+        case "limits":
+            size = f', limits: {{cpu: "{pick.randrange(1, 9)}"}}'
+        case "share":
+            of, size = (
+                "scalableRef: {apiGroup: apps, kind: Deployment, name: app}",
+                f", percentage: {pick.choice([10, 30, 50])}",
+            )
+        case _:
+            marks, size = f"{{headroom.dev/replicas-from: {pick.choice(['early', 'late'])}}}", ""
+    return f"""
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: {name}, namespace: shop, annotations: {marks}}}
+spec: {{{of}{size}}}
+"""
+
+
+def repository(pick: random.Random) -> dict[str, str]:
+    files = {f"{name}.yaml": buffer(name, pick) for name in ("one", "two", "three", "four")}
+    files |= {f"{name}.yaml": schedule(name, pick) for name in ("early", "late")}
+    deployment = DEPLOYMENT.replace("REPLICAS", str(pick.randrange(1, 12)))
+    return files | {
+        "pool.yaml": POOL.replace("400", pick.choice(["400", "24"])),
+        "shape.yaml": SHAPE,
+        "app.yaml": deployment,
+    }
+
+
+def changed(files: dict[str, str], pick: random.Random) -> dict[str, str]:
+    """One to three of the files as another repository has them, or none; some pods of another size."""
+    other = repository(pick)
+    found = dict(files)
+    for name in pick.sample(sorted(found), pick.randrange(1, 4)):
+        if name in {"pool.yaml", "shape.yaml"}:
+            found[name] = other[name].replace('cpu: "1"', f'cpu: "{pick.choice([1, 2])}"')
+        elif pick.random() < 0.3:
+            del found[name]
+        else:
+            found[name] = other[name]
+    return found
+
+
+def places(plan: Document) -> dict[str, tuple[int, str]]:
+    """How many chunks have a place, by buffer, and what one asks for."""
+    rows = plan["demands"]
+    return {
+        row["name"]: ((row["desired"] or 0) - row["unplaced"], str(row.get("chunk"))) for row in rows if row["desired"]
+    }
+
+
+@pytest.mark.parametrize("seed", range(PAIRS))
+def test_the_report_names_what_loses_room_at_any_time(tmp_path: Path, seed: int) -> None:
+    pick = random.Random(seed)
+    before = repository(pick)
+    after = changed(before, pick)
+    folders = Folders(tmp_path)
+    told = folders.document(after, before=before)
+    expected = set()
+    hour = START
+    while hour < START + WEEK:
+        found = folders.document(after, before=before, now=hour.isoformat())
+        left, right = places(found["base"]), places(found["head"])
+        expected |= {name for name, (count, _) in left.items() if right.get(name, (0, ""))[0] < count}
+        hour += timedelta(hours=1)
+    rows = told["changes"]["lessRoom"]
+    assert {row["name"] for row in rows if (row["after"] or 0) < (row["before"] or 0)} == expected
+    line = told["summary"]
+    named = sum(f"shop/{row['name']} " in line.partition("ore room:")[0] for row in rows)
+    assert named == len(rows) or f"and {len(rows) - named} more" in line
