@@ -134,14 +134,13 @@ def is_unrendered(change: Difference) -> bool:
     return any(finding.code == _TEMPLATE_FAILED for finding in change.head.findings)
 
 
-def headline(change: Difference, zone: tzinfo | None = None) -> str:
+def headline(change: Difference, zone: tzinfo | None = None, *, is_priced: bool = True) -> str:
     """Everything in one line, which no report cuts. It states facts, and recommends nothing."""
+    cost = cost_words(change) if is_priced else "no prices"
     is_more = change.room.more and not is_unrendered(change)
     more = [f"more room: {named_room(change.room.more, zone)}"] if is_more else []
     parts = [*problems(change, zone), *more, *effects(change, zone)]
-    words = "; ".join(
-        [*(parts or ["no change in capacity"]), *_unjudged(change), *_left_errors(change), cost_words(change)]
-    )
+    words = "; ".join([*(parts or ["no change in capacity"]), *_unjudged(change), *_left_errors(change), cost])
     return words[:1].upper() + words[1:]
 
 

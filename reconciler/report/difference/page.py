@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
+from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.demands import DemandChange
@@ -41,32 +44,55 @@ def difference_page(
 ) -> dict[str, Any]:
     """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
-    snapshot: in words, the published snapshot that both were planned with.
+    snapshot: in words, the published snapshot that both were planned with. Sample prices are left out: on a pull request they would look
+    real.
     """
     place = zone or local_zone(change.head.now)
+    is_sample = bool(sample_words(change.base, change.head))
+    if is_sample:
+        change = _without_prices(change)
     return {
         "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
         "revision": change.head_name,
         "base": change.base_name,
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
-        "summary": headline(change, zone),
+        "summary": headline(change, zone, is_priced=not is_sample),
         "verdict": verdict(change),
-        "warnings": warnings(change),
+        "warnings": [*([_NO_PRICES] if is_sample else []), *warnings(change)],
         "has_changes": change.has_changes,
         "cost": cost_row(change.per_hour_before, change.per_hour_after),
-        "month": _month(change),
-        "hourly": hourly_words(change),
-        "assumptions": assumptions(change),
+        "month": None if is_sample else _month(change),
+        "hourly": "" if is_sample else hourly_words(change),
+        "assumptions": [] if is_sample else assumptions(change),
         "demands": cut(
             grouped([*map(_demand_change, change.demands), *_room_later(change, zone), *_later(change, zone)])
         ),
-        "sections": [item for item in _sections(change, zone) if item["count"]],
+        "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
         "findings": cut([finding_row(item) for item in change.new_findings]),
         "fixed": cut([finding_row(item) for item in change.fixed_findings]),
         "notes": notes(change),
         "week": None if timelines is None else change_rows(*timelines, place),
         "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
     }
+
+
+_NO_PRICES = "No prices are known: name a catalog, or a snapshot of a cluster, that has them"
+
+
+def _without_prices(change: Difference) -> Difference:
+    def unpriced(creations: Iterable[NodeClaimCreation]) -> tuple[NodeClaimCreation, ...]:
+        return tuple(replace(item, planned=replace(item.planned, price_known=False)) for item in creations)
+
+    return replace(
+        change,
+        base=replace(change.base, cost=Cost()),
+        head=replace(change.head, cost=Cost()),
+        added_nodes=unpriced(change.added_nodes),
+        removed_nodes=unpriced(change.removed_nodes),
+        released=tuple(replace(item, price=None) for item in change.released),
+        kept=tuple(replace(item, price=None) for item in change.kept),
+        static_pools=tuple(replace(item, price=None) for item in change.static_pools),
+    )
 
 
 def warnings(change: Difference) -> list[str]:
@@ -111,9 +137,9 @@ def _month(change: Difference) -> dict[str, str] | None:
     }
 
 
-def _sections(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> list[dict[str, Any]]:
     costs = []
-    if change.cost is not None:
+    if change.cost is not None and is_priced:
         costs = [
             _costs(f"Cost over {SPAN}, by buffer", demand_rows(change.cost)),
             _costs(f"Cost over {SPAN}, by NodePool", pool_rows(change.cost)),

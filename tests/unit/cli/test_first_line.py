@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from reconciler.cli.application import application
 from tests.unit.cli.two_folders import Document, Folders
 
 CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
@@ -131,3 +133,18 @@ def test_it_says_what_a_reviewer_must_know(folders: Folders, name: str) -> None:
     for word in case.get("unsaid", ()):
         assert word.lower() not in line.lower()
     assert "speaks against" not in done.stdout
+
+
+def test_sample_prices_are_on_no_pull_request(tmp_path: Path) -> None:
+    """They looked like a cloud's."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+        (folder / "pool.yaml").write_text(CASES["files"]["pool.yaml"])
+        (folder / "shape.yaml").write_text(CASES["files"]["shape.yaml"])
+    (after / "web.yaml").write_text(CASES["files"]["web.yaml"])
+    words = ["diff", str(before), str(after), "--cluster", "embedded", "--output", "markdown"]
+    text = CliRunner().invoke(application, words, standalone_mode=False).stdout
+    assert "More room: shop/web new (5 chunks); 1 node more at once; 1 object changed; no prices.**" in text
+    assert "No prices are known: name a catalog" in text
+    assert "$" not in text
