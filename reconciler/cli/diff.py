@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from reconciler.cli.snapshot_age import tell_age
 
 if TYPE_CHECKING:
     from reconciler.comparison import ComparisonRequest
+    from reconciler.report.difference.difference import Difference
     from reconciler.report.difference.gates import Gates
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
@@ -75,7 +77,7 @@ def command(
     """Plan BASE and the result of merging HEAD into it on the same cluster, and show how the plans differ.
 
     BASE...HEAD compares with the merge base of both instead. Without HEAD ("main..") it is the working tree that is
-    merged. Two folders are compared as they stand. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when a bound is
+    merged. Two folders are compared as they stand. Of several folders below clusters/ each has a report of its own. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when a bound is
     not kept. Findings do not change the exit code.
 
     \b
@@ -84,18 +86,49 @@ def command(
         headroom diff origin/main..HEAD --post github
         headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
-    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.comparison import compare  # noqa: PLC0415 - likewise
-    from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
+    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.manifests.validate import cluster_folders  # noqa: PLC0415 - likewise
     from reconciler.source.merging import check_folders  # noqa: PLC0415 - likewise
-    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
     settings = _settings(values, other)
     if other is not None:
         check_folders(revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
+    sides = _sides(settings, revisions, other)
+    clusters = () if settings.path else cluster_folders((*sides.base.files, *sides.head.files))
+    if len(clusters) < 2:  # noqa: PLR2004 - one report
+        change = _report(settings, sides, values, output=output, now=now, timings=timings)
+        return _exit_code([change], detailed=detailed_exitcode)
+    if output not in {"text", "markdown"}:
+        names = ", ".join(clusters)
+        raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
+    changes = []
+    for path in clusters:
+        own = replace(settings, path=path)
+        click.echo(f"{path}:" if output == "text" else "", nl=output == "text")
+        sides = _sides(own, revisions, other)
+        changes.append(_report(own, sides, values, output=output, now=now, timings=timings, name=path))
+        click.echo()
+    return _exit_code(changes, detailed=detailed_exitcode)
+
+
+def _report(
+    settings: Settings,
+    sides: Sides,
+    values: dict[str, Any],
+    *,
+    output: str,
+    now: datetime,
+    timings: str | None,
+    name: str = "",
+) -> Difference:
+    """Compares, prints and posts what differs for one cluster. name: in the title; "" for its own."""
+    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.comparison import compare  # noqa: PLC0415 - likewise
+    from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
+    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
+    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
         with (
@@ -103,11 +136,10 @@ def command(
             open_session(settings, now=now, progress=progress, capped=False, published=True) as session,
         ):
             tell_age(session.cluster, now)
-            progress("git")
             foreign = _foreign(said=values["fork"], poster=poster)
-            request = _request(settings, _sides(settings, revisions, other), gates, foreign=foreign)
-            comparison = compare(session.cycle, request)
+            comparison = compare(session.cycle, _request(settings, sides, gates, foreign=foreign))
             cluster = reported_cluster(session.cluster, settings)
+            cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
         if timings:
             write_timings(timings, comparison.timings)
@@ -116,9 +148,13 @@ def command(
         # Posting comes last, so that everything else is printed even if it fails.
         if poster is not None:
             poster.post(comparison, cluster, now)
-    if comparison.change.failed_gates:
-        return exit_code_of_gates(detailed=detailed_exitcode)
-    return exit_code_of_changes(changes=comparison.change.has_changes, detailed=detailed_exitcode)
+    return comparison.change
+
+
+def _exit_code(changes: Sequence[Difference], *, detailed: bool) -> int:
+    if any(change.failed_gates for change in changes):
+        return exit_code_of_gates(detailed=detailed)
+    return exit_code_of_changes(changes=any(change.has_changes for change in changes), detailed=detailed)
 
 
 def _settings(values: dict[str, Any], other: str | None) -> Settings:

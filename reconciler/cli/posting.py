@@ -76,7 +76,11 @@ def post_options(function: F) -> F:
                 type=click.IntRange(min=1),
                 help="Post on this one. Default: the one that CI runs for.",
             ),
-            click.option("--skip-no-diff", is_flag=True, help="Make no first comment where nothing changes."),
+            click.option(
+                "--skip-no-diff/--no-skip-no-diff",
+                default=True,
+                help="Make no first comment where nothing changes. The default.",
+            ),
             click.option(
                 "--post-above",
                 type=click.FloatRange(min=0),
@@ -134,7 +138,7 @@ class Posting:
     def _is_too_little(self, change: Difference) -> bool:
         """Whether no first comment is to be made."""
         if not change.has_changes and not change.new_findings:
-            return self._options.skip_no_diff or self._options.post_above is not None
+            return self._options.skip_no_diff
         bound, cost = self._options.post_above, change.cost
         is_quiet = not (
             change.room.less or change.drift or change.new_findings or change.conflicts or change.failed_gates

@@ -24,6 +24,7 @@ class GitHub(GitHubLike):
     """repository: `OWNER/NAME`. api: GitHub Enterprise's, `https://HOST/api/v3`."""
 
     longest_description = 140
+    neutral_state = "pending"
 
     def __init__(
         self, repository: str, token: str, *, api: str = PUBLIC_API, wait: Callable[[float], None] = time.sleep

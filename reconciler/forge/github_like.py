@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from reconciler.forge.connection import ForgeConnection, GoneError
-from reconciler.model.pull_requests import Comment, CommitStatus, PullRequest
+from reconciler.model.pull_requests import Comment, CommitState, CommitStatus, PullRequest
 
 
 class GitHubLike(ABC):
@@ -15,6 +15,8 @@ class GitHubLike(ABC):
 
     longest_description: ClassVar[int | None] = None
     """The longest description of a status in characters; None for no limit."""
+    neutral_state: ClassVar[str] = "warning"
+    """The state of a status that is neither good nor bad."""
 
     def __init__(self, repository: str, connection: ForgeConnection) -> None:
         self._root = f"/repos/{quote(repository)}"
@@ -53,7 +55,7 @@ class GitHubLike(ABC):
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         request = {
-            "state": status.state.value,
+            "state": self.neutral_state if status.state is CommitState.NEUTRAL else status.state.value,
             "context": status.context,
             "description": status.description[: self.longest_description],
         }

@@ -18,6 +18,7 @@ _STATES = {
     CommitState.SUCCESS: "success",
     CommitState.FAILURE: "failed",
     CommitState.ERROR: "failed",
+    CommitState.NEUTRAL: "skipped",
 }
 _LONGEST_DESCRIPTION = 255
 

@@ -69,6 +69,12 @@ def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     return (Finding(code.name, code.severity, message, hint=f"give the folder of one: --path {names[0]}"),)
 
 
+def cluster_folders(files: Iterable[str]) -> tuple[str, ...]:
+    """The folders of clusters below `clusters/` that have YAML files, such as clusters/production."""
+    found = {scope_of(file, one_cluster=False) for file in files if file.endswith((".yaml", ".yml"))}
+    return tuple(sorted(folder.rstrip("/") for folder in found if folder))
+
+
 def scope_of(file: str, *, one_cluster: bool) -> str:
     match = None if one_cluster else _CLUSTER_FOLDER.match(file)
     return match[0] if match is not None else ""

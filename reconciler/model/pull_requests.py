@@ -39,12 +39,14 @@ class Comment:
 
 
 class CommitState(StrEnum):
-    """What a status says about a commit. failure: it should not be merged as it is. error: it could not be judged."""
+    """What a status says about a commit. failure: it should not be merged as it is. error: it could not be judged. neutral: part of it
+    could not be."""
 
     PENDING = "pending"
     SUCCESS = "success"
     FAILURE = "failure"
     ERROR = "error"
+    NEUTRAL = "neutral"
 
 
 @dataclass(frozen=True, slots=True)

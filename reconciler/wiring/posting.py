@@ -122,7 +122,9 @@ def status_context(settings: Settings) -> str:
 
 def _state(change: Difference) -> CommitState:
     errors = any(finding.severity is Severity.ERROR for finding in change.new_findings)
-    return CommitState.FAILURE if errors or change.failed_gates else CommitState.SUCCESS
+    if errors or change.failed_gates:
+        return CommitState.FAILURE
+    return CommitState.NEUTRAL if change.unjudged else CommitState.SUCCESS
 
 
 def _commit_of(revision: str | None) -> str:

@@ -104,3 +104,6 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
         number = repository.open_pull_request("evil", head=f"{other}:evil", token=theirs)
         eventually(lambda: says("absent → 9"), within=60, what="the daemon reports on the pull request of a fork")
         assert not says("template-failed")
+        commit = repository.git("rev-parse", "evil").strip()
+        eventually(lambda: "headroom/plan" in repository.statuses(commit), within=30, what="the commit has a status")
+        assert repository.statuses(commit)["headroom/plan"]["status"] == "warning", "its template was not judged"

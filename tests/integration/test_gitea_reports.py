@@ -109,7 +109,7 @@ def test_nobody_else_can_pretend_to_be_newer(repository: GiteaRepository) -> Non
 def test_where_nothing_changes_no_comment_need_be_made(repository: GiteaRepository) -> None:
     commit = repository.push("words", {"README.md": "Words.\n"}, start="main")
     number = repository.open_pull_request("words")
-    assert "nothing changes" in post(repository, number, "--skip-no-diff")
+    assert "no comment was made" in post(repository, number)
     assert repository.comments(number) == []
     assert repository.statuses(commit)["headroom/plan"]["status"] == "success"
 

@@ -148,3 +148,27 @@ def test_sample_prices_are_on_no_pull_request(tmp_path: Path) -> None:
     assert "More room: shop/web new (5 chunks); 1 node more at once; 1 object changed; no prices.**" in text
     assert "No prices are known: name a catalog" in text
     assert "$" not in text
+
+
+def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path) -> None:
+    """Without --path they were planned as one cluster, and one report was of both."""
+    for side in ("before", "after"):
+        for cluster in ("east", "west"):
+            folder = tmp_path / side / "clusters" / cluster
+            folder.mkdir(parents=True)
+            for name in ("pool.yaml", "shape.yaml", "web.yaml"):
+                (folder / name).write_text(CASES["files"][name])
+    (tmp_path / "after" / "clusters" / "west" / "web.yaml").unlink()
+    words = ["diff", str(tmp_path / "before"), str(tmp_path / "after"), "--cluster", "embedded", "--no-less-room"]
+    done = CliRunner().invoke(application, words, standalone_mode=False)
+    assert done.return_value == 3
+    east, west = done.stdout.split("clusters/west:\n")
+    assert east.startswith("clusters/east:\n")
+    assert "No change in capacity" in east
+    assert "Less room: shop/web removed (5 chunks)" in west
+    titles = CliRunner().invoke(application, [*words, "--output", "markdown"], standalone_mode=False).stdout
+    assert "## clusters/east: what differs" in titles
+    assert "## clusters/west: what differs" in titles
+    refused = CliRunner().invoke(application, [*words, "--output", "json"])
+    assert refused.exit_code == 2
+    assert "name the folder of one with --path" in refused.output

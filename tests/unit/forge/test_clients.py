@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -141,6 +142,11 @@ def test_a_status_is_within_what_the_forge_takes(running: Running) -> None:
     (sent,) = running.state.statuses
     assert sent["state"] == ("failure" if running.forge.name == "GitHub" else "failed")
     assert sent["target_url"] == "https://ci.example/1"
+
+
+def test_what_was_not_judged_in_full_is_no_success(running: Running) -> None:
+    running.forge.set_status(COMMIT, replace(STATUS, state=CommitState.NEUTRAL))
+    assert running.state.statuses[0]["state"] == ("pending" if running.forge.name == "GitHub" else "skipped")
 
 
 def test_remarks_beside_lines_come_in_pieces_where_there_are_such(running: Running) -> None:
