@@ -153,10 +153,12 @@ class Proposals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProposedPlan:
-    """The plan that is proposed, and the revision that it is rendered from."""
+    """The plan that is proposed, and the revision that it is rendered from. waiting: what is planned and not proposed yet, a sentence
+    each."""
 
     plan: Plan
     revision: str
+    waiting: tuple[str, ...] = ()
 
 
 class PassResult(Protocol):

@@ -206,7 +206,7 @@ class _Copy(ABC):
         try:
             return self.commands.line("merge-base", base, head)
         except CommandFailedError as error:
-            raise self._unrelated() from error
+            raise self._unrelated(base, head) from error
 
     def merge(self, base: str, head: str) -> tuple[str, tuple[str, ...]]:
         """The merged tree; on conflict the head, and the files in conflict."""
@@ -223,9 +223,9 @@ class _Copy(ABC):
             return head, tuple(sorted(set(names[1:])))
         return head, ()
 
-    def _unrelated(self) -> Stalled:
+    def _unrelated(self, base: str, head: str) -> Stalled:
         return Stalled(
-            f"{self.place} has no common ancestor of the two revisions",
+            f"the commits {base[:12]} and {head[:12]} have no common ancestor, so there is nothing to merge",
             reason=OPERATION_FAILED,
             hint="a shallow clone lacks it: fetch all of its history (`git fetch --unshallow`, or fetch-depth: 0 in CI)",
         )

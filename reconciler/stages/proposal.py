@@ -37,7 +37,13 @@ class ProposeWrites:
         # The document of a placeholder that exists stays in Git, or whoever applies the documents would delete the node.
         standing = {file_of(node_claim_ref(claim.name)) for claim in state.view.node_claims if claim.name not in going}
         standing |= {file_of(failure.write.ref) for failure in failures}
-        self.proposals.propose(documents, keep=standing.__contains__, state=ProposedPlan(plan, state.tree.revision))
+        waiting = tuple(
+            f"{item.write.ref} is planned and has no document yet: it {item.message}"
+            for item in state.unrendered
+            if item.outcome is Outcome.SKIPPED
+        )
+        proposed = ProposedPlan(plan, state.tree.revision, waiting)
+        self.proposals.propose(documents, keep=standing.__contains__, state=proposed)
         told = {failure.write.ref for failure in state.unrendered}
         more = (failure for failure in failures if failure.write.ref not in told)
         return replace(state, change_set=ChangeSet((*state.unrendered, *more)))

@@ -110,7 +110,13 @@ def warnings(change: Difference) -> list[str]:
 def notes(change: Difference) -> list[str]:
     """Further notes, one sentence each."""
     blocked = (f"Nothing is deleted or released: {reason}" for reason in change.head.blocked)
-    return list(dict.fromkeys((*change.notes, *blocked, *change.head.notes)))
+    edited = {item.ref for item in change.objects}
+    filled = (
+        f"{outcome.demand.ref} has been filled once and is not filled again, so that another size changes nothing"
+        for outcome in change.head.demands
+        if outcome.demand.left_of is not None and outcome.demand.ref in edited
+    )
+    return list(dict.fromkeys((*change.notes, *blocked, *filled, *change.head.notes)))
 
 
 def assumptions(change: Difference) -> list[str]:

@@ -30,12 +30,14 @@ class Desk(Proposals):
         self.documents: dict[str, Any] = {}
         self.keep: Callable[[str], bool] = lambda _name: False
         self.revision = ""
+        self.waiting: tuple[str, ...] = ()
 
     def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
         self.count += 1
         self.documents = {name: yaml.safe_load(text) for name, text in rendered.items()}
         self.keep = keep
         self.revision = state.revision
+        self.waiting = state.waiting
 
 
 class Repository(FakeSource):
@@ -87,6 +89,8 @@ def test_all_that_should_be_in_force_is_proposed_and_nothing_is_written(world: W
     # A NodeClaim names its NodePool's uid and hash, which are known once that is applied.
     assert result.change_set is not None
     assert [each.message for each in result.change_set.results] == ["waits until NodePool general is applied"]
+    (waiting,) = world.desk.waiting
+    assert waiting.endswith(" is planned and has no document yet: it waits until NodePool general is applied")
     view = world.sandbox.wait()
     assert view.node_claims == ()
     assert not [ref for ref in view.objects if ref.kind == "CapacityBuffer"]
