@@ -5,8 +5,9 @@ daemon's reports on pull requests call it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from reconciler.cycle import Cycle
 from reconciler.manifests import codes
@@ -19,6 +20,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
+from reconciler.model.spending import MONTH
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
@@ -28,7 +30,9 @@ from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.gates import Gates
 from reconciler.report.difference.objects import document_changes
-from reconciler.spending.month import as_declared, spending
+from reconciler.report.words import moment
+from reconciler.spending.month import Basis, as_declared, spending
+from reconciler.spending.states import first_differences
 from reconciler.stages.lowered_limits import lowered_limits
 from reconciler.stages.result import PassResult
 
@@ -37,6 +41,7 @@ UNCAPPED = PlanCaps(
 )
 """The caps of the cycle that compares: none, since what several passes will make counts as a whole. A note names the real caps."""
 _TEMPLATE_SUFFIX = ".j2"
+_YEAR = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,9 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             names=request.names,
         ),
     )
+    if base.basis is not None and head.basis is not None:
+        told = {item.ref for item in (*change.room.less, *change.room.more)}
+        change = replace(change, afterwards=tuple(_afterwards(base.basis, head.basis, told)))
     change = replace(change, failed_gates=request.gates.failures(change))
     timelines = None if base_timeline is None or head_timeline is None else (base_timeline, head_timeline)
     timings = {
@@ -131,6 +139,14 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
     left, right = base.basis, head.basis
     pools = left.declared.node_pools, right.declared.node_pools
     return located(lowered_limits(*pools, right.view, right.instance_types), head.written)
+
+
+def _afterwards(base: Basis, head: Basis, told: Collection[ObjectRef]) -> Iterator[str]:
+    """Names buffers whose schedules differ only after the 30 days, such as a sale once a year."""
+    start = head.now + MONTH
+    for ref, at in first_differences(base.declared, head.declared, start, start + _YEAR).items():
+        if ref not in told:
+            yield f"{ref} has another size after the {MONTH.days} days, first from {moment(at, None)}"
 
 
 def _kept_as_before(base: PassResult, head: PassResult) -> tuple[ObjectRef, ...]:

@@ -23,7 +23,7 @@ from reconciler.timetable.lead_time import spans_with_lead
 
 State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""
-_Piece = tuple[datetime, datetime, State]
+Piece = tuple[datetime, datetime, State]
 _Sizes = dict[tuple[ObjectRef, State], tuple[int | None, str]]
 """Chunks (None: not ready), and in words why so many."""
 
@@ -44,7 +44,7 @@ def demand_spans(
     """
     schedules = {schedule.ref: schedule for schedule in declared.schedules}
     followings = {buffer.ref: following_of(buffer.ref, buffer.annotations) for buffer in declared.buffers}
-    always: list[_Piece] = [(start, end, (None, True))]
+    always: list[Piece] = [(start, end, (None, True))]
     pieces = {ref: followed_pieces(following, schedules, start, end) or always for ref, following in followings.items()}
     sizes: _Sizes = {}
     for awake in _rounds(declared.buffers, followings, pieces):
@@ -75,7 +75,7 @@ def _of_pool(
         return
     ref = pool_ref(pool)
     following = following_of(ref, pool.annotations)
-    always: list[_Piece] = [(start, end, (None, True))]
+    always: list[Piece] = [(start, end, (None, True))]
     for opens, closes, state in followed_pieces(following, schedules, start, end) or always:
         replicas = pool.replicas if state[0] is None else state[0]
         yield DemandSpan(ref, opens, closes, replicas, _why(following, state))
@@ -86,7 +86,7 @@ def followed_pieces(
     schedules: Mapping[ObjectRef, Schedule],
     start: datetime,
     end: datetime,
-) -> list[_Piece]:
+) -> list[Piece]:
     """Spans within which no followed schedule changes; none if one of them is unknown."""
     if following is None:
         return [(start, end, (None, True))]
@@ -97,7 +97,7 @@ def followed_pieces(
         for ref in (following.replicas_from, following.active_during)
     ]
     moments = sorted({start, end} | {opens for spans in values if spans is not None for opens, _, _ in spans})
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     positions = [0, 0]
     for opens, closes in pairwise(moments):
         now: list[int | None] = [None, None]
@@ -114,7 +114,7 @@ def followed_pieces(
 def _rounds(
     buffers: Iterable[Buffer],
     followings: Mapping[ObjectRef, Following | None],
-    pieces: Mapping[ObjectRef, Sequence[_Piece]],
+    pieces: Mapping[ObjectRef, Sequence[Piece]],
 ) -> Iterator[dict[ObjectRef, tuple[Buffer, State]]]:
     """One state of each buffer by round, until every state in which a buffer exists has been in a round. Sizing all buffers of a round at
     once takes few rounds for many buffers.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
 from reconciler.demand.schedules import followed_buffer, pool_ref
-from reconciler.demand.timeline import State, followed_pieces
+from reconciler.demand.timeline import Piece, State, followed_pieces
 from reconciler.model.declared import Declared
 from reconciler.model.following import Following, following_of
 from reconciler.model.refs import ObjectRef
@@ -77,6 +77,45 @@ class States:
     def _state(self, following: Following | None, key: Key) -> State | None:
         place = None if following is None else self._place.get(following)
         return None if place is None else key[place]
+
+
+_ABSENT: State = (0, False)
+
+
+def first_differences(before: Declared, after: Declared, start: datetime, end: datetime) -> dict[ObjectRef, datetime]:
+    """When each buffer that follows a schedule first has another size or existence on one side than on the other, within [start, end)."""
+    sides = [
+        ({each.ref: each for each in side.buffers}, {each.ref: each for each in side.schedules})
+        for side in (before, after)
+    ]
+    found = {}
+    for ref in sorted(sides[0][0].keys() | sides[1][0].keys()):
+        followings = []
+        for buffers, schedules in sides:
+            buffer = buffers.get(ref)
+            following = None if buffer is None else following_of(ref, buffer.annotations)
+            own = () if following is None else tuple(schedules.get(each) for each in following.schedules)
+            followings.append((buffer is not None, following, own))
+        if followings[0] == followings[1] or not any(following for _, following, _ in followings):
+            continue
+        pieces = [
+            followed_pieces(following, schedules, start, end) if is_there else [(start, end, _ABSENT)]
+            for (is_there, following, _), (_, schedules) in zip(followings, sides, strict=True)
+        ]
+        at = _first_difference(*pieces)
+        if at is not None:
+            found[ref] = at
+    return found
+
+
+def _first_difference(before: Sequence[Piece], after: Sequence[Piece]) -> datetime | None:
+    left, right = 0, 0
+    while left < len(before) and right < len(after):
+        if before[left][2] != after[right][2]:
+            return max(before[left][0], after[right][0])
+        ends = before[left][1], after[right][1]
+        left, right = left + (ends[0] <= ends[1]), right + (ends[1] <= ends[0])
+    return None
 
 
 def _intervals(

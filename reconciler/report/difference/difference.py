@@ -59,6 +59,7 @@ class Difference:
     not computed. conflicts: files that Git cannot merge; the head is then the branch itself. failed_gates: one sentence each.
     drift: of the nodes that exist. unjudged: parts of the head that the figures leave out.
     kept_as_before: objects whose documents in the head have errors, so that their old ones count. left_errors: those of both sides.
+    afterwards: what changes only after the 30 days, a sentence each.
     """
 
     base: Plan
@@ -83,6 +84,7 @@ class Difference:
     unjudged: tuple[str, ...] = ()
     kept_as_before: tuple[ObjectRef, ...] = ()
     left_errors: tuple[Finding, ...] = ()
+    afterwards: tuple[str, ...] = ()
 
     @property
     def base_name(self) -> str:

@@ -155,6 +155,9 @@ def _unjudged(change: Difference) -> list[str]:
     if change.conflicts:
         files = f"{counted(len(change.conflicts), 'file')} in conflict ({listed(change.conflicts[:3])})"
         found.append(f"not merged, since {files}, so that the base's own changes look taken back")
+    if change.afterwards:
+        more = f", and so {len(change.afterwards) - 1:,} more" if len(change.afterwards) > 1 else ""
+        found.append(f"{change.afterwards[0]}{more}")
     if change.room.unjudged:
         found.append(f"room not judged for {change.room.unjudged:,.0f} hours")
     return found
