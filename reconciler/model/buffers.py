@@ -57,7 +57,7 @@ class Buffer:
     """The Buffers API proposal's inline pod (`capacity.pods.podSpec`)."""
     replicas: int | None = None
     percentage: int | None = None
-    """Percent of the target's replicas."""
+    """Percent of the target's replicas, or of what other pods request (`model/shares.py`)."""
     minimum_count: int | None = None
     """The fewest chunks that a percentage may give, as `maximum_count` is the most. Only the Buffers API proposal has both."""
     maximum_count: int | None = None

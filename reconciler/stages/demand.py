@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import ClassVar
 
 from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
@@ -11,6 +12,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.settled import settled
+from reconciler.demand.shares import SHRINK_AFTER
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
@@ -26,6 +28,7 @@ class FindDemand:
     dialect: Dialect
     requests: RequestRules
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    shrink_after: timedelta = SHRINK_AFTER
     memory: PassMemory = field(default_factory=PassMemory)
 
     def run(self, state: PassState) -> PassState:
@@ -39,6 +42,7 @@ class FindDemand:
             instance_types=state.instance_types,
             now=state.cluster_now,
             requests=self.requests,
+            shrink_after=self.shrink_after,
             memory=self.memory,
         )
         found = with_leaving(found, state.prepared.leaving)
