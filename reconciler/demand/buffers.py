@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 
 from reconciler.demand import codes
@@ -19,7 +19,7 @@ from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, without
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
-from reconciler.demand.shares import SHRINK_AFTER, Shares
+from reconciler.demand.shares import RunningShares
 from reconciler.demand.suspension import is_suspended, kept_size, suspended
 from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
@@ -71,14 +71,12 @@ def buffer_demands(
     dialect: Dialect,
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
-    shrink_after: timedelta = SHRINK_AFTER,
     memory: PassMemory | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
     now: by the cluster's clock; None to ignore how old a status is, and which sizes a share of running pods had before.
-    shrink_after: how long such a share must have been less before its buffer shrinks.
     memory: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
     """
     memory = memory or PassMemory()
@@ -88,7 +86,7 @@ def buffer_demands(
         pods=view.pods,
         live_pods=LivePods(view.pods),
         absence_of=declared.absence_of,
-        shares=Shares(view, declared.node_pools, memory, now=now, shrink_after=shrink_after),
+        shares=RunningShares(view, declared.node_pools, memory, now),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.pending import pending_demands
 from reconciler.demand.provisioning_requests import request_demands
-from reconciler.demand.shares import SHRINK_AFTER
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -30,7 +29,6 @@ def demands(
     instance_types: Sequence[InstanceType] = (),
     now: datetime | None = None,
     requests: RequestRules | None = None,
-    shrink_after: timedelta = SHRINK_AFTER,
     memory: PassMemory | None = None,
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
     """Pending pods first, then requests and buffers in the order in which they are served (`Demand.order`). The second result is the
@@ -40,18 +38,11 @@ def demands(
     include_pending: new nodes may be planned for pending pods.
     instance_types: a chunk must fit one of them where a buffer on a node class does not size it; without types it is one core.
     now: by the cluster's clock, for the age of a status. None leaves out provisioning requests, since their phases go by time.
-    shrink_after: how long a buffer that is a share of running pods keeps its size after that share has become less.
     memory: buffers of the previous pass, so that only those that changed are computed again.
     """
     asked, of_requests = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(
-        declared,
-        view,
-        dialect=dialect,
-        instance_types=instance_types,
-        now=now,
-        shrink_after=shrink_after,
-        memory=memory,
+        declared, view, dialect=dialect, instance_types=instance_types, now=now, memory=memory
     )
     pods = pending_demands(view, include_pending=include_pending)
     ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)

@@ -10,7 +10,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, Target, Unresolved, resolve
-from reconciler.demand.shares import Share, Shares, share_asked
+from reconciler.demand.shares import RunningShares, Share, share_asked
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
@@ -31,7 +31,7 @@ class Context:
     pods: tuple[Pod, ...]
     live_pods: LivePods
     absence_of: AbsenceOf
-    shares: Shares
+    shares: RunningShares
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()

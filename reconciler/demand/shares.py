@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from reconciler.demand.codes import INVALID_ANNOTATION, SIZE_NOT_KNOWN, TARGET_NOT_FOUND
 from reconciler.demand.node_class import Note
@@ -18,6 +18,7 @@ from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved
 from reconciler.demand.size import percentage_count
 from reconciler.model.balloons import balloon_of
 from reconciler.model.buffers import Buffer
+from reconciler.model.declared import Declared
 from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
@@ -28,8 +29,6 @@ from reconciler.model.quantity import PODS, Resources, readable_amount
 from reconciler.model.shares import PodsOf, RememberedShare, Where, pods_of, remembered_shares, share_key
 from reconciler.model.view import ClusterView
 
-SHRINK_AFTER = timedelta(minutes=10)
-"""How long a share must have been less before its buffer shrinks, if no setting says otherwise."""
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
 _DIGITS = 16
 _KIND = "CapacityBuffer"
@@ -90,23 +89,16 @@ class RunningPods:
         return Running(sum(count for _, count in found), requests)
 
 
-class Shares:
+class RunningShares:
     """The shares of one pass. The pods are looked at only if some buffer is a share of them, and then once for all buffers.
 
     now: by the cluster's clock; None to ask for what the pods need now, whatever was before.
     """
 
     def __init__(
-        self,
-        view: ClusterView,
-        node_pools: Iterable[NodePool],
-        memory: PassMemory,
-        *,
-        now: datetime | None,
-        shrink_after: timedelta,
+        self, view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory, now: datetime | None
     ) -> None:
-        self._view, self._memory, self._now, self._shrink_after = view, memory, now, shrink_after
-        self._node_pools = node_pools
+        self._view, self._node_pools, self._memory, self._now = view, node_pools, memory, now
         self._read: _Read | None = None
 
     def of(self, buffer: Buffer, pods: PodsOf, chunk: Resources) -> Share:
@@ -129,27 +121,10 @@ class Shares:
             return share
         rule = _digest(f"{percentage}% of {pods.written} in {chunk.amounts}")
         known = self._read.before.get(share_key(buffer.ref))
-        return self._kept(share, known or RememberedShare(rule, count), rule, self._now)
-
-    def _kept(self, share: Share, known: RememberedShare, rule: str, now: datetime) -> Share:
-        """The share that was larger before, if it has not been less for long enough."""
-        before = known if known.rule == rule else RememberedShare(rule, share.count)
+        before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
         # Pods that could not be read may run all the same.
         least = 0 if self._view.complete else before.chunks
-        record = before.after(max(share.count, least), now, self._shrink_after)
-        if record.size == share.count:
-            return replace(share, record=record)
-        shrinks_at = record.larger[0][1] + self._shrink_after if record.larger else None
-        facts = (*share.facts, self._kept_words(record.size, shrinks_at))
-        return replace(share, count=record.size, facts=facts, record=record, shrinks_at=shrinks_at)
-
-    def _kept_words(self, size: int, shrinks_at: datetime | None) -> str:
-        if shrinks_at is None:
-            return f"{size:,} as before, since the cluster could not be read in full"
-        after = format_duration(self._shrink_after)
-        return (
-            f"{size:,} until {shrinks_at:%Y-%m-%d %H:%M:%S} UTC: it shrinks after {after} of less (buffers.shrinkAfter)"
-        )
+        return _kept(share, before.after(max(count, least), self._now, buffer.shrink_after), buffer.shrink_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +154,28 @@ def _notes(
         message = f"{PERCENT_OF_ANNOTATION}: PodTemplate {buffer.pod_template} requests nothing, so that no chunks are a share"
         notes.append(Note(SIZE_NOT_KNOWN, message, "give its containers requests of cpu and memory", _FIELD))
     return tuple(notes)
+
+
+def _kept(share: Share, record: RememberedShare, shrink_after: timedelta) -> Share:
+    """The share, or a larger size of before that has not been too much for long enough."""
+    if record.size == share.count:
+        return replace(share, record=record)
+    if not record.larger:
+        fact = f"{record.size:,} as before, since the cluster could not be read in full"
+        return replace(share, count=record.size, facts=(*share.facts, fact), record=record)
+    shrinks_at = record.larger[0][1].astimezone(UTC) + shrink_after
+    until, after = f"{shrinks_at:%Y-%m-%d %H:%M:%S} UTC", format_duration(shrink_after)
+    fact = f"{record.size:,} until {until}, since it shrinks after {after} of less (buffers.shrinkAfter)"
+    return replace(share, count=record.size, facts=(*share.facts, fact), record=record, shrinks_at=shrinks_at)
+
+
+def with_shrink_after(declared: Declared, shrink_after: timedelta) -> Declared:
+    """The declared objects with the setting for buffers that are a share; the same ones where it is the default or there are none."""
+    buffers = tuple(
+        replace(item, shrink_after=shrink_after) if item.annotation(PERCENT_OF_ANNOTATION) is not None else item
+        for item in declared.buffers
+    )
+    return declared if buffers == declared.buffers else replace(declared, buffers=buffers)
 
 
 def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:

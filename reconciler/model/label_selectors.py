@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from reconciler.model.errors import Invalid
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
@@ -13,17 +14,28 @@ _SET_BASED = re.compile(rf"{_KEY}\s+(?P<operator>in|notin)\s*\((?P<values>[^()]+
 _EQUALITY = re.compile(rf"{_KEY}\s*(?P<operator>==|!=|=)\s*(?P<value>.*)", re.ASCII)
 _PRESENCE = re.compile(rf"(?P<absent>!?)\s*{_KEY}", re.ASCII)
 _VALUE = re.compile(rf"(?:{_NAME})?", re.ASCII)
-_COMMA_OUTSIDE = re.compile(r",(?![^(]*\))")
+_PART = re.compile(r"(?:[^,()]|\([^()]*+\))*")
 _LONGEST_VALUE = 63
-_LONGEST_SELECTOR = 10_000
-"""In characters; nobody writes so much, and the parts are looked for in all of it."""
+_MOST_SHOWN = 60
 
 
 def parse_selector(text: str) -> LabelSelector:
     """The selector that the text says, as apimachinery's labels.Parse reads it, without its comparisons `>` and `<`. Raises `Invalid`."""
-    if len(text) > _LONGEST_SELECTOR:
-        raise _refused(f"a selector of {len(text):,} characters")
-    return LabelSelector(expressions=tuple(_requirement(part.strip()) for part in _COMMA_OUTSIDE.split(text)))
+    return LabelSelector(expressions=tuple(_requirement(part.strip()) for part in _parts(text)))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between the commas that are in no parentheses."""
+    position = 0
+    while match := _PART.match(text, position):
+        yield match[0]
+        position = match.end()
+        if position == len(text):
+            return
+        if text[position] != ",":  # a parenthesis that has no other
+            break
+        position += 1
+    raise _refused(text)
 
 
 def _requirement(part: str) -> Requirement:
@@ -35,17 +47,17 @@ def _requirement(part: str) -> Requirement:
         return Requirement(match["key"], operator, _values(part, match["value"]))
     if match := _PRESENCE.fullmatch(part):
         return Requirement(match["key"], Operator.DOES_NOT_EXIST if match["absent"] else Operator.EXISTS)
-    raise _refused(repr(part))
+    raise _refused(part)
 
 
 def _values(part: str, *written: str) -> tuple[str, ...]:
     values = tuple(sorted(value.strip() for value in written))
     if any(len(value) > _LONGEST_VALUE or _VALUE.fullmatch(value) is None for value in values):
-        raise _refused(repr(part))
+        raise _refused(part)
     return values
 
 
-def _refused(what: str) -> Invalid:
-    return Invalid(
-        f"{what} selects no labels", hint="write parts such as app=web, tier in (a,b), !legacy, with commas between"
-    )
+def _refused(text: str) -> Invalid:
+    shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    message = f"{shown!r} is no part of a label selector"
+    return Invalid(message, hint="write parts such as app=web, tier in (a,b), !legacy, with commas between")

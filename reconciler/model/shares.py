@@ -18,6 +18,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 
 SHARES_KEY = "shares"
+SHRINK_AFTER = timedelta(minutes=10)
+"""How long a share must have been less before its buffer shrinks, if no setting says otherwise."""
 PERCENT_OF_HINT = (
     'write nodepool/NAME, namespace, cluster, or a selector of pods such as "selector:app=web,tier in (a,b)"'
 )

@@ -12,10 +12,11 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.settled import settled
-from reconciler.demand.shares import SHRINK_AFTER
+from reconciler.demand.shares import with_shrink_after
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.shares import SHRINK_AFTER
 from reconciler.outlook import Outlook
 from reconciler.plan.objects.prune import let_down
 from reconciler.stages.state import PassState
@@ -34,6 +35,7 @@ class FindDemand:
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
         effective = with_default_fulfilment(followed.effective, self.fulfilment)
+        effective = with_shrink_after(effective, self.shrink_after)
         found, findings = demands(
             effective,
             state.view,
@@ -42,7 +44,6 @@ class FindDemand:
             instance_types=state.instance_types,
             now=state.cluster_now,
             requests=self.requests,
-            shrink_after=self.shrink_after,
             memory=self.memory,
         )
         found = with_leaving(found, state.prepared.leaving)
