@@ -16,6 +16,7 @@ from reconciler.demand.codes import INVALID_ANNOTATION, SIZE_NOT_KNOWN, TARGET_N
 from reconciler.demand.node_class import Note
 from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved
 from reconciler.demand.size import percentage_count
+from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.balloons import balloon_of
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
@@ -31,7 +32,6 @@ from reconciler.model.view import ClusterView
 
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
 _DIGITS = 16
-_KIND = "CapacityBuffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def with_shrink_after(declared: Declared, shrink_after: timedelta) -> Declared:
 
 def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:
     """The pods that the buffer is a share of, None where it is none, or why that cannot be made out."""
-    text = buffer.annotation(PERCENT_OF_ANNOTATION) if buffer.ref.kind == _KIND else None
+    text = buffer.annotation(PERCENT_OF_ANNOTATION) if buffer.ref.kind == CAPACITY_BUFFER_KIND else None
     if text is None:
         return None
     try:

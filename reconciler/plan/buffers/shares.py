@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.shares import SHARES_KEY, remembered_shares, share_key
 from reconciler.model.view import ClusterView
-
-_KIND = "CapacityBuffer"
 
 
 def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
@@ -22,7 +21,7 @@ def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any
         key = share_key(demand.ref)
         if demand.share is not None:
             entries[key] = demand.share.as_json()
-        elif demand.ref.kind == _KIND and demand.desired is None and key in known:
+        elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in known:
             entries[key] = known[key].as_json()
     return {SHARES_KEY: dict(sorted(entries.items()))} if entries else {}
 
