@@ -61,13 +61,16 @@ class RunningPods:
 
     def __init__(self, pods: Iterable[Pod], pools: Mapping[str, str]) -> None:
         """pools: the NodePool's name by node."""
-        self._groups: dict[tuple[str, str], Counter[PodShape]] = {}
+        self._groups: dict[tuple[str, str], list[tuple[PodShape, int]]] = {}
         self._answers: dict[tuple[PodsOf, str], Running] = {}
-        for pod in pods:
-            if pod.node_name is None or pod.deleting or pod.is_finished or pod.is_daemon or balloon_of(pod) is not None:
-                continue
-            place = (pod.namespace, pools.get(pod.node_name, ""))
-            self._groups.setdefault(place, Counter())[pod.shape] += 1
+        counts = Counter(
+            (pod.namespace, pools.get(pod.node_name, ""), pod.shape)
+            for pod in pods
+            if pod.node_name is not None
+            and not (pod.deleting or pod.is_finished or pod.is_daemon or balloon_of(pod) is not None)
+        )
+        for (namespace, pool, shape), count in counts.items():
+            self._groups.setdefault((namespace, pool), []).append((shape, count))
 
     def of(self, pods: PodsOf, namespace: str) -> Running:
         """Those that a share is of. namespace: its buffer's."""
@@ -82,7 +85,7 @@ class RunningPods:
             (shape, count)
             for (home, pool), shapes in self._groups.items()
             if namespace in {"", home} and pods.node_pool in {"", pool}
-            for shape, count in shapes.items()
+            for shape, count in shapes
             if pods.selector is None or pods.selector.matches(dict(shape.labels))
         ]
         requests = Resources.total(shape.requests * count for shape, count in found)
