@@ -63,7 +63,7 @@ class Cycle:
             Prepare(rules.placement, memory, rules.not_ready_grace, rules.back_off),
         )
         self._planning: tuple[Stage, ...] = (
-            FindDemand(rules.dialect, rules.requests, rules.fulfilment),
+            FindDemand(rules.dialect, rules.requests, rules.fulfilment, rules.shrink_after),
             Place(rules, memory),
             Vacate(rules, Trials()),
             Consolidate(rules, Judged()),

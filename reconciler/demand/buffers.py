@@ -19,6 +19,7 @@ from reconciler.demand.one_shot import once, uid_of
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, without
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
+from reconciler.demand.shares import RunningShares
 from reconciler.demand.suspension import is_suspended, kept_size, suspended
 from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
 from reconciler.model.buffers import Buffer, Fulfilment, Recreation
@@ -26,7 +27,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.marks import SERVES_REQUESTS_ANNOTATION
+from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
 from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.pass_memory import PassMemory
@@ -39,7 +40,13 @@ LIMITED = "LimitedByQuotas"
 NOT_CREATED_YET = "9999"
 """Sorts after every creation time: a buffer that is only in Git is the youngest."""
 _FOUND_BY_MANIFESTS = frozenset(
-    {codes.TEMPLATE_AND_SCALABLE, codes.BUFFER_WITHOUT_REFERENCE, codes.UNKNOWN_STRATEGY, codes.CHUNK_TOO_LARGE},
+    {
+        codes.TEMPLATE_AND_SCALABLE,
+        codes.BUFFER_WITHOUT_REFERENCE,
+        codes.UNKNOWN_STRATEGY,
+        codes.CHUNK_TOO_LARGE,
+        codes.INVALID_ANNOTATION,
+    },
 )
 _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
@@ -69,7 +76,7 @@ def buffer_demands(
     """A demand for every buffer, sorted by namespace, name and kind, and what is wrong with any of them.
 
     declared: the repository merged over the cluster. instance_types: what a chunk without a size of its own must fit.
-    now: by the cluster's clock; None to ignore how old a status is.
+    now: by the cluster's clock; None to ignore how old a status is, and which sizes a share of running pods had before.
     memory: of the pass before. A buffer that is not ready has `desired` None, and its condition says why.
     """
     memory = memory or PassMemory()
@@ -79,6 +86,7 @@ def buffer_demands(
         pods=view.pods,
         live_pods=LivePods(view.pods),
         absence_of=declared.absence_of,
+        shares=RunningShares(view, declared.node_pools, memory, now),
         node_pools=declared.node_pools,
         instance_types=instance_types,
         runtime_classes=view.runtime_classes,
@@ -180,6 +188,8 @@ def _demand(item: Draft, answer: _Answer, dialect: Dialect, priorities: Prioriti
         filled=0 if size is None else size.filled,
         shape=None if shape is None else virtual_pod(shape, buffer),
         limited_by=", ".join(answer.quotas),
+        share=None if item.share is None else item.share.record,
+        shrinks_at=None if item.share is None else item.share.shrinks_at,
     )
 
 
@@ -249,10 +259,11 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     trouble = item.sizes[dialect].problem
     if trouble is not None:
         found.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
-    if buffer.percentage is not None and buffer.pod_template is not None:
+    if buffer.percentage is not None and buffer.pod_template is not None and item.share is None:
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
-        found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, "use replicas, or a scalableRef"))
-    found += [_finding(buffer, note.code, note.message, note.hint) for note in item.notes]
+        hint = f"use replicas, a scalableRef, or {PERCENT_OF_ANNOTATION} for a share of running pods"
+        found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, hint))
+    found += [_finding(buffer, note.code, note.message, note.hint, note.field) for note in item.notes]
     found += _dialects_differ(item, answer, dialect)
     return found
 
@@ -295,5 +306,6 @@ def _size_in_words(count: int | None) -> str:
     return "not ready" if count is None else chunks_in_words(count)
 
 
-def _finding(buffer: Buffer, code: Code, message: str, hint: str) -> Finding:
-    return Finding(code.name, code.severity, message, buffer.position, buffer.ref, field_of(buffer, code), hint)
+def _finding(buffer: Buffer, code: Code, message: str, hint: str, field: str = "") -> Finding:
+    path = field or field_of(buffer, code)
+    return Finding(code.name, code.severity, message, buffer.position, buffer.ref, path, hint)

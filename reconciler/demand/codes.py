@@ -12,6 +12,7 @@ TEMPLATE_AND_SCALABLE = Code("template-and-scalable", Severity.ERROR)
 BUFFER_WITHOUT_REFERENCE = Code("buffer-without-reference", Severity.WARNING)
 UNKNOWN_STRATEGY = Code("unknown-strategy", Severity.WARNING)
 CHUNK_TOO_LARGE = Code("chunk-too-large", Severity.ERROR)
+INVALID_ANNOTATION = Code("invalid-annotation", Severity.ERROR)
 
 TARGET_NOT_FOUND = Code("target-not-found", Severity.WARNING)
 TARGET_IN_WRONG_GROUP = Code("target-in-wrong-group", Severity.ERROR)

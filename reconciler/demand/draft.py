@@ -10,6 +10,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.live_pods import LivePods
 from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, Target, Unresolved, resolve
+from reconciler.demand.shares import RunningShares, Share, share_asked
 from reconciler.demand.size import Size, limit_count, size_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
@@ -18,6 +19,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.runtime_classes import RuntimeClass, admitted
+from reconciler.model.shares import PodsOf
 from reconciler.model.workloads import Workload
 
 
@@ -29,6 +31,7 @@ class Context:
     pods: tuple[Pod, ...]
     live_pods: LivePods
     absence_of: AbsenceOf
+    shares: RunningShares
     node_pools: Sequence[NodePool] = ()
     instance_types: Sequence[InstanceType] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
@@ -52,11 +55,14 @@ class Draft:
     """What the user should know though the buffer is ready."""
     live_pod: str = ""
     """The pod that gave the shape in Cluster Autoscaler's reading; "" where the template did."""
+    share: Share | None = None
+    """Of a buffer that is a share of running pods."""
 
 
 def draft(buffer: Buffer, context: Context) -> Draft:
     """Never raises: what is wrong with a buffer is in `unresolved`, or a size's problem."""
-    refused = _refusal(buffer)
+    of_pods = share_asked(buffer)
+    refused = _refusal(buffer) or (of_pods if isinstance(of_pods, Unresolved) else None)
     if refused is not None:
         return Draft(buffer, unresolved=refused)
     if buffer.dormant:
@@ -74,7 +80,10 @@ def draft(buffer: Buffer, context: Context) -> Draft:
         if isinstance(target, Unresolved):
             return Draft(buffer, unresolved=target)
     pods = context.pods if is_dedicated_minimum(buffer) else ()
-    asked = (buffer, found, pods, context.runtime_classes)
+    # A PodTemplate gives the same shape in both dialects.
+    chunk = next(iter(found.values())).shape.requests
+    share = context.shares.of(buffer, of_pods, chunk) if isinstance(of_pods, PodsOf) else None
+    asked = (buffer, found, pods, context.runtime_classes, share)
     return context.memory.once(("draft", buffer.ref), _of_targets, *asked)
 
 
@@ -83,11 +92,13 @@ def _of_targets(
     targets: Mapping[Dialect, Target],
     pods: tuple[Pod, ...],
     runtime_classes: tuple[RuntimeClass, ...],
+    share: Share | None,
 ) -> Draft:
     """pods: those that may be the buffer's own."""
     sizes = {}
+    of_pods = None if share is None else (share.count, share.facts)
     for dialect, target in targets.items():
-        size = size_of(buffer, target.shape.requests, target.base(dialect), dialect)
+        size = size_of(buffer, target.shape.requests, target.base(dialect), dialect, of_pods)
         left = _less_what_is_used(buffer, target.shape, size, pods)
         sizes[dialect] = replace(left, facts=(*left.facts, *target.facts))
     either = next(iter(targets.values()))
@@ -97,7 +108,14 @@ def _of_targets(
     shapes = {dialect: admitted(target.shape, runtime_classes) for dialect, target in targets.items()}
     pod = targets[Dialect.CLUSTER_AUTOSCALER].pod
     return Draft(
-        buffer, shapes, sizes, facts, pod_template=either.pod_template, live_pod="" if pod is None else pod.name
+        buffer,
+        shapes,
+        sizes,
+        facts,
+        pod_template=either.pod_template,
+        notes=() if share is None else share.notes,
+        live_pod="" if pod is None else pod.name,
+        share=share,
     )
 
 

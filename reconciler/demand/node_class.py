@@ -33,11 +33,12 @@ NODE_SHARE = 2
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something about a target that the user should know, though it was found."""
+    """Something about a target that the user should know, though it was found. field: its path; "" for that of the code."""
 
     code: Code
     message: str
     hint: str = ""
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

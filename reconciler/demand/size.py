@@ -38,9 +38,9 @@ class Size:
     problem: tuple[Code, str] | None = None
 
 
-def percentage_count(base: int, percentage: int) -> int:
-    """`percentage` percent of `base`, rounded up, so at least 1 when both are above 0."""
-    return max(0, -(-base * percentage // 100))
+def percentage_count(base: int, percentage: int, part: int = 1) -> int:
+    """How many parts are `percentage` percent of `base`, rounded up, so at least 1 when both are above 0."""
+    return max(0, -(-base * percentage // (100 * part)))
 
 
 def limit_count(requests: Resources, limits: Iterable[tuple[str, int]]) -> int | None:
@@ -53,17 +53,28 @@ def limit_count(requests: Resources, limits: Iterable[tuple[str, int]]) -> int |
     return min(counts) if counts else None
 
 
-def size_of(buffer: Buffer, requests: Resources, base: Base | None, dialect: Dialect) -> Size:
-    """The size of a buffer whose chunks request `requests`. base None: nothing to take a percentage of."""
+def size_of(
+    buffer: Buffer,
+    requests: Resources,
+    base: Base | None,
+    dialect: Dialect,
+    share: tuple[int, tuple[str, ...]] | None = None,
+) -> Size:
+    """The size of a buffer whose chunks request `requests`. base None: there are no replicas to take a percentage of. share: the chunks that
+    the percentage of other pods is, and how that came about.
+    """
     facts: list[str] = []
     candidates: list[int] = []
     if buffer.replicas is not None:
         candidates.append(max(0, buffer.replicas))
         facts.append(f"{candidates[-1]:,} {f'by {buffer.sized_by}' if buffer.sized_by else 'requested'}")
-    if buffer.percentage is not None and base is not None:
-        share = _share(buffer, buffer.percentage, base, dialect, facts)
-        if share is not None:
-            candidates.append(share)
+    if share is not None:
+        candidates.append(share[0])
+        facts += share[1]
+    elif buffer.percentage is not None and base is not None:
+        of_replicas = _share(buffer, buffer.percentage, base, dialect, facts)
+        if of_replicas is not None:
+            candidates.append(of_replicas)
     count = max(candidates) if candidates else None
     if buffer.limits is not None:
         return _within_limits(buffer.limits, requests, count, dialect, facts)

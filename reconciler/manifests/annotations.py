@@ -15,8 +15,9 @@ from reconciler.manifests.workload import WORKLOADS
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.durations import ANY_DURATION, parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import ANNOTATION_PREFIX
+from reconciler.model.marks import ANNOTATION_PREFIX, PERCENT_OF_ANNOTATION
 from reconciler.model.precedence import is_priority
+from reconciler.model.shares import PERCENT_OF_HINT, is_percent_of
 
 _BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
 _REQUEST = "ProvisioningRequest"
@@ -72,6 +73,7 @@ _KNOWN: dict[str, _Annotation] = {
     "inventory": _ANY,
     "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"'),
     "one-shot": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
+    "percent-of": _Annotation(is_percent_of, PERCENT_OF_HINT, frozenset({"CapacityBuffer"}), "CapacityBuffers"),
     "priority": _Annotation(*_PRIORITY, _BUFFERS | {_REQUEST}, "buffers and ProvisioningRequests"),
     "prune": _Annotation(*_one_of("disabled", "enabled", "true"), only_applied=True),
     "replicas-from": _ANY,
@@ -177,6 +179,13 @@ def _check_fulfilment(inspection: Inspection) -> None:
         )
     if inspection.ref.kind not in _BUFFERS:
         return
+    if PERCENT_OF_ANNOTATION in annotations and asked == Fulfilment.NATIVE:
+        inspection.report(
+            codes.ANNOTATION_WITHOUT_EFFECT,
+            ("metadata", "annotations", PERCENT_OF_ANNOTATION),
+            f"{PERCENT_OF_ANNOTATION} is for buffers that headroom keeps: the autoscaler that this one is left to does not know it",
+            hint="remove one of the two annotations",
+        )
     if annotations.get(f"{ANNOTATION_PREFIX}one-shot") == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
         inspection.report(
             codes.ANNOTATION_WITHOUT_EFFECT,

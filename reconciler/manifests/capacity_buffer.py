@@ -11,7 +11,7 @@ from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
+from reconciler.model.marks import PERCENT_OF_ANNOTATION, REPLICAS_FROM_ANNOTATION
 from reconciler.model.quantity import amount_of
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
@@ -30,7 +30,8 @@ _GROUPS_OF_KINDS = {
 def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
     template, scalable = spec.get("podTemplateRef"), spec.get("scalableRef")
-    sized_by_schedule = REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations")
+    annotations = mapping_at(inspection.body, "metadata", "annotations")
+    sized_by_schedule, is_share = REPLICAS_FROM_ANNOTATION in annotations, PERCENT_OF_ANNOTATION in annotations
     if template is not None and scalable is not None:
         # x-kubernetes-validations of the CRD: !(has(self.podTemplateRef) && has(self.scalableRef))
         inspection.report(
@@ -45,7 +46,9 @@ def check(inspection: Inspection) -> None:
             codes.TEMPLATE_WITHOUT_SIZE,
             ("spec",),
             "spec has podTemplateRef but neither replicas nor limits",
-            hint="add replicas: 3, or limits; a percentage needs a workload to be a percentage of",
+            hint="add replicas: 0, or the least that there must be: the API server refuses a percentage alone"
+            if is_share
+            else "add replicas: 3, or limits; a percentage needs a workload to be a percentage of",
         )
     if template is None and scalable is None:
         inspection.report(
@@ -62,8 +65,22 @@ def check(inspection: Inspection) -> None:
             " reports it as not ready",
             hint="add replicas: 3, or percentage: 10",
         )
+    if is_share:
+        _check_share(inspection, spec)
     _check_limits(inspection, mapping_at(inspection.body, "spec", "limits"))
     check_strategy(inspection, "provisioningStrategy")
+
+
+def _check_share(inspection: Inspection, spec: Manifest) -> None:
+    """Reports a share of running pods without a chunk to count it in, or without a percentage."""
+    path = ("metadata", "annotations", PERCENT_OF_ANNOTATION)
+    if "podTemplateRef" not in spec:
+        message = f"{PERCENT_OF_ANNOTATION} needs a podTemplateRef, whose pod is the chunk that the share is counted in"
+        hint = "write podTemplateRef in place of scalableRef; a percentage of one workload needs no annotation"
+        inspection.report(codes.INVALID_ANNOTATION, path, message, hint=hint)
+    elif "percentage" not in spec:
+        message = f"{PERCENT_OF_ANNOTATION} needs spec.percentage, which says how large the share is"
+        inspection.report(codes.INVALID_ANNOTATION, path, message, hint="add percentage: 10, or remove the annotation")
 
 
 def _check_limits(inspection: Inspection, limits: Manifest) -> None:

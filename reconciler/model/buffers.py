@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.model.conditions import Condition
@@ -11,6 +12,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector
+from reconciler.model.shares import SHRINK_AFTER
 
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 
@@ -57,7 +59,7 @@ class Buffer:
     """The Buffers API proposal's inline pod (`capacity.pods.podSpec`)."""
     replicas: int | None = None
     percentage: int | None = None
-    """Percent of the target's replicas."""
+    """Percent of the target's replicas, or of what other pods request (`model/shares.py`)."""
     minimum_count: int | None = None
     """The fewest chunks that a percentage may give, as `maximum_count` is the most. Only the Buffers API proposal has both."""
     maximum_count: int | None = None
@@ -73,6 +75,8 @@ class Buffer:
     status_conditions: tuple[Condition, ...] = field(default=())
     default_fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     """Who keeps it if it has no annotation that says so: the setting's value."""
+    shrink_after: timedelta = SHRINK_AFTER
+    """Of a share of running pods: how long it must have been less before the buffer shrinks, by the setting."""
     sized_by: str = ""
     """Names the schedule that sets `replicas`; "" where the number is the buffer's own."""
     dormant: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from operator import is_
 
 from reconciler.model.autoscalers import ServingAutoscaler
@@ -14,6 +15,7 @@ from reconciler.model.precedence import BOOKING, NO_PRIORITY_CLASS, Rank, rank_o
 from reconciler.model.provisioning_requests import RequestState
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.shares import RememberedShare
 
 POD_KIND = "Pod"
 REQUEST_KIND = "ProvisioningRequest"
@@ -80,6 +82,10 @@ class Demand:
     """Of a dedicated buffer: how many chunks its own pods fill. `desired` is how many are left."""
     left_of: int | None = None
     """Of a one-shot buffer that was filled: how many chunks its manifest asks for. `desired` is how many are left."""
+    share: RememberedShare | None = None
+    """Of a buffer that is a share of running pods: its sizes up to this pass."""
+    shrinks_at: datetime | None = None
+    """Of such a buffer: when it is smaller if nothing happens, by the cluster's clock; None where it is as small as the share."""
     only_ready: bool = False
     """Whether room counts only on nodes that are ready now."""
     request: RequestState | None = None

@@ -39,6 +39,8 @@ ACTIVE_DURING_ANNOTATION = "headroom.dev/active-during"
 """On a buffer: the MetricsProducer that it exists for, while its value is above 0."""
 LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
+PERCENT_OF_ANNOTATION = "headroom.dev/percent-of"
+"""On a CapacityBuffer with a podTemplateRef: the running pods whose requests its `spec.percentage` is a share of."""
 
 
 def is_own(manager: str) -> bool:

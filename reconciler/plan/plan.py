@@ -30,12 +30,14 @@ from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Schedule
+from reconciler.model.shares import SHARES_KEY
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons
 from reconciler.plan.buffers.keeping_edges import keeping_edges
 from reconciler.plan.buffers.one_shots import one_shot_memory
 from reconciler.plan.buffers.served_elsewhere import served_elsewhere
+from reconciler.plan.buffers.shares import share_edges, shares_memory
 from reconciler.plan.buffers.shortages import with_shortages
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
@@ -164,7 +166,8 @@ def make_plan(inputs: PlanInputs) -> Plan:
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(inputs, created, held, pruning)
         | records_memory(remembered(requests, applied, inputs.cluster_now))
-        | one_shot_memory(outcomes, bins, view, inputs.cluster_now),
+        | one_shot_memory(outcomes, bins, view, inputs.cluster_now)
+        | shares_memory(inputs.demands, view),
         stock_outs=missed,
         edges=_edges(inputs, (*requests.edges, *pruning.edges), outcomes),
         waiting=pruning.waiting,
@@ -188,7 +191,8 @@ def _unused(bins: Sequence[Bin], replaced: frozenset[str]) -> dict[str, str]:
 
 def _edges(inputs: PlanInputs, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
     of_keepers = keeping_edges(outcomes, inputs.view, inputs.cluster_now)
-    return tuple(sorted((*inputs.edges, *own, *of_keepers), key=attrgetter("at")))
+    of_shares = share_edges(inputs.demands, inputs.view.clock_skew)
+    return tuple(sorted((*inputs.edges, *own, *of_keepers, *of_shares), key=attrgetter("at")))
 
 
 def _created(inputs: PlanInputs, capped: Capped) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
@@ -330,7 +334,7 @@ def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str
 
 def _memory(inputs: PlanInputs, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:
     """The inventory's memory with this package's entries replaced; those of others stay."""
-    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, DEPARTURES_KEY}
+    own = {LAUNCHES_KEY, BACK_OFFS_KEY, PRUNES_KEY, REQUESTS_KEY, ONE_SHOTS_KEY, SHARES_KEY, DEPARTURES_KEY}
     others = {key: value for key, value in inputs.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = inputs.launches.memory(created, deleted, inputs.cluster_now)

@@ -75,10 +75,14 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True)
 class BufferSettings:
-    """fulfilment: who keeps buffers without the annotation: placeholder, native or balloon. balloon_image: for balloon pods."""
+    """fulfilment: who keeps buffers without the annotation: placeholder, native or balloon. balloon_image: for balloon pods.
+
+    shrink_after: how long a share of running pods (`headroom.dev/percent-of`) must have been less before its buffer shrinks.
+    """
 
     fulfilment: str = "placeholder"
     balloon_image: str = "registry.k8s.io/pause:3.10"
+    shrink_after: timedelta = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import ClassVar
 
 from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
@@ -11,9 +12,11 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.settled import settled
+from reconciler.demand.shares import with_shrink_after
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.shares import SHRINK_AFTER
 from reconciler.outlook import Outlook
 from reconciler.plan.objects.prune import let_down
 from reconciler.stages.state import PassState
@@ -26,11 +29,13 @@ class FindDemand:
     dialect: Dialect
     requests: RequestRules
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
+    shrink_after: timedelta = SHRINK_AFTER
     memory: PassMemory = field(default_factory=PassMemory)
 
     def run(self, state: PassState) -> PassState:
         followed = follow_schedules(state.effective, state.repository, state.view.objects, state.now)
         effective = with_default_fulfilment(followed.effective, self.fulfilment)
+        effective = with_shrink_after(effective, self.shrink_after)
         found, findings = demands(
             effective,
             state.view,

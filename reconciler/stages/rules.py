@@ -9,6 +9,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.shares import SHRINK_AFTER
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
@@ -23,7 +24,7 @@ class Rules:
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
     allow_empty: an empty repository is obeyed, and not taken for a mistake. fulfilment: for buffers that do not name one.
-    balloon_image: image of balloon pods."""
+    balloon_image: image of balloon pods. shrink_after: how long a share of running pods must be less before its buffer shrinks."""
 
     dialect: Dialect
     caps: PlanCaps
@@ -40,4 +41,5 @@ class Rules:
     drift: Drift = Drift.CORRECT
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
     balloon_image: str = ""
+    shrink_after: timedelta = SHRINK_AFTER
     requests: RequestRules = field(default_factory=RequestRules)

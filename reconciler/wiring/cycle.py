@@ -73,6 +73,7 @@ def make_cycle(
             drift=Drift(settings.drift),
             fulfilment=Fulfilment(settings.buffers.fulfilment),
             balloon_image=settings.buffers.balloon_image,
+            shrink_after=settings.buffers.shrink_after,
             requests=RequestRules(
                 booked_for=settings.requests.booked_for,
                 valid_for=settings.requests.valid_for,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.size import Base, limit_count, percentage_count, size_of
 from reconciler.model.declared import Declared
 from reconciler.model.quantity import Resources
+from reconciler.model.shares import SHARES_KEY, RememberedShare, remembered_shares
 from reconciler.model.view import ClusterView, ResourceQuota
 from tests.builders import buffer, deployment
 
@@ -80,3 +82,24 @@ def test_buffers_together_never_exceed_a_quota(wanted: list[int], hard: int, use
     demands, _ = buffer_demands(declared, ClusterView(resource_quotas=(quota,)), dialect=Dialect.CLUSTER_AUTOSCALER)
     total = sum(demand.desired or 0 for demand in demands)
     assert total == min(sum(wanted), max(0, hard - used))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 30)), min_size=1), st.integers(0, 900))
+def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[tuple[int, int]], wait: int) -> None:
+    """Each step: seconds since the last, and how many chunks the share is then. A size ends where the next begins."""
+    shrink_after = timedelta(seconds=wait)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    record = RememberedShare("rule", steps[0][1])
+    before: list[tuple[int, datetime]] = []
+    for seconds, chunks in steps:
+        if seconds:
+            now += timedelta(seconds=seconds)
+        before.append((record.chunks, now))
+        record = record.after(chunks, now, shrink_after)
+        kept = max([chunks, *(size for size, ended in before if now - ended < shrink_after)])
+        longest = max([chunks, *(size for size, ended in before if now - ended < shrink_after * 1.1)])
+        assert kept <= record.size <= longest
+        assert len(record.larger) <= 11
+        assert record.after(chunks, now, shrink_after) == record
+        assert remembered_shares({SHARES_KEY: {"shop/web": record.as_json()}}) == {"shop/web": record}

@@ -40,6 +40,7 @@ def document(kind: str, annotation: str) -> str:
         *((DEPLOYMENT, word) for word in ("suspend: 'true'", "prune: disabled", "ssa: Ignore", "drift: report")),
         (PRIORITY, "suspend: 'true'"),
         *((kind, "reserve: 'true'") for kind in (BUFFER, TEMPLATE, CLASS)),
+        *((kind, "percent-of: namespace") for kind in (OLD_BUFFER, REQUEST, TEMPLATE)),
     ],
 )
 def test_an_annotation_that_does_nothing_on_this_kind_is_found(kind: str, annotation: str) -> None:
@@ -106,3 +107,76 @@ template:
 def test_the_prefix_alone_makes_no_annotation_similar(name: str, hint: str) -> None:
     """`headroom.dev/foo` was taken for `headroom.dev/drift`."""
     assert [finding.hint for finding in findings(document(BUFFER, f"{name}: 'true'"))] == [hint]
+
+
+SHARE = "podTemplateRef: {name: t}, replicas: 0, percentage: 10"
+
+
+def share(percent_of: str, spec: str = SHARE, more: str = "") -> str:
+    head = document(BUFFER, f"percent-of: {percent_of!r}{more}").partition("spec:")[0]
+    return f"{head}spec: {{{spec}}}\n"
+
+
+@pytest.mark.parametrize(
+    "percent_of",
+    [
+        "nodepool/general",
+        "namespace",
+        "cluster",
+        " cluster ",
+        "selector:app=web",
+        "selector: app=web,tier in (a, b),!old",
+    ],
+)
+def test_a_share_of_running_pods(percent_of: str) -> None:
+    assert codes_of(share(percent_of)) == []
+
+
+@pytest.mark.parametrize(
+    "percent_of",
+    [
+        "",
+        "general",
+        "nodepool",
+        "nodepool/",
+        "nodepool/a/b",
+        "NodePool/general",
+        "namespace/shop",
+        "selector:",
+        "selector:a>1",
+    ],
+)
+def test_a_share_of_what_are_no_pods_is_found(percent_of: str) -> None:
+    found = only(share(percent_of))
+    assert (found.code, found.path) == ("invalid-annotation", "metadata.annotations['headroom.dev/percent-of']")
+    assert found.hint == (
+        'write nodepool/NAME, namespace, cluster, or a selector of pods such as "selector:app=web,tier in (a,b)"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("podTemplateRef: {name: t}, replicas: 2", "add percentage: 10, or remove the annotation"),
+        (
+            "scalableRef: {apiGroup: apps, kind: Deployment, name: w}, percentage: 10",
+            "write podTemplateRef in place of scalableRef; a percentage of one workload needs no annotation",
+        ),
+    ],
+)
+def test_a_share_without_a_chunk_or_a_percentage_is_found(spec: str, hint: str) -> None:
+    found = only(share("cluster", spec))
+    assert (found.code, found.severity.value, found.hint) == ("invalid-annotation", "error", hint)
+    assert found.path == "metadata.annotations['headroom.dev/percent-of']"
+
+
+def test_the_api_server_wants_a_number_beside_the_percentage() -> None:
+    found = only(share("cluster", "podTemplateRef: {name: t}, percentage: 10"))
+    assert found.code == "template-without-size"
+    assert found.hint.startswith("add replicas: 0, or the least that there must be")
+
+
+def test_a_share_that_is_left_to_an_autoscaler_has_no_effect() -> None:
+    found = only(share("cluster", more=", headroom.dev/fulfilment: native"))
+    assert (found.code, found.hint) == ("annotation-without-effect", "remove one of the two annotations")
+    assert codes_of(share("cluster", more=", headroom.dev/fulfilment: balloon")) == []
