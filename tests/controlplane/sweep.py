@@ -26,6 +26,7 @@ _CLUSTER_KINDS = (
     ("node.k8s.io/v1", "RuntimeClass"),
 )
 _NODE_CLASS = ("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass")
+_PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 _GONE_SECONDS = 60.0
 # These come back by themselves, belong to the cluster, or go with their owners.
 _KEPT_RESOURCES = frozenset({"events", "endpoints", "endpointslices", "serviceaccounts", "leases"})
@@ -58,6 +59,9 @@ def sweep(api: Rest, *, controllers: bool) -> None:
         every=0.25,
     )
     _delete_all(api, *_NODE_CLASS)
+    for item in _list(api, *_PRIORITY_CLASS):
+        if not _name(item).startswith("system-"):  # those are the cluster's own
+            api.delete(*_PRIORITY_CLASS, _name(item))
 
 
 def _left(api: Rest, namespaces: list[str]) -> list[str]:
