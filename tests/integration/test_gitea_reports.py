@@ -148,3 +148,31 @@ def test_a_token_that_is_not_valid_is_told_with_the_report_printed_all_the_same(
     assert "absent → 5" in printed
     assert "check that the token is valid and may do this" in errors
     assert "f" * 40 not in errors
+
+
+def test_an_error_is_said_before_the_job_fails_of_it(repository: GiteaRepository) -> None:
+    """Its job ended at the check of the manifests, and the comment kept praising the commit before."""
+    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    number = repository.open_pull_request("more")
+    post(repository, number, "--no-new-errors")
+    wrong = repository.push("more", {"api.yaml": buffer("api", 5).replace("replicas: 5", "replicas: five")})
+    assert "new error: " in post(repository, number, "--no-new-errors", codes=(3,))
+    (comment,) = repository.comments(number)
+    assert "1 new error" in comment["body"]
+    assert "spec.replicas must be a whole number" in comment["body"]
+    assert repository.statuses(wrong)["headroom/plan"]["status"] == "failure"
+
+
+def test_two_sides_in_conflict_are_said_not_to_be_merged(repository: GiteaRepository) -> None:
+    """What main had changed itself was shown as taken back by the branch."""
+    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    number = repository.open_pull_request("more")
+    repository.git("checkout", "--quiet", "main")
+    repository.push("main", {"api.yaml": buffer("api", 50)})
+    repository.git("checkout", "--quiet", "more")
+    post(repository, number)
+    (comment,) = repository.comments(number)
+    assert (
+        "not merged, since 1 file is in conflict (api.yaml): the base's own changes look taken back" in comment["body"]
+    )
+    assert "Do not merge as it is" in comment["body"]

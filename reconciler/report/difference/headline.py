@@ -153,8 +153,9 @@ def _unjudged(change: Difference) -> list[str]:
             f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"
         )
     if change.conflicts:
-        files = f"{counted(len(change.conflicts), 'file')} in conflict ({listed(change.conflicts[:3])})"
-        found.append(f"not merged, since {files}, so that the base's own changes look taken back")
+        files, are = counted(len(change.conflicts), "file"), "is" if len(change.conflicts) == 1 else "are"
+        named = listed(change.conflicts, most=3)
+        found.append(f"not merged, since {files} {are} in conflict ({named}): the base's own changes look taken back")
     if change.afterwards:
         more = f", and so {len(change.afterwards) - 1:,} more" if len(change.afterwards) > 1 else ""
         found.append(f"{change.afterwards[0]}{more}")
