@@ -105,7 +105,11 @@ def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
     assert (row["name"], row["before"], row["after"], row["unplacedBefore"], row["unplaced"]) == ("web", 10, 10, 0, 3)
     assert "limit" in row["unplacedReasons"][0]["example"]
     text = repository.diff("main..change").stdout
-    assert text.splitlines()[1].strip().startswith("3 chunks lose their place")
+    assert (
+        text.splitlines()[1]
+        .strip()
+        .startswith("Less room: shop/web 10 → 7 chunks (NodePool general is at its cpu limit of 8)")
+    )
     assert "web: 10 chunks, 3 of them without a place" in text
 
 
