@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,34 +88,45 @@ def command(
         headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
     from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.manifests.validate import cluster_folders  # noqa: PLC0415 - likewise
     from reconciler.source.merging import check_folders  # noqa: PLC0415 - likewise
 
     settings = _settings(values, other)
     if other is not None:
         check_folders(revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
-    sides = _sides(settings, revisions, other)
-    clusters = () if settings.path else cluster_folders((*sides.base.files, *sides.head.files))
-    if len(clusters) < 2:  # noqa: PLR2004 - one report
-        change = _report(settings, sides, values, output=output, now=now, timings=timings)
-        return _exit_code([change], detailed=detailed_exitcode)
-    if output not in {"text", "markdown"}:
+    clusters = () if settings.path else _clusters(settings, revisions, other)
+    if len(clusters) > 1 and output not in {"text", "markdown"}:
         names = ", ".join(clusters)
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
     changes = []
-    for path in clusters:
-        own = replace(settings, path=path)
-        click.echo(f"{path}:" if output == "text" else "", nl=output == "text")
-        sides = _sides(own, revisions, other)
-        changes.append(_report(own, sides, values, output=output, now=now, timings=timings, name=path))
-        click.echo()
-    return _exit_code(changes, detailed=detailed_exitcode)
+    for path in clusters if len(clusters) > 1 else ("",):
+        own = replace(settings, path=path or settings.path)
+        if path and output == "text":
+            click.echo(f"{path}:")
+        read = partial(_sides, own, revisions, other)
+        changes.append(_report(own, read, values, output=output, now=now, timings=timings, name=path))
+        if path:
+            click.echo()
+    if any(change.failed_gates for change in changes):
+        return exit_code_of_gates(detailed=detailed_exitcode)
+    return exit_code_of_changes(changes=any(change.has_changes for change in changes), detailed=detailed_exitcode)
+
+
+def _clusters(settings: Settings, revisions: str, other: str | None) -> tuple[str, ...]:
+    """The folders of several clusters. None where the sides cannot be read, which the report itself says in its turn."""
+    from reconciler.manifests.validate import cluster_folders  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.model.errors import Failure  # noqa: PLC0415 - small, with the rest
+
+    try:
+        sides = _sides(settings, revisions, other)
+    except Failure:
+        return ()
+    return cluster_folders((*sides.base.files, *sides.head.files))
 
 
 def _report(
     settings: Settings,
-    sides: Sides,
+    read: Callable[[], Sides],
     values: dict[str, Any],
     *,
     output: str,
@@ -122,7 +134,7 @@ def _report(
     timings: str | None,
     name: str = "",
 ) -> Difference:
-    """Compares, prints and posts what differs for one cluster. name: in the title; "" for its own."""
+    """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
     from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.comparison import compare  # noqa: PLC0415 - likewise
     from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
@@ -136,8 +148,9 @@ def _report(
             open_session(settings, now=now, progress=progress, capped=False, published=True) as session,
         ):
             tell_age(session.cluster, now)
+            progress("git")
             foreign = _foreign(said=values["fork"], poster=poster)
-            comparison = compare(session.cycle, _request(settings, sides, gates, foreign=foreign))
+            comparison = compare(session.cycle, _request(settings, read(), gates, foreign=foreign))
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
@@ -149,12 +162,6 @@ def _report(
         if poster is not None:
             poster.post(comparison, cluster, now)
     return comparison.change
-
-
-def _exit_code(changes: Sequence[Difference], *, detailed: bool) -> int:
-    if any(change.failed_gates for change in changes):
-        return exit_code_of_gates(detailed=detailed)
-    return exit_code_of_changes(changes=any(change.has_changes for change in changes), detailed=detailed)
 
 
 def _settings(values: dict[str, Any], other: str | None) -> Settings:
