@@ -128,6 +128,10 @@ class Difference:
         found = () if self.cost is None else self.cost.most_asked()
         return tuple(item for item in found if item.ref not in told or item.at > self.head.now)
 
+    def why(self, item: DemandChange) -> list[str]:
+        """Everything to report about a demand: why it has less room, if nothing else says so."""
+        return item.why or [room.why for room in self.room.less if room.ref == item.ref and room.why]
+
     @property
     def less_later(self) -> tuple[RoomChange, ...]:
         """Demands that have less room, without those that `demands` shows in full."""

@@ -64,9 +64,7 @@ def difference_page(
         "month": None if is_sample else _month(change),
         "hourly": "" if is_sample else hourly_words(change),
         "assumptions": [] if is_sample else assumptions(change),
-        "demands": cut(
-            grouped([*map(_demand_change, change.demands), *_room_later(change, zone), *_later(change, zone)])
-        ),
+        "demands": cut(grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])),
         "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
         "findings": cut([finding_row(item) for item in change.new_findings]),
         "fixed": cut([finding_row(item) for item in change.fixed_findings]),
@@ -168,7 +166,11 @@ def _costs(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {**section(title, rows), "columns": ["Name", "Before → after", "Change"], "third": "Change"}
 
 
-def _demand_change(item: DemandChange) -> dict[str, Any]:
+def _demand_rows(change: Difference) -> list[dict[str, Any]]:
+    return [_demand_change(item, change.why(item)) for item in change.demands]
+
+
+def _demand_change(item: DemandChange, why: list[str]) -> dict[str, Any]:
     before, after = item.size_words
     left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
     return {
@@ -177,7 +179,7 @@ def _demand_change(item: DemandChange) -> dict[str, Any]:
         "existing": "",
         "new": "",
         "unplaced": f"{left} → {right}" if item.unplaced_before else right,
-        "why": "; ".join(item.why),
+        "why": "; ".join(why),
     }
 
 

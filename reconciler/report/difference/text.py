@@ -83,7 +83,7 @@ def _demand_lines(change: Difference, paint: Paint) -> list[str]:
             was = f" ({item.unplaced_before:,} before)" if item.unplaced_before else ""
             words += paint("red", f", {item.unplaced:,} of them without a place{was}")
         lines.append(f"  ~ {item.ref}: {words}")
-        lines += [f"      {paint('yellow', reason)}" for reason in item.why]
+        lines += [f"      {paint('yellow', reason)}" for reason in change.why(item)]
     return lines + rest_lines(change.demands)
 
 
