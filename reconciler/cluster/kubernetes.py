@@ -25,6 +25,7 @@ from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
 
@@ -229,8 +230,7 @@ def _some(waited: Sequence[str]) -> str:
     """All kinds with a reason why they cannot be read, and some that are only late."""
     told = [what for what in waited if what.endswith(")")]
     late = [what for what in waited if not what.endswith(")")]
-    more = len(late) - _MOST_NAMED
-    return ", ".join([*told, *late[:_MOST_NAMED]]) + (f" and {more} more" if more > 0 else "")
+    return abridged([*told, *late], len(told) + _MOST_NAMED)
 
 
 def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:

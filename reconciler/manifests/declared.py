@@ -22,6 +22,7 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import SourcePosition
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView, LiveObject
 
 _MOST_KINDS = 4
@@ -80,10 +81,10 @@ def _ignored(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     if not others:
         return ()
     kinds = sorted({document.kind or "no kind" for document in others})
-    more = f" and {len(kinds) - _MOST_KINDS:,} more" if len(kinds) > _MOST_KINDS else ""
-    shown = ", ".join(kinds[:_MOST_KINDS]) + more
     code, noun = codes.OTHER_KINDS, "document is" if len(others) == 1 else "documents are"
-    message = f"{len(others):,} {noun} of kinds that headroom does not read, and ignored: {shown}"
+    message = (
+        f"{len(others):,} {noun} of kinds that headroom does not read, and ignored: {abridged(kinds, _MOST_KINDS)}"
+    )
     return (Finding(code.name, code.severity, message, others[0].position),)
 
 

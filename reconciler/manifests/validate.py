@@ -22,6 +22,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_write
+from reconciler.model.sentences import abridged
 from reconciler.model.workloads import Workload
 
 _MOST_FOLDERS = 4
@@ -61,11 +62,8 @@ def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     if len(folders) < 2:  # noqa: PLR2004 - only one cluster
         return ()
     names = sorted(folder.rstrip("/") for folder in folders)
-    shown = ", ".join(names[:_MOST_FOLDERS]) + (
-        f" and {len(names) - _MOST_FOLDERS} more" if len(names) > _MOST_FOLDERS else ""
-    )
     code = codes.SEVERAL_CLUSTERS
-    message = f"{len(names)} clusters are read as one: {shown}"
+    message = f"{len(names)} clusters are read as one: {abridged(names, _MOST_FOLDERS)}"
     return (Finding(code.name, code.severity, message, hint=f"give the folder of one: --path {names[0]}"),)
 
 

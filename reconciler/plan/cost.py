@@ -11,6 +11,7 @@ from math import fsum
 from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
 from reconciler.model.requirements import Operator
+from reconciler.model.sentences import abridged
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.static_nodes import leaving
 
@@ -117,10 +118,7 @@ def cost_of(
     if going:
         notes.append(f"{_nodes(going)} already on the way out: counted before, not after")
     if unknown:
-        more = f" and {len(unknown) - _MOST_NAMES:,} more" if len(unknown) > _MOST_NAMES else ""
-        notes.append(
-            f"{_nodes(len(unknown))} without a known price, not counted: {', '.join(unknown[:_MOST_NAMES])}{more}"
-        )
+        notes.append(f"{_nodes(len(unknown))} without a known price, not counted: {abridged(unknown, _MOST_NAMES)}")
     return Cost(fsum(before), fsum(after), assumptions=tuple(dict.fromkeys(note for note in notes if note)))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from reconciler.model.sentences import abridged
+
 MOST_NAMES = 3
 """The most names in one row; the rest is counted."""
 
@@ -29,5 +31,4 @@ def _names(names: Sequence[str], noun: str) -> str:
         return names[0]
     if noun:
         return f"{len(names):,} {noun}s"
-    left = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {left:,} more" if left > 0 else "")
+    return abridged(names, MOST_NAMES)

@@ -12,6 +12,7 @@ from datetime import datetime
 from reconciler.model.changes import NodeClaimAction
 from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Holding
+from reconciler.model.sentences import abridged
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
@@ -147,6 +148,4 @@ def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
     counts: dict[str, int] = {}
     for holding in holdings:
         counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    parts = [f"{count:,} of {demand}" for demand, count in sorted(counts.items())]
-    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
-    return ", ".join(parts[:most]) + more
+    return abridged((f"{count:,} of {demand}" for demand, count in sorted(counts.items())), most)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from reconciler.model.pods import Pod
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView
 
 _MOST_NAMES = 3
@@ -31,9 +32,7 @@ def nominated_notes(view: ClusterView) -> tuple[str, ...]:
 
 
 def _listed(pods: Sequence[Pod], words: Callable[[Pod], str]) -> str:
-    shown = [words(pod) for pod in pods[:_MOST_NAMES]]
-    rest = len(pods) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest else "")
+    return abridged(map(words, pods), _MOST_NAMES)
 
 
 def _waits_for(pod: Pod) -> str:

@@ -16,6 +16,7 @@ from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.codes import DRIFT_WAITS
@@ -158,9 +159,9 @@ def _waiting(
     if not waiting:
         return ()
     one = len(waiting) == 1
-    nodes = _listed([f"{item.name}{_since(item)}" for item in waiting])
+    nodes = abridged([f"{item.name}{_since(item)}" for item in waiting], _MOST_SHOWN)
     goes = (
-        f"; before {'it' if one else 'them'} {'goes' if len(first) == 1 else 'go'} {_listed(sorted(first))}"
+        f"; before {'it' if one else 'them'} {'goes' if len(first) == 1 else 'go'} {abridged(sorted(first), _MOST_SHOWN)}"
         if first
         else ""
     )
@@ -178,11 +179,6 @@ def _waiting(
 def _since(item: Bin) -> str:
     time = None if item.claim is None else item.claim.since("Drifted")
     return "" if time is None else f" (since {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(names[:_MOST_SHOWN]) + more
 
 
 def _age(item: Bin) -> tuple[str, str]:

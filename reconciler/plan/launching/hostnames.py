@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.refs import ObjectRef
+from reconciler.model.sentences import abridged
 from reconciler.plan.codes import SHARED_HOSTNAME
 
 _MOST_NAMES = 5
@@ -29,12 +30,10 @@ def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
 
 
 def _finding(hostname: str, names: Sequence[str]) -> Finding:
-    rest = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
     return Finding(
         SHARED_HOSTNAME.name,
         SHARED_HOSTNAME.severity,
-        f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({shown}): spread, affinity and anti-affinity by it take them for one",
+        f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({abridged(names, _MOST_NAMES)}): spread, affinity and anti-affinity by it take them for one",
         ref=ObjectRef("", "Node", "", names[0]),
         hint="give each machine a host name of its own, and delete nodes whose machine is no more",
     )

@@ -14,6 +14,7 @@ from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.codes import STATIC_POOL_BLOCKED
@@ -52,10 +53,9 @@ def static_pool_findings(
 def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -> Finding:
     code = STATIC_POOL_BLOCKED
     pods = [text for node in sorted(blocked) for text in blocked[node]]
-    more = f" and {len(pods) - _MOST_SHOWN:,} more" if len(pods) > _MOST_SHOWN else ""
     message = (
         f"it is to have {pool.replicas:,} nodes and has {nodes:,}, of which {len(blocked):,} cannot go while"
-        f" pods that may not be evicted run there: {', '.join(pods[:_MOST_SHOWN])}{more}"
+        f" pods that may not be evicted run there: {abridged(pods, _MOST_SHOWN)}"
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
     return Finding(

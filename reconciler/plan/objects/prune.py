@@ -21,6 +21,7 @@ from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef
+from reconciler.model.sentences import abridged
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.bins import Bin
@@ -38,6 +39,7 @@ HOUR = timedelta(hours=1)
 REMOVAL = "Removal"
 """Type of the condition of what waits to be deleted."""
 BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
+_MOST_NAMED = 5
 _DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
 """Kinds that go after the others (0), lowest first."""
 
@@ -160,7 +162,7 @@ def prune(
         if due:
             notes.append(f"{_counted(len(due))} no longer declared, which waits")
         if asleep:
-            notes.append(f"{_listed(change.ref for change in asleep)}: asleep by schedule, which waits")
+            notes.append(f"{abridged((change.ref for change in asleep), _MOST_NAMED)}: asleep by schedule, which waits")
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
         return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
     turn = _Turn(hour, rules, holding)
@@ -170,7 +172,9 @@ def prune(
     held_back = WaitingDeletions()
     if waiting:
         held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
-        notes.append(f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {_listed(waiting)}")
+        notes.append(
+            f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
+        )
     return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
 
 
@@ -370,9 +374,3 @@ def _objects(count: int) -> str:
 
 def _counted(count: int) -> str:
     return f"{_objects(count)} {'is' if count == 1 else 'are'}"
-
-
-def _listed(refs: Iterable[ObjectRef], most: int = 5) -> str:
-    names = [str(ref) for ref in refs]
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 from typing import Any
 
+from reconciler.model.sentences import abridged
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.drawing.time_axis import day_words, instant_words, midnight, midnights
 from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
@@ -72,8 +73,7 @@ def _constant(those: Sequence[Lane]) -> list[str]:
     lines = []
     for group, members in groupby(those, key=lambda lane: lane.group):
         words = [f"{lane.name} {number_of(lane.now)}" for lane in members]
-        left = len(words) - MOST_CONSTANT
-        lines.append(f"{group}: {', '.join(words[:MOST_CONSTANT])}" + (f" and {left:,} more" if left > 0 else ""))
+        lines.append(f"{group}: {abridged(words, MOST_CONSTANT)}")
     return lines
 
 
