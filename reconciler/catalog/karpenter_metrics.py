@@ -85,11 +85,6 @@ class KarpenterMetricsCatalog:
         self._estimated = 0
 
     @property
-    def as_of(self) -> datetime | None:
-        """When the present prices were read; None before the first reading."""
-        return self._as_of
-
-    @property
     def source(self) -> str:
         if self._as_of is None:
             return f"Karpenter's metrics at {self._name}, not read yet"

@@ -78,12 +78,6 @@ class Batch:
         return self.pods and not self.opens_nodes
 
     @property
-    def keeps_off_placeholders(self) -> bool:
-        """Whether they stay off nodes made for others, since their resource claims are not judged. No node is made for them, and the
-        others would need another one. Pods may go to any node, as in the cluster."""
-        return bool(self.needs.shape.resource_claims) and not self.pods
-
-    @property
     def demand(self) -> ObjectRef:
         return self.members[0].demand
 

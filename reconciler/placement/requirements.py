@@ -146,7 +146,6 @@ class Values:
         return tuple(written) or (Requirement(key, Operator.EXISTS, (), self.min_values),)
 
 
-ANYTHING = Values(complement=True, absent=True)
 ABSENT = Values(absent=True)
 
 

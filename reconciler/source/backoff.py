@@ -6,10 +6,9 @@ once.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from reconciler.source.polling import fraction
 
 FIRST = timedelta(milliseconds=750)
 LONGEST = timedelta(minutes=15)
@@ -30,7 +29,13 @@ def retry_delay(failures: int, seed: object) -> timedelta:
     """750 ms after the first failure, doubled by each further one up to 15 minutes. The delay is then shortened by up to a
     tenth, so that many daemons do not return in step."""
     delay = min(FIRST * (1 << min(failures - 1, _DOUBLINGS)), LONGEST)
-    return delay * (1 - fraction((seed, failures)) / 10)
+    return delay * (1 - _fraction((seed, failures)) / 10)
+
+
+def _fraction(seed: object) -> float:
+    """A number from 0 up to 1 that depends on the seed alone."""
+    digest = hashlib.sha256(repr(seed).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
 
 
 def after_failure(previous: Backoff | None, target: str, now: datetime) -> Backoff:

@@ -37,7 +37,3 @@ class SpreadRule:
     def bound(self, least: int) -> int:
         """The most pods that may count in a domain, given the global minimum."""
         return self.max_skew + least
-
-    def least_beside(self, most: int) -> int:
-        """The lowest global minimum with which so many may count in one domain."""
-        return most - self.max_skew
