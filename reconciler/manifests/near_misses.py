@@ -22,6 +22,9 @@ from reconciler.model.findings import Code, Finding
 _ALIKE = 0.8
 """The least similarity of two groups that one may be mistaken for the other: karpenter.sh and karpenter.k8s.aws have 0.83."""
 _GROUPS = frozenset(kind.group for kind in KINDS)
+_WHOLE_GROUP = "autoscaling.x-k8s.io"
+_NOT_READ = frozenset({"CapacityQuota"})
+"""The kinds of that group that headroom does not read."""
 _LIST = "List"
 _LONGEST = 100
 """Characters of a group or kind that are looked at. None of headroom's is as long."""
@@ -99,6 +102,10 @@ def _of_other_kind(document: Document, group: str, name: str) -> Finding | None:
         hint = f"write {line} and kind: {found.name}" if name != found.name else f"write {line}"
         return _error(document, codes.UNKNOWN_KIND, "apiVersion", message, hint)
     ours = _namesake(name)
+    if ours is None and group == _WHOLE_GROUP and name not in _NOT_READ:
+        known = ", ".join(sorted(kind.name for kind in KINDS if kind.group == _WHOLE_GROUP))
+        message = f"{_WHOLE_GROUP} has no kind {name}"
+        return _error(document, codes.UNKNOWN_KIND, "kind", message, f"write one of its kinds: {known}")
     if ours is None:
         return None
     message = f"{name} of group {group!r} is not headroom's kind of that name: ignored"
@@ -121,12 +128,13 @@ def _meant(group: str, name: str) -> Kind | None:
 
 
 def _resembles(group: str, kind: Kind) -> bool:
-    """Whether the group begins like the kind's own, or has most of its letters in the same order."""
+    """Whether the group begins or ends like the kind's own, or has most of its letters in the same order."""
     if not kind.group:
         return group in {"core", *kind.versions}
     first = group.partition(".")[0].partition("/")[0]
     same_start = is_near(first, kind.group.partition(".")[0])
-    return same_start or difflib.SequenceMatcher(None, group, kind.group).ratio() >= _ALIKE
+    same_end = group.split(".")[-2:] == kind.group.split(".")[-2:]
+    return same_start or same_end or difflib.SequenceMatcher(None, group, kind.group).ratio() >= _ALIKE
 
 
 def _namesake(name: str) -> Kind | None:

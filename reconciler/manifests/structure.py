@@ -45,6 +45,8 @@ _TOP = ("apiVersion", "kind", "metadata")
 _RESOURCE_MAPS = frozenset({"requests", "limits", "perChunkResources", "overhead"})
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
 """The names of resources without a domain. Whatever else a node has is named with one, such as nvidia.com/gpu."""
+_DEFAULTED = "nodes"
+"""The field of a budget that the API server gives a safe value, 10%, where it is null."""
 _LONGEST_SHOWN = 60
 _SHORT = 4
 """In words of at most this many letters one letter may be wrong for a near miss, in longer ones two."""
@@ -67,7 +69,10 @@ def check_structure(
 def check_fields(
     inspection: Inspection, schema: Schema, value: Any, at: Path = (), around: Collection[str] = ()
 ) -> None:
-    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have."""
+    """Reports fields that the schema does not have, and doubts those that a newer definition of the kind may have.
+
+    In schedules and budgets a field without a value is an error too: without weekdays a window is open every day.
+    """
     if isinstance(value, dict):
         nulls = inspection.nulls.get(inspection.written_path(at), ()) if inspection.nulls else ()
         known: Mapping[str, Schema] | None = schema.get("properties")
@@ -75,7 +80,9 @@ def check_fields(
         is_closed = further is False
         for key in (*value, *nulls) if nulls else value:
             where: Path = (*at, key)
-            if known is not None and key in known:
+            if is_closed and known is not None and key in known and key not in value and key != _DEFAULTED:
+                _null(inspection, where, "a value")
+            elif known is not None and key in known:
                 missing = [name for name in known if name not in value]
                 check_fields(inspection, known[key], value.get(key), where, missing if _is_map(known[key]) else known)
             elif isinstance(further, dict):
@@ -105,10 +112,7 @@ def _check_entry(
     is_field = key != key.lower() or not is_label or (key == "namespace" and inspection.ref.namespace)
     is_misplaced = key in missing and is_field
     if key not in value:
-        expected = "text" if schema.get("type") == "string" else "a value"
-        inspection.report(
-            codes.WRONG_TYPE, where, f"{place} must be {expected}, not null", hint="write a value, or remove the key"
-        )
+        _null(inspection, where, "text" if schema.get("type") == "string" else "a value")
     elif is_misplaced:
         inspection.report(
             codes.MISSPELT_FIELD,
@@ -121,6 +125,12 @@ def _check_entry(
         inspection.report(codes.MISSPELT_FIELD, where, f"{place} is not a resource that nodes have", hint=hint)
     else:
         check_fields(inspection, schema, value[key], where)
+
+
+def _null(inspection: Inspection, where: Path, expected: str) -> None:
+    place = path_text(inspection.written_path(where))
+    message, hint = f"{place} must be {expected}, not null", "write a value, or remove the key"
+    inspection.report(codes.WRONG_TYPE, where, message, hint=hint)
 
 
 def check_types(schema_name: str, value: Any) -> None:

@@ -47,6 +47,9 @@ def test_each_kind_in_the_group_of_another_of_ours_is_an_error() -> None:
         ("autoscaling.x-k8s.io/", "", "unknown-kind", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
         ("x-k8s.io/v1beta1", "x-k8s.iov1beta1", "unknown-kind", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
         ("x-k8s.io/v1beta1", "x-k8s.io/v1beta1/", "unknown-kind", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
+        ("autoscaling.x-k8s.io/", "x-k8s.io/", "unknown-kind", "write apiVersion: autoscaling.x-k8s.io/v1beta1"),
+        ("CapacityBuffer", "CapBuffer", "unknown-kind",
+         "write one of its kinds: Buffer, CapacityBuffer, ProvisioningClass, ProvisioningRequest"),
         ("CapacityBuffer", "Capacitybufer", "unknown-kind", 'did you mean "CapacityBuffer"?'),
         ("x-k8s.io/v1beta1\nkind: CapacityBuffer", "x-k8s.oi/v1beta1\nkind: CapacityBufer", "unknown-kind",
          "write apiVersion: autoscaling.x-k8s.io/v1beta1 and kind: CapacityBuffer"),
@@ -134,6 +137,35 @@ spec:
 )
 def test_null_hides_no_unknown_field_and_no_entry_of_a_map(spec: str, path: str) -> None:
     finding = only(BUFFER[: BUFFER.index("spec:")] + f"spec: {spec}\n")
+    assert (finding.severity, finding.path) == (Severity.ERROR, path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("weekdays: Mon", "weekdays: ", "spec.schedule.behaviors[0].start.weekdays"),
+        ("timezone: Europe/Berlin", "timezone: ", "spec.schedule.timezone"),
+        ("reasons: [Empty]", "reasons: ", "spec.disruption.budgets[0].reasons"),
+    ],
+)
+def test_a_schedule_or_budget_whose_field_has_lost_its_value_is_an_error(old: str, new: str, path: str) -> None:
+    """Without weekdays a window would be open every day, and without reasons a budget counts for all."""
+    text = """
+apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata: {name: office, namespace: shop}
+spec:
+  schedule:
+    timezone: Europe/Berlin
+    defaultReplicas: 1
+    behaviors: [{replicas: 3, start: {weekdays: Mon, hours: 9}, end: {weekdays: Mon, hours: 17}}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec: {disruption: {budgets: [{nodes: 10%, reasons: [Empty]}]}}
+"""
+    finding = only(text.replace(old, new, 1))
     assert (finding.severity, finding.path) == (Severity.ERROR, path)
 
 
