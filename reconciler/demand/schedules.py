@@ -7,6 +7,7 @@ schedule changes nothing: what is in the cluster stays as it is, and a finding s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -262,8 +263,20 @@ def _as_it_is(buffer: Buffer, live: LiveObject | None) -> Buffer:
 
 
 def _replicas_of(live: LiveObject | None) -> int | None:
-    replicas = None if live is None else (live.body.get("spec") or {}).get("replicas")
-    return replicas if isinstance(replicas, int) else None
+    size: Any = None if live is None else live.body.get("spec")
+    for step in _place_of_size(size) if isinstance(size, Mapping) else ():
+        size = size.get(step) if isinstance(size, Mapping) else None
+    return size if isinstance(size, int) else None
+
+
+def _place_of_size(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The path in the spec of a fixed size; empty where it has none, such as a share."""
+    capacity = spec.get("capacity")
+    if not isinstance(capacity, Mapping):
+        return ("replicas",)
+    if "pods" in capacity:
+        return ("capacity", "pods", "replicaNum")
+    return ("capacity", "replicas", "exactly") if "exactly" in (capacity.get("replicas") or {}) else ()
 
 
 def _annotations(manifest: Manifest) -> tuple[tuple[str, str], ...]:
@@ -278,12 +291,12 @@ def _is_static(live: LiveObject | None) -> bool:
 
 def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:
     """The document as it is applied: the schedule's value stands in the field where its kind has the size."""
-    spec = dict(item.manifest.get("spec") or {})
-    capacity = spec.get("capacity")
-    if not isinstance(capacity, Mapping):
-        spec["replicas"] = replicas
-    elif "pods" in capacity:
-        spec["capacity"] = {**capacity, "pods": {**capacity["pods"], "replicaNum": replicas}}
-    elif "exactly" in (capacity.get("replicas") or {}):
-        spec["capacity"] = {**capacity, "replicas": {**capacity["replicas"], "exactly": replicas}}
-    return replace(item, manifest={**item.manifest, "spec": spec})
+    manifest = deepcopy(item.manifest)
+    node = manifest.setdefault("spec", {})
+    *above, last = _place_of_size(node) or (None,)
+    if last is None:
+        return item
+    for step in above:
+        node = node[step]
+    node[last] = replicas
+    return replace(item, manifest=manifest)

@@ -151,6 +151,26 @@ def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "live"),
+    [
+        ("{pods: {replicaNum: 2, podSpec: {containers: [{name: a}]}}}", {"pods": {"replicaNum": 7}}),
+        ("{replicas: {exactly: 2}}", {"replicas": {"exactly": 7}}),
+    ],
+)
+def test_a_buffer_of_the_proposal_stays_at_its_size_without_its_schedule(
+    written: str, live: dict[str, object]
+) -> None:
+    """It went to the size in Git: a misspelt name of a schedule released its nodes."""
+    text = BUFFER.replace("x-k8s.io/v1beta1", "x-k8s.io/v1alpha1").replace("CapacityBuffer", "Buffer")
+    text = text.replace("  podTemplateRef: {name: web}\n  replicas: 2", f"  capacity: {written}")
+    text = text.replace("  capacity: {replicas", "  targetRef: {apiGroup: apps, kind: Deployment, name: web}\n  capacity: {replicas")
+    declared = documents(text, annotations="headroom.dev/replicas-from: office")
+    ref = WEB._replace(kind="Buffer")
+    body = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"capacity": live}}
+    assert followed(declared, OPENING, LiveObject(ref, body)).effective.buffers[0].replicas == 7
+
+
 def test_a_pool_without_its_schedule_counts_as_static_of_the_size_that_it_has() -> None:
     declared = documents(POOL.replace("  replicas: 0\n", ""))
     live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {"replicas": 5}})
