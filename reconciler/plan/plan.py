@@ -218,6 +218,7 @@ def _objects(
         blocked=blocked,
         now=inputs.cluster_now,
         bins=bins,
+        live=inputs.live,
     )
     collection = collect(
         inputs.demands, requests, view, inputs.cluster_now, rules=inputs.requests, applyset_id=inputs.owner.id

@@ -1,6 +1,6 @@
 """Prunes objects that headroom applied and Git no longer declares: slowly when it is much.
 
-Kept are objects that a broken document might still declare, and those without headroom's own label. Nothing is pruned while
+Kept are objects that a broken document might still declare, those without headroom's own label, and PodTemplates that are still in use. Nothing is pruned while
 the plan is blocked. Within an hour only a share of the nodes that held chunks are released for removals, and only a share of the inventory
 is deleted. A buffer whose nodes are more than that is let down in steps; what waits stays in force. A NodePool takes its nodes with it, so
 it is deleted only when it is marked for that.
@@ -138,8 +138,9 @@ def prune(
     blocked: bool,
     now: datetime,
     bins: Sequence[Bin] = (),
+    live: Declared | None = None,
 ) -> Pruning:
-    """Deletions of inventory members. bins: with the chunks that each holds in this plan."""
+    """Deletions of inventory members. bins: with the chunks that each holds in this plan. live: what the cluster declares."""
     members = view.inventory.members | _partly_applied(view, applyset_id)
     wanted = {item.ref for item in declared.manifests} | declared.broken | declared.dormant.keys()
     gone = [ref for ref in sorted(members - wanted, key=_order) if ref in view.objects]
@@ -149,12 +150,12 @@ def prune(
     findings: list[Finding] = []
     due: list[ObjectChange] = []
     for ref in gone:
-        live = view.objects[ref]
-        kept = reason_to_keep(live, declared.broken_files, applyset_id)
-        if kept is None and _takes_nodes_with_it(live):
+        item = view.objects[ref]
+        kept = reason_to_keep(item, declared.broken_files, applyset_id)
+        if kept is None and _takes_nodes_with_it(item):
             findings.append(_kept_pool(ref))
         elif kept is None:
-            due.append(_removal(ref, live))
+            due.append(_removal(ref, item))
         elif kept:
             notes.append(f"{ref} is no longer declared, but stays: {kept}")
     asleep = _asleep(declared, view, members, applyset_id)
@@ -166,16 +167,39 @@ def prune(
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
         return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
     turn = _Turn(hour, rules, holding)
-    going = [change for change in due if turn.takes(change.ref)]
-    taken = {change.ref for change in going}
-    waiting = tuple(change.ref for change in due if change.ref not in taken)
+    users = _users_of_templates(declared, live or Declared(), holding)
+    going: dict[ObjectRef, ObjectChange] = {}
+    waiting: list[ObjectRef] = []
+    for change in due:
+        user = next((user for user in users.get(change.ref, ()) if user not in going), None)
+        if user is not None:
+            notes.append(f"{change.ref} is no longer declared, but stays: {user} refers to it")
+        elif turn.takes(change.ref):
+            going[change.ref] = change
+        else:
+            waiting.append(change.ref)
     held_back = WaitingDeletions()
     if waiting:
-        held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
+        held_back = replace(turn.waiting(), refs=tuple(waiting), next_at=hour.ends + view.clock_skew)
         notes.append(
             f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
         )
-    return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+    return Pruning((*going.values(), *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+
+
+def _users_of_templates(
+    declared: Declared, live: Declared, holding: Iterable[Bin]
+) -> Mapping[ObjectRef, list[ObjectRef]]:
+    """By PodTemplate, the buffers that refer to it, and the requests that have chunks on nodes."""
+    held = {part.demand for item in holding for part in item.chunks}
+    users: dict[ObjectRef, list[ObjectRef]] = {}
+    buffers = {item.ref: item.pod_template for item in (*live.buffers, *declared.buffers)}
+    pairs = [(ref, name) for ref, name in buffers.items() if name is not None]
+    requests = {item.ref: item for item in (*live.provisioning_requests, *declared.provisioning_requests)}
+    pairs += [(ref, part.pod_template) for ref, item in requests.items() if ref in held for part in item.pod_sets]
+    for ref, name in sorted(pairs):
+        users.setdefault(ObjectRef("", "PodTemplate", ref.namespace, name), []).append(ref)
+    return users
 
 
 class _Turn:

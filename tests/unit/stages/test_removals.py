@@ -116,3 +116,25 @@ def test_a_lowered_size_is_no_removal() -> None:
     result = shop.passes(180)
     assert shop.nodes() == 1
     assert not result.required_plan.waiting
+
+
+def test_a_folder_with_a_buffer_and_its_template_goes_as_slowly_as_the_buffer() -> None:
+    """The template went at once, and with it all nodes: a buffer without its template is not ready."""
+    shop = Shop(web=7)
+    shop.source.commit({"other.yaml": files(api=1)["buffers.yaml"].replace("name: shape", "name: other")})
+    result = shop.passes(600)
+    assert shop.nodes() == 5
+    assert "PodTemplate/shop/shape is no longer declared, but stays: CapacityBuffer/shop/web refers to it" in (
+        result.required_plan.notes
+    )
+    for _ in range(4):
+        shop.passes(3600, every=60)
+    assert shop.nodes() == 0
+    assert not [ref for ref in shop.sandbox.cluster.view().objects if ref.name == "shape"]
+
+
+def test_a_template_stays_for_as_long_as_a_buffer_refers_to_it() -> None:
+    shop = Shop(web=3)
+    shop.source.commit({"buffers.yaml": files(web=3)["buffers.yaml"]})
+    shop.passes(7200, every=60)
+    assert shop.nodes() == 3
