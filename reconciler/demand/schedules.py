@@ -291,7 +291,7 @@ def _is_static(live: LiveObject | None) -> bool:
 
 def _sized_manifest(item: DeclaredManifest, replicas: int) -> DeclaredManifest:
     """The document as it is applied: the schedule's value stands in the field where its kind has the size."""
-    manifest = deepcopy(item.manifest)
+    manifest = deepcopy(dict(item.manifest))
     node = manifest.setdefault("spec", {})
     *above, last = _place_of_size(node) or (None,)
     if last is None:

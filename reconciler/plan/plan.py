@@ -58,7 +58,8 @@ from reconciler.plan.node_pools.static_nodes import static_pool_changes
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.objects.drift import Drift
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
-from reconciler.plan.objects.prune import PRUNES_KEY, Pruning, prune, with_waiting
+from reconciler.plan.objects.prune import Pruning, prune, with_waiting
+from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.requests.collection import collect, remembered, still_to_run
 from reconciler.plan.requests.requests import RequestPlan, attempts_tried, labelled, request_plan

@@ -6,12 +6,16 @@ The answers are verdicts: by object, findings about its document, which make the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.demand.resolve import GROUPS, POD_TEMPLATE
 from reconciler.manifests import codes
+from reconciler.manifests.declared import read_live
 from reconciler.manifests.in_force import served_form
 from reconciler.manifests.inspection import mapping_at
+from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
 from reconciler.model.findings import Finding, Severity
@@ -48,7 +52,7 @@ class ClusterVerdicts:
         doubtful = {item.ref: item for item in read.doubtful}
         manifests = {item.ref: item for item in read.manifests}
         manifests |= {ref: item.manifest for ref, item in doubtful.items() if item.manifest is not None}
-        found = dict(_without_their_namespace(read, view))
+        found = {**_without_their_namespace(read, view), **_without_their_reference(read, view)}
         is_settled = not found
         for ref, item in manifests.items():
             versions = view.apis.get((ref.group, ref.kind), ())
@@ -95,6 +99,52 @@ def _without_their_namespace(read: Declared, view: ClusterView) -> Verdicts:
             place = item.position_of(path)
             found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
     return found
+
+
+def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
+    """Findings about buffers that refer to nothing there is, while the same buffer in the cluster does: its nodes would be released."""
+    there = {_without_group(item.ref) for item in (*read.workloads, *view.workloads)}
+    there |= {_without_group(ref) for ref in (*view.objects, *read.broken)}
+    manifests = {item.ref: item for item in read.manifests}
+    found = {}
+    for item in read.buffers:
+        live, path = view.objects.get(item.ref), _path_of_reference(item)
+        if live is None or path is None or item.ref not in view.inventory.members or _leads_to(item, there):
+            continue
+        if any(_leads_to(before, there) for before in read_live([live]).buffers):
+            code, now = codes.REFERENCE_LOST, _reference(item)
+            words = "it refers to nothing" if now is None else f"{now} does not exist"
+            message = f"{words}, but the buffer in the cluster refers to what does: its nodes would be released"
+            hint = "correct the name; if the object is to come later, the buffer changes within a minute of that"
+            place = manifests[item.ref].position_of(path)
+            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+    return found
+
+
+def _reference(buffer: Buffer) -> ObjectRef | None:
+    if buffer.pod_template is not None:
+        return ObjectRef("", POD_TEMPLATE, buffer.ref.namespace, buffer.pod_template)
+    return buffer.target
+
+
+def _path_of_reference(buffer: Buffer) -> str | None:
+    """The field, if headroom knows all objects that it may name."""
+    target = _reference(buffer)
+    if buffer.pod_shape is not None or buffer.node_class is not None:
+        return None
+    if target is None:
+        return "spec"
+    key = "podTemplateRef" if buffer.pod_template is not None else "scalableRef"
+    return f"spec.{key}.name" if target.kind in {POD_TEMPLATE, *GROUPS} else None
+
+
+def _leads_to(buffer: Buffer, there: AbstractSet[ObjectRef]) -> bool:
+    target = _reference(buffer)
+    return target is not None and _without_group(target) in there
+
+
+def _without_group(ref: ObjectRef) -> ObjectRef:
+    return ref._replace(group="")  # a reference may leave it out
 
 
 def _paths(node: Any, path: str = "") -> Iterator[str]:

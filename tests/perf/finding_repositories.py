@@ -190,6 +190,7 @@ WITHOUT: Mapping[str, str] = {
     "too-many-documents": "one finding for each file and for the repository",
     "immutable-field": "needs the object in the cluster: see PLANNED",
     "field-not-served": "needs a cluster whose definitions lack a field: it is asked once for each set of fields",
+    "reference-lost": "needs a cluster with the buffer: each document is compared with one object",
     "not-served": "needs a cluster that lacks the kind: see WITHOUT_PLAN",
 }
 """Codes of documents for which no repository is generated, and why."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
@@ -32,10 +32,9 @@ from reconciler.plan.objects.objects import (
     annotations_of,
     partial_mark,
 )
+from reconciler.plan.objects.prune_hour import PRUNES_KEY, PruneHour, prune_hour
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
-PRUNES_KEY = "prunes"
-HOUR = timedelta(hours=1)
 REMOVAL = "Removal"
 """Type of the condition of what waits to be deleted."""
 BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
@@ -59,55 +58,6 @@ class PruneRules:
 
     def most_objects(self, held: int) -> int:
         return held if self.lifted else max(self.objects, int(held * self.share))
-
-
-@dataclass(frozen=True, slots=True)
-class PruneHour:
-    """What removals took within the current hour. The inventory remembers it, so that passes and restarts do not renew the share.
-
-    since: when the first removal began the hour. held, nodes_held: objects of the inventory and nodes with chunks then. pruned, released:
-    names of what went since. stepped: nodes that buffers were let down by. let_down: by buffer, the chunks that are left of it while it waits.
-    """
-
-    since: datetime
-    held: int
-    nodes_held: int
-    pruned: frozenset[str] = frozenset()
-    released: frozenset[str] = frozenset()
-    stepped: int = 0
-    let_down: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def ends(self) -> datetime:
-        return self.since + HOUR
-
-    def memory(self) -> dict[str, Any]:
-        """JSON values for the inventory; nothing while nothing was removed."""
-        if not (self.pruned or self.released or self.let_down):
-            return {}
-        nodes = {"held": self.nodes_held, "released": sorted(self.released), "stepped": self.stepped}
-        hour = {"since": self.since.isoformat(), "held": self.held, "pruned": sorted(self.pruned), "nodes": nodes}
-        return {PRUNES_KEY: hour | ({"letDown": dict(sorted(self.let_down.items()))} if self.let_down else {})}
-
-
-def prune_hour(memory: Mapping[str, Any], members: int, nodes: int, now: datetime) -> PruneHour:
-    """The current hour, or a new one. An entry of another format was written by another version, and is dropped."""
-    value = memory.get(PRUNES_KEY)
-    try:
-        if value is not None:
-            hour = PruneHour(
-                datetime.fromisoformat(value["since"]),
-                int(value["held"]),
-                int(value["nodes"]["held"]),
-                frozenset(value["pruned"]),
-                frozenset(value["nodes"]["released"]),
-                int(value["nodes"]["stepped"]),
-                {str(name): int(count) for name, count in value.get("letDown", {}).items()},
-            )
-            return hour if now < hour.ends else PruneHour(now, members, nodes, let_down=hour.let_down)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        pass
-    return PruneHour(now, members, nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +117,24 @@ def prune(
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))
         return Pruning((), tuple(notes), tuple(findings), hour.memory(), held_back)
     turn = _Turn(hour, rules, holding)
-    users = _users_of_templates(declared, live or Declared(), holding)
+    going, waiting, in_use = _split(due, turn, _users_of_templates(declared, live or Declared(), holding))
+    notes += in_use
+    held_back = WaitingDeletions()
+    if waiting:
+        held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
+        notes.append(
+            f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
+        )
+    return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+
+
+def _split(
+    due: Iterable[ObjectChange], turn: _Turn, users: Mapping[ObjectRef, Sequence[ObjectRef]]
+) -> tuple[tuple[ObjectChange, ...], tuple[ObjectRef, ...], list[str]]:
+    """What goes now, what waits for its turn, and a note for each that stays because it is in use."""
     going: dict[ObjectRef, ObjectChange] = {}
     waiting: list[ObjectRef] = []
+    notes: list[str] = []
     for change in due:
         user = next((user for user in users.get(change.ref, ()) if user not in going), None)
         if user is not None:
@@ -178,13 +143,7 @@ def prune(
             going[change.ref] = change
         else:
             waiting.append(change.ref)
-    held_back = WaitingDeletions()
-    if waiting:
-        held_back = replace(turn.waiting(), refs=tuple(waiting), next_at=hour.ends + view.clock_skew)
-        notes.append(
-            f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
-        )
-    return Pruning((*going.values(), *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
+    return tuple(going.values()), tuple(waiting), notes
 
 
 def _users_of_templates(

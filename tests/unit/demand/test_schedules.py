@@ -158,13 +158,13 @@ def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
         ("{replicas: {exactly: 2}}", {"replicas": {"exactly": 7}}),
     ],
 )
-def test_a_buffer_of_the_proposal_stays_at_its_size_without_its_schedule(
-    written: str, live: dict[str, object]
-) -> None:
+def test_a_buffer_of_the_proposal_stays_at_its_size_without_its_schedule(written: str, live: dict[str, object]) -> None:
     """It went to the size in Git: a misspelt name of a schedule released its nodes."""
     text = BUFFER.replace("x-k8s.io/v1beta1", "x-k8s.io/v1alpha1").replace("CapacityBuffer", "Buffer")
     text = text.replace("  podTemplateRef: {name: web}\n  replicas: 2", f"  capacity: {written}")
-    text = text.replace("  capacity: {replicas", "  targetRef: {apiGroup: apps, kind: Deployment, name: web}\n  capacity: {replicas")
+    text = text.replace(
+        "  capacity: {replicas", "  targetRef: {apiGroup: apps, kind: Deployment, name: web}\n  capacity: {replicas"
+    )
     declared = documents(text, annotations="headroom.dev/replicas-from: office")
     ref = WEB._replace(kind="Buffer")
     body = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"capacity": live}}

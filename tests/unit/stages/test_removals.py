@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import DemandOutcome
 from reconciler.settings.settings import Settings
@@ -137,4 +139,30 @@ def test_a_template_stays_for_as_long_as_a_buffer_refers_to_it() -> None:
     shop = Shop(web=3)
     shop.source.commit({"buffers.yaml": files(web=3)["buffers.yaml"]})
     shop.passes(7200, every=60)
+    assert shop.nodes() == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("podTemplateRef: {name: shpae}", "PodTemplate/shop/shpae does not exist"),
+        ("podTemplateRef:", "it refers to nothing"),
+        ("scalableRef: {apiGroup: apps, kind: Deployment, name: web}", "Deployment/shop/web does not exist"),
+    ],
+)
+def test_a_buffer_that_refers_to_nothing_any_more_stays_as_it_was(written: str, said: str) -> None:
+    """A misspelt name released all of its nodes at once."""
+    shop = Shop(web=3)
+    text = files(web=3)["buffers.yaml"]
+    shop.source.commit({"shape.yaml": SHAPE, "buffers.yaml": text.replace("podTemplateRef: {name: shape}", written)})
+    for _ in range(2):
+        result = shop.passes(120)
+        (found,) = [item for item in result.required_plan.findings if item.code == "reference-lost"]
+        assert found.message.startswith(said)
+        assert shop.nodes() == 3
+        shop.restart()
+    there = {"shape.yaml": SHAPE + "---\n" + SHAPE.replace("name: shape", "name: shpae")}
+    shop.source.commit({**there, "buffers.yaml": text.replace("name: shape", "name: shpae")})
+    result = shop.passes(120)
+    assert not [item for item in result.required_plan.findings if item.code == "reference-lost"]
     assert shop.nodes() == 3

@@ -18,7 +18,8 @@ from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
-from reconciler.plan.objects.prune import PRUNES_KEY, PruneRules, Pruning, let_down, prune
+from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune
+from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from tests.builders import buffer_ref, demand
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, OWNER, chunks, live, occupied, together, with_node
 
