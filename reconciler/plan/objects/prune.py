@@ -39,7 +39,8 @@ REMOVAL = "Removal"
 """Type of the condition of what waits to be deleted."""
 BUFFER_KINDS = frozenset({"Buffer", "CapacityBuffer"})
 _MOST_NAMED = 5
-_DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, "NodePool": 2}
+_POOL = "NodePool"
+_DELETE_AFTER = {"MetricsProducer": 1, "PodTemplate": 1, _POOL: 2}
 """Kinds that go after the others (0), lowest first."""
 
 
@@ -139,6 +140,8 @@ def _split(
         user = next((user for user in users.get(change.ref, ()) if user not in going), None)
         if user is not None:
             notes.append(f"{change.ref} is no longer declared, but stays: {user} refers to it")
+        elif turn.is_too_large(change.ref):
+            notes.append(f"{change.ref} is no longer declared, but stays: {turn.held_in_pool(change.ref)}")
         elif turn.takes(change.ref):
             going[change.ref] = change
         else:
@@ -193,9 +196,18 @@ class _Turn:
         self._going.add(ref)
         return True
 
+    def is_too_large(self, ref: ObjectRef) -> bool:
+        """Whether this is a NodePool with more nodes than may ever go within an hour. All of them would go at once."""
+        return ref.kind == _POOL and len(self._only_for(ref)) > self._rules.most_nodes(self._hour.nodes_held)
+
+    def held_in_pool(self, ref: ObjectRef) -> str:
+        most = self._rules.most_nodes(self._hour.nodes_held)
+        allow = 'a commit with the trailer "Headroom-Allow-Removals: true" allows it'
+        return f"{len(self._only_for(ref)):,} of its nodes hold chunks, and at most {most:,} go within an hour; {allow}"
+
     def _only_for(self, ref: ObjectRef) -> list[Bin]:
         """Nodes that nothing else needs any more once this object is gone too. With a NodePool all of its nodes go."""
-        if ref.kind == "NodePool":
+        if ref.kind == _POOL:
             return [item for item in self._holding if item.node_pool == ref.name]
         return [
             item
@@ -278,7 +290,7 @@ def _with_at_most(demand: Demand, count: Any) -> Demand:
 def _takes_nodes_with_it(live: LiveObject) -> bool:
     """A whole NodePool that is not marked for deletion. One that was changed in part only gets its fields back."""
     annotations = annotations_of(live.body)
-    is_whole = live.ref.kind == "NodePool" and PARTIAL_ANNOTATION not in annotations
+    is_whole = live.ref.kind == _POOL and PARTIAL_ANNOTATION not in annotations
     return is_whole and annotations.get(PRUNE_ANNOTATION) != "true"
 
 

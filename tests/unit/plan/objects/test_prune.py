@@ -209,6 +209,22 @@ def test_what_has_no_steps_goes_alone_in_an_hour() -> None:
     assert names(pruned(member(request), rules=QUARTER, bins=bins, memory=began)) == []
 
 
+def test_a_pool_with_many_held_nodes_goes_only_when_a_person_allows_it() -> None:
+    """A misspelt name of a NodePool that is marked for deletion took all of its nodes at once."""
+    places = {f"n{index}": [Holding(buffer_ref(), 0, 1)] for index in range(7)}
+    bins = all_bins(together(*(with_node(name, HELD) for name in places)), occupied(**places))
+    answer = pruned(member(POOL, prune="true"), rules=QUARTER, bins=bins)
+    assert names(answer) == []
+    assert not answer.waiting, "no hour is long enough"
+    (note,) = answer.notes
+    assert note.endswith(
+        "7 of its nodes hold chunks, and at most 2 go within an hour; "
+        'a commit with the trailer "Headroom-Allow-Removals: true" allows it'
+    )
+    assert names(pruned(member(POOL, prune="true"), rules=LIFTED, bins=bins)) == ["general"]
+    assert names(pruned(member(POOL, prune="true"), rules=QUARTER, bins=bins[:2])) == ["general"]
+
+
 def test_pools_go_last() -> None:
     other = ObjectRef("x-k8s.io", "Anything", "", "other")
     assert names(pruned(member(POOL, prune="true"), member(buffer_ref()), member(other))) == ["web", "other", "general"]
