@@ -1,40 +1,54 @@
 """What a buffer costs over its life on real Karpenter: headroom beside Karpenter's own feature gate, at the same time.
 
-python -m tests.perf.buffer_lives [--random N]
+python -m tests.perf.buffer_lives [--random N] [--seconds S]
 
-Each has a control plane of its own, and the same NodePool, Deployment and buffer live through the same steps. Nodes are priced by their
-instance type and counted every half second. A pod counts as waiting while it has no node. Takes some minutes for each life.
+Each of the two has a control plane of its own. All lives run on it side by side, each in a namespace and on a NodePool of its own, whose
+taint keeps the others away. Nodes are priced as the KWOK provider prices them, and everything is counted every half second. Takes as long as
+the longest life: about 25 minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from reconciler.manifests.declared import read
+from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL
+from reconciler.model.placement import read_holdings
+from reconciler.model.requirements import Toleration
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import place
+from reconciler.placement.problem import PlacementOptions, Problem
+from tests.builders import demand, shape
 from tests.controlplane import ControlPlane
+from tests.controlplane.documents import NODE_POOL as NODE_POOL_LABEL
+from tests.controlplane.rest import Document, Rest
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
-from tests.e2e.shop import NODE_POOL, Shop, buffer_of, deployment
+from tests.e2e.shop import BUFFER, NODE_POOL, Shop, buffer_of, deployment
 from tests.perf.refill import DEFAULTS, GATE
 
-PRICES = {"c": 0.0271, "m": 0.0330, "r": 0.0430, "s": 0.0271}
-"""USD a core and hour by family, as Karpenter's KWOK provider has them."""
-POOL = (
-    NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: 15s")
-    .replace('values: ["4", "8"]', 'values: ["2", "4", "8", "16", "32", "64"]')
-    .replace('limits: {cpu: "200"}', 'limits: {cpu: "400"}')
-)
 EVERY = 0.5
+SETTLED = 60.0
+"""Seconds after a change in which a buffer may be short: nodes that are needed have to start."""
+SEEN_TWICE = 2
+"""Looks at which a pod must be without a node to count as waiting: a pod that was moved is bound within one of them."""
 
 
 @dataclass(frozen=True)
@@ -48,81 +62,208 @@ class Step:
 
 @dataclass
 class Bill:
-    """dollars: paid over the life. at_the_end: USD an hour. waited: pod-seconds without a node."""
+    """dollars: paid over the life; from_scratch: for new nodes planned at once for each step. at_the_end: USD an hour, and how long after the
+    last change it was reached. waited: pod-seconds without a node; in_vain: those while the buffer was full, or in steps for which it was
+    large enough. short: seconds in which the buffer was not full, later than `SETTLED` after a change. moves: of chunks from node to node,
+    the most for a chunk within one step.
+    """
 
     dollars: float = 0.0
+    from_scratch: float = 0.0
     at_the_end: float = 0.0
+    reached: float = 0.0
     waited: float = 0.0
+    in_vain: float = 0.0
+    short: float = 0.0
+    moves: float = 0.0
 
 
-LIVES = {
-    "60 pods become 2, a buffer of 2": (Step(60, 2, 60), Step(2, 2, 150)),
-    "no pods, a buffer of 14 becomes 1": (Step(0, 14, 60), Step(0, 1, 150)),
-}
-
-
-def random_life(seed: int) -> tuple[Step, ...]:
+def random_life(seed: int, seconds: int) -> tuple[Step, ...]:
     chance = random.Random(seed)
-    return tuple(Step(chance.randint(1, 60), chance.randint(1, 14), 70) for _ in range(3))
+    return tuple(Step(chance.randint(1, 60), chance.randint(1, 14), seconds // 5) for _ in range(5))
 
 
-def price(shop: Shop) -> float:
-    types = (
-        node["metadata"]["labels"].get("node.kubernetes.io/instance-type", "") for node in shop.api.list("v1", "Node")
+def lives_of(count: int, seconds: int) -> dict[str, tuple[Step, ...]]:
+    third = seconds // 3
+    return {
+        "60 pods become 2, a buffer of 2": (Step(60, 2, third), Step(2, 2, seconds - third)),
+        "no pods, a buffer of 14 becomes 1": (Step(0, 14, third), Step(0, 1, seconds - third)),
+        **{f"random life {seed}": random_life(seed, seconds) for seed in range(count)},
+    }
+
+
+def pool_text(name: str) -> str:
+    return (
+        NODE_POOL.replace("name: general", f"name: {name}")
+        .replace("value: shop", f"value: {name}")
+        .replace("consolidateAfter: 0s", "consolidateAfter: 15s")
+        .replace('values: ["4", "8"]', 'values: ["2", "4", "8", "16", "32", "64"]')
+        .replace('limits: {cpu: "200"}', 'limits: {cpu: "400"}')
     )
-    parts = (name.split("-") for name in types if name)
-    return sum(PRICES[family] * int(cores.removesuffix("x")) for family, cores, *_ in parts)
 
 
-def lived(shop: Shop, repository: CapacityRepository | None, steps: tuple[Step, ...]) -> Bill:
-    """repository: where the buffer's size is pushed; None where it is applied."""
-    bill = Bill()
+def buffer_text(name: str, chunks: int) -> str:
+    return buffer_of(chunks).replace("namespace: shop", f"namespace: {name}")
+
+
+def workload(name: str) -> Document:
+    """The shop's deployment in the life's namespace, on the life's nodes; no pods yet."""
+    text = json.dumps(deployment(0))
+    found: Document = json.loads(text.replace('"namespace": "shop"', f'"namespace": "{name}"'))
+    found["spec"]["template"]["spec"]["tolerations"][0]["value"] = name
+    return found
+
+
+@cache
+def prices() -> Mapping[tuple[str, str], float]:
+    """USD an hour by instance type and capacity type."""
+    return {
+        (kind.name, offering.capacity_type): offering.price
+        for kind in synthetic_instance_types()
+        for offering in kind.offerings
+    }
+
+
+@cache
+def from_scratch(count: int) -> float:
+    """USD an hour of new nodes for so many pods and chunks, which have one shape here, planned together on an empty cluster."""
+    pools = read({"pool.yaml": pool_text("general").encode()}).node_pools
+    like_a_pod = shape("1", "512Mi", tolerations=[Toleration("dedicated", "Equal", "general", "NoSchedule")])
+    answer = place(
+        Problem(
+            ClusterView(),
+            node_pools=pools,
+            instance_types=synthetic_instance_types(),
+            demands=(demand(count=count, pod_shape=like_a_pod),),
+            options=PlacementOptions(optimal=True),
+        )
+    )
+    assert not answer.unplaced
+    return sum(node.price for node in answer.planned)
+
+
+@dataclass
+class Looks:
+    """What was seen of one life until now."""
+
+    bill: Bill = field(default_factory=Bill)
+    unbound: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    full: bool = False
+
+    def nodes(self, nodes: Iterable[Document], seconds: float, since_change: float) -> int:
+        """Adds what the nodes cost; returns how many chunks came to a node since the last look."""
+        labels = [node["metadata"]["labels"] for node in nodes]
+        hourly = sum(
+            prices()[label[INSTANCE_TYPE_LABEL], label[CAPACITY_TYPE_LABEL]]
+            for label in labels
+            if INSTANCE_TYPE_LABEL in label
+        )
+        if abs(hourly - self.bill.at_the_end) > 1e-9:
+            self.bill.at_the_end, self.bill.reached = hourly, since_change
+        self.bill.dollars += hourly * seconds / 3600
+        held: Counter[str] = Counter()
+        for node in nodes:
+            annotations = node["metadata"].get("annotations") or {}
+            if annotations.get(HELD_ANNOTATION) == "true":
+                holdings = read_holdings(annotations.get(HOLDS_ANNOTATION, ""))
+                held[node["metadata"]["name"]] = sum(holdings.values())
+        came = (held - self.held).total()
+        self.held = held
+        return came
+
+    def pods(self, pods: Iterable[Document], seconds: float, *, promised: bool) -> None:
+        waiting = {pod["metadata"]["uid"] for pod in pods if "nodeName" not in pod["spec"]}
+        self.unbound = Counter({uid: self.unbound[uid] + 1 for uid in waiting})
+        lasting = sum(count >= SEEN_TWICE for count in self.unbound.values())
+        self.bill.waited += len(waiting) * seconds
+        if promised:
+            self.bill.in_vain += lasting * seconds
+
+    def buffer(self, buffer: Document, chunks: int, seconds: float, since_change: float) -> None:
+        status = buffer.get("status") or {}
+        told = {item["type"]: item["status"] for item in status.get("conditions", [])}
+        self.full = told.get("Provisioning") == "True" and status.get("replicas") == chunks
+        if not self.full and since_change > SETTLED:
+            self.bill.short += seconds
+
+
+def lived(api: Rest, name: str, steps: tuple[Step, ...], apply: Callable[[str, str], None]) -> Bill:
+    """apply: brings a document to its keeper, by name of a file."""
+    looks, pods, chunks = Looks(), 0, 0
     for step in steps:
-        if repository is None:
-            shop.api.apply(yaml.safe_load(buffer_of(step.chunks)))
-        else:
-            repository.push({"buffers/web.yaml": buffer_of(step.chunks)})
-        shop.scale(step.pods)
+        promised = looks.full and step.pods - pods <= chunks
+        apply(f"{name}.yaml", buffer_text(name, step.chunks))
+        api.patch(
+            "apps/v1", "Deployment", "web", {"spec": {"replicas": step.pods}}, namespace=name, subresource="scale"
+        )
+        growth = max(0, step.chunks - chunks) + max(0, step.pods - pods)
+        pods, chunks, came = step.pods, step.chunks, 0
         last = begin = time.monotonic()
         while last < begin + step.seconds:
             time.sleep(EVERY)
             now = time.monotonic()
-            bill.at_the_end = price(shop)
-            bill.dollars += bill.at_the_end * (now - last) / 3600
-            bill.waited += sum("nodeName" not in pod["spec"] for pod in shop.pods()) * (now - last)
+            seconds, since = now - last, now - begin
+            came += looks.nodes(api.list("v1", "Node", labels=f"{NODE_POOL_LABEL}={name}"), seconds, since)
+            looks.pods(api.list("v1", "Pod", namespace=name), seconds, promised=promised)
+            looks.buffer(api.get(*BUFFER, "web", namespace=name) or {}, chunks, seconds, since)
             last = now
-    return bill
+        looks.bill.from_scratch += from_scratch(pods + chunks) * (last - begin) / 3600
+        looks.bill.moves = max(looks.bill.moves, max(0, came - growth) / chunks)
+    return looks.bill
 
 
 @contextmanager
-def with_headroom(plane: ControlPlane, folder: Path) -> Iterator[CapacityRepository | None]:
+def with_headroom(plane: ControlPlane, folder: Path, names: Iterable[str]) -> Iterator[Callable[[str, str], None]]:
     repository = CapacityRepository(folder / "repository")
-    repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(1)})
+    repository.push({f"pools/{name}.yaml": pool_text(name) for name in names})
     with DaemonProcess(repository.folder, install_rbac(plane), folder, **{**DEFAULTS, "git_interval": "2s"}) as daemon:
         daemon.wait_until_ready()
-        yield repository
+        one_at_a_time = threading.Lock()
+
+        def push(file: str, text: str) -> None:
+            with one_at_a_time:
+                repository.push({f"buffers/{file}": text})
+
+        yield push
 
 
 @contextmanager
-def with_the_gate(plane: ControlPlane, _folder: Path) -> Iterator[CapacityRepository | None]:
+def with_the_gate(plane: ControlPlane, _folder: Path, names: Iterable[str]) -> Iterator[Callable[[str, str], None]]:
     plane.restart_karpenter(GATE)
-    plane.api.apply(yaml.safe_load(POOL))
-    yield None
+    for name in names:
+        plane.api.apply(yaml.safe_load(pool_text(name)))
+    yield lambda _file, text: _apply(plane.api, text)
 
 
-def bills(name: str, lives: dict[str, tuple[Step, ...]]) -> dict[str, Bill]:
-    keeper = with_headroom if name == "headroom" else with_the_gate
-    found = {}
+def _apply(api: Rest, text: str) -> None:
+    document: dict[str, Any] = yaml.safe_load(text)
+    api.apply(document)
+
+
+def bills(keeper: str, lives: Mapping[str, tuple[Step, ...]]) -> list[Bill]:
+    kept = with_headroom if keeper == "headroom" else with_the_gate
+    names = [f"life-{number}" for number in range(len(lives))]
     with tempfile.TemporaryDirectory() as top, ControlPlane() as plane:
-        for number, (life, steps) in enumerate(lives.items()):
-            folder = Path(top) / str(number)
-            folder.mkdir()
-            shop = Shop(plane)
-            shop.api.apply(deployment(0))
-            with keeper(plane, folder) as repository:
-                found[life] = lived(shop, repository, steps)
-            plane.sweep()
-    return found
+        shop = Shop(plane)
+        for name in names:
+            shop.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            shop.api.apply(workload(name))
+        with kept(plane, Path(top), names) as apply, ThreadPoolExecutor(len(names)) as pool:
+            found = [
+                pool.submit(lived, shop.api, name, steps, apply)
+                for name, steps in zip(names, lives.values(), strict=True)
+            ]
+            return [each.result() for each in found]
+
+
+def words(keeper: str, bill: Bill) -> str:
+    ratio = f"{bill.dollars / bill.from_scratch:.2f} of planning from scratch"
+    return (
+        f"  {keeper:10} ${bill.dollars:.4f} ({ratio}), ${bill.at_the_end:.3f}/h at the end since {bill.reached:.0f} s,"
+        f" {bill.waited:.0f} pod-seconds without a node, {bill.in_vain:.0f} in vain,"
+        f" {bill.short:.0f} s short, {bill.moves:.1f} moves of a chunk at most\n"
+    )
 
 
 def main() -> None:
@@ -130,20 +271,22 @@ def main() -> None:
         description="What a buffer costs over its life, beside Karpenter's own feature gate."
     )
     parser.add_argument("--random", type=int, default=3, metavar="N", help="how many random lives besides the two")
-    asked = parser.parse_args().random
-    lives = LIVES | {f"random life {seed}": random_life(seed) for seed in range(asked)}
+    parser.add_argument("--seconds", type=int, default=1500, metavar="S", help="how long each life is")
+    asked = parser.parse_args()
+    lives = lives_of(asked.random, asked.seconds)
     with ThreadPoolExecutor(2) as pool:
-        own, gate = pool.map(lambda name: bills(name, lives), ("headroom", "the gate"))
-    for life in lives:
-        words = (
-            f"{name} ${bill.dollars:.4f}, ${bill.at_the_end:.3f}/h at the end, {bill.waited:.0f} pod-seconds without a node"
-            for name, bill in (("headroom", own[life]), ("the gate", gate[life]))
+        sides = dict(
+            zip(
+                ("headroom", "the gate"),
+                pool.map(lambda name: bills(name, lives), ("headroom", "the gate")),
+                strict=True,
+            )
         )
-        sys.stdout.write(f"{life}: {'; '.join(words)}\n")
-    paid = [sum(bill.dollars for bill in side.values()) for side in (own, gate)]
-    sys.stdout.write(
-        f"in all headroom ${paid[0]:.4f}, the gate ${paid[1]:.4f}: {paid[0] / paid[1]:.2f} times as much\n"
-    )
+    for number, life in enumerate(lives):
+        sys.stdout.write(f"{life}:\n" + "".join(words(keeper, found[number]) for keeper, found in sides.items()))
+    for keeper, found in sides.items():
+        paid, ideal = sum(bill.dollars for bill in found), sum(bill.from_scratch for bill in found)
+        sys.stdout.write(f"in all {keeper} ${paid:.4f}, {paid / ideal:.2f} of planning from scratch\n")
 
 
 if __name__ == "__main__":
