@@ -96,7 +96,7 @@ def buffer_demands(
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
     balloons, waiting = standing_balloons(view.pods), waiting_balloons(view.pods)
-    filled = remembered_one_shots(view.inventory.memory)
+    one_shots = remembered_one_shots(view.inventory.memory)
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:
@@ -111,7 +111,7 @@ def buffer_demands(
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
         asked = (item, answer, kept, dialect, declared.priority_classes)
         demand, found = memory.once(("demand", ref), _demand_and_findings, *asked)
-        demand = once(demand, item.buffer, uid_of(live), filled)
+        demand = once(demand, item.buffer, uid_of(live), one_shots, now)
         demands.append(suspended(demand, view) if stays else demand)
         findings += found
     return tuple(demands), tuple(findings)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from reconciler.model.buffers import Buffer
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL
 from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 
 BUFFER_LABEL = "autoscaling.x-k8s.io/buffer"
@@ -22,11 +23,7 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
     ResourceClaims that were generated for a live pod belong to it. Another pod would get its own from the templates.
     """
-    labels = dict(shape.labels) | {
-        CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,
-        BUFFER_LABEL: buffer.ref.name,
-        BUFFER_NAMESPACE_LABEL: buffer.ref.namespace,
-    }
+    labels = dict(shape.labels) | virtual_labels(buffer.ref)
     return replace(
         shape,
         namespace=buffer.ref.namespace,
@@ -39,6 +36,15 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         generated_claims=(),
         priority_class_name="",
     )
+
+
+def virtual_labels(buffer: ObjectRef) -> dict[str, str]:
+    """What a buffer's virtual pods have in place of a capacity type and beside their workload's labels."""
+    return {
+        BUFFER_LABEL: buffer.name,
+        BUFFER_NAMESPACE_LABEL: buffer.namespace,
+        CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,
+    }
 
 
 def chunks_in_words(count: int) -> str:

@@ -12,7 +12,7 @@ from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, Target, Unresolved, resolve
 from reconciler.demand.shares import RunningShares, Share, share_asked
 from reconciler.demand.size import Size, limit_count, size_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, Recreation
+from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
@@ -127,12 +127,13 @@ def _refusal(buffer: Buffer) -> Unresolved | None:
             codes.SCHEDULE_NOT_FOUND,
             "declare a MetricsProducer of that name, or correct the annotation",
         )
-    if buffer.strategy != ACTIVE_CAPACITY:
+    if buffer.strategy != ACTIVE_CAPACITY or buffer.refill not in {RECREATE, ONE_SHOT}:
+        is_kind = buffer.strategy != ACTIVE_CAPACITY
         return Unresolved(
             RESOLUTION_FAILED,
-            f"strategy {buffer.strategy} is not supported",
+            f"{f'strategy {buffer.strategy}' if is_kind else f'refill strategy {buffer.refill}'} is not supported",
             codes.UNKNOWN_STRATEGY,
-            f"remove the field, or write {ACTIVE_CAPACITY}",
+            f"remove the field, or write {ACTIVE_CAPACITY if is_kind else f'{RECREATE} or {ONE_SHOT}'}",
         )
     if buffer.pod_template is not None and buffer.target is not None:
         return Unresolved(

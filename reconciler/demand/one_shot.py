@@ -1,48 +1,92 @@
-"""A one-shot buffer after it was filled: what is left of it stays where it is, and nothing is added."""
+"""A one-shot buffer: it is filled once, what is left of it stays where it is, and nothing is added.
+
+It ends for good when pods have used all of it, when its deadline comes first, or when its nodes go before any pod came.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 
-from reconciler.demand.chunk import on_nodes
+from reconciler.demand.chunk import chunks_in_words, on_nodes
 from reconciler.demand.resolve import READY
 from reconciler.model.buffers import Buffer, Fulfilment
+from reconciler.model.conditions import Condition
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.one_shots import ONE_SHOT_ANNOTATION, FilledOnce
+from reconciler.model.durations import format_duration
+from reconciler.model.one_shots import (
+    BUFFER_FILLED,
+    CAPACITY_LOST,
+    DEADLINE_EXCEEDED,
+    EXPIRED,
+    FULFILLED,
+    OneShot,
+    ending,
+)
 from reconciler.model.view import LiveObject
-
-
-def is_one_shot(buffer: Buffer) -> bool:
-    return buffer.annotation(ONE_SHOT_ANNOTATION) == "true"
 
 
 def uid_of(live: LiveObject | None) -> str:
     return "" if live is None else str((live.body.get("metadata") or {}).get("uid", ""))
 
 
-def once(demand: Demand, buffer: Buffer, uid: str, filled: Mapping[str, FilledOnce]) -> Demand:
-    """The demand of a buffer that may be one-shot. filled: those that were, by uid.
+def once(
+    demand: Demand, buffer: Buffer, uid: str, records: Mapping[str, OneShot], now: datetime | None = None
+) -> Demand:
+    """The demand of a buffer that may be one-shot. records: of those that the inventory knows, by uid. now: by the cluster's clock; None to
+    ignore deadlines.
 
     Its chunks may stay on the nodes that they were on and nowhere else: room that became free elsewhere would be a refill.
     """
-    if not is_one_shot(buffer) or demand.fulfilment != Fulfilment.PLACEHOLDER or demand.desired is None:
+    if not buffer.is_one_shot or demand.fulfilment != Fulfilment.PLACEHOLDER:
         return demand
-    marked = replace(demand, one_shot=True)
-    known = filled.get(uid) if uid else None
-    if known is None:
-        return replace(marked, explanation=(*demand.explanation, f"{ONE_SHOT_ANNOTATION}: to be filled once"))
-    left = min(known.left, demand.desired)
-    said = f"{left:,} left of the {demand.desired:,} asked for"
-    message = f"{ONE_SHOT_ANNOTATION}: filled at {known.filled}, {said}, not filled again"
-    conditions = tuple(replace(item, message=message) if item.type == READY else item for item in demand.conditions)
+    known = records.get(uid, OneShot()) if uid else OneShot()
+    if known.ended is not None:
+        return _ended(demand, known.used, known.ended)
+    asked = demand.desired
+    if asked is None:
+        return demand
+    deadline = buffer.fill_deadline
+    demand = replace(demand, one_shot=True, used=known.used, fill_deadline=deadline)
+    by = None if deadline is None else known.gives_up(deadline)
+    end = _end(known, asked, deadline if by is not None and now is not None and now >= by else None)
+    if end is not None:
+        return _ended(demand, known.used, end)
+    until = f", pods have until {by:%Y-%m-%d %H:%M:%S} UTC to use all of it" if by is not None else ""
+    if not known.filled:
+        return replace(demand, explanation=(*demand.explanation, f"one-shot: to be filled once{until}"))
+    left = min(known.left, asked)
+    said = f"{left:,} left of the {asked:,} asked for"
+    message = f"one-shot: filled at {known.filled}, {said}, not filled again{until}"
     groups = tuple(ChunkGroup(on_nodes(group.shape, known.nodes), left) for group in demand.groups) if left else ()
-    return replace(
-        marked,
-        desired=left,
-        left_of=demand.desired,
-        groups=groups,
-        opens_nodes=False,
-        conditions=conditions,
-        explanation=(*demand.explanation, message),
+    return replace(_said(demand, message), desired=left, left_of=asked, groups=groups, opens_nodes=False)
+
+
+def _end(known: OneShot, asked: int, passed: timedelta | None) -> Condition | None:
+    """What ends it now. passed: its deadline, if that has passed."""
+    lost = f"; {chunks_in_words(known.lost)} went with their nodes" if known.lost else ""
+    if known.filled and not known.left and known.used:
+        return ending(FULFILLED, BUFFER_FILLED, f"pods have used {chunks_in_words(known.used)}{lost}, none is left")
+    if known.filled and not known.left and known.lost:
+        return ending(EXPIRED, CAPACITY_LOST, f"{chunks_in_words(known.lost)} went with their nodes before pods came")
+    if passed is not None:
+        of = chunks_in_words(max(asked, known.used + known.left))
+        message = f"pods have used {known.used:,} of {of} within {format_duration(passed)}{lost}: the rest is given up"
+        return ending(EXPIRED, DEADLINE_EXCEEDED, message)
+    return None
+
+
+def _ended(demand: Demand, used: int, end: Condition) -> Demand:
+    """A demand for nothing, for good. A buffer that is not ready stays so."""
+    none = None if demand.desired is None else 0
+    demand = replace(_said(demand, f"one-shot: {end.message}"), one_shot=True, used=used, ended=end)
+    return replace(demand, desired=none, groups=(), opens_nodes=False, conditions=(*demand.conditions, end))
+
+
+def _said(demand: Demand, message: str) -> Demand:
+    ready = demand.desired is not None
+    conditions = tuple(
+        replace(item, message=message) if ready and item.type == READY else item for item in demand.conditions
     )
+    return replace(demand, conditions=conditions, explanation=(*demand.explanation, message))

@@ -115,6 +115,8 @@ class _Pass:
         if sizes.unknown:
             self._hold(following, buffer.ref, buffer.position, sizes)
             return self._unsized(buffer, sizes, live)
+        if buffer.sized_by:  # through the scale subresource
+            sizes = replace(sizes, replicas=None)
         followed = followed_buffer(buffer, following, sizes.replicas, asleep=self._asleep(following, sizes))
         if followed.dormant:
             self.dormant[buffer.ref] = followed.dormant

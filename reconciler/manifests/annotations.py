@@ -12,10 +12,10 @@ from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import is_near, near_one, nearest
 from reconciler.manifests.workload import WORKLOADS
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import ONE_SHOT, Fulfilment
 from reconciler.model.durations import ANY_DURATION, parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import ANNOTATION_PREFIX, PERCENT_OF_ANNOTATION
+from reconciler.model.marks import ANNOTATION_PREFIX, ONE_SHOT_ANNOTATION, PERCENT_OF_ANNOTATION
 from reconciler.model.precedence import is_priority
 from reconciler.model.shares import PERCENT_OF_HINT, is_percent_of
 
@@ -69,6 +69,7 @@ _KNOWN: dict[str, _Annotation] = {
     "also-declared-by": _ANY,
     "applied-hash": _ANY,
     "drift": _Annotation(*_one_of("correct", "report"), only_applied=True),
+    "fill-deadline": _Annotation(_is_duration, 'write a duration such as "15m"', _BUFFERS, "buffers"),
     "fulfilment": _Annotation(*_one_of(*(fulfilment.value for fulfilment in Fulfilment)), _BUFFERS, "buffers"),
     "inventory": _ANY,
     "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"'),
@@ -186,10 +187,14 @@ def _check_fulfilment(inspection: Inspection) -> None:
             f"{PERCENT_OF_ANNOTATION} is for buffers that headroom keeps: the autoscaler that this one is left to does not know it",
             hint="remove one of the two annotations",
         )
-    if annotations.get(f"{ANNOTATION_PREFIX}one-shot") == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}:
+    # An autoscaler may know the field, but not the annotation.
+    in_spec = asked == Fulfilment.BALLOON and inspection.get("spec", "refillStrategy") == ONE_SHOT
+    is_marked = annotations.get(ONE_SHOT_ANNOTATION) == "true" and asked in {Fulfilment.NATIVE, Fulfilment.BALLOON}
+    if in_spec or is_marked:
+        name = ONE_SHOT_ANNOTATION if is_marked else f"refillStrategy: {ONE_SHOT}"
         inspection.report(
             codes.ANNOTATION_WITHOUT_EFFECT,
-            ("metadata", "annotations", f"{ANNOTATION_PREFIX}one-shot"),
-            f"{ANNOTATION_PREFIX}one-shot is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
-            hint="remove one of the two annotations",
+            ("metadata", "annotations", ONE_SHOT_ANNOTATION) if is_marked else ("spec", "refillStrategy"),
+            f"{name} is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
+            hint="remove one of the two",
         )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from reconciler.manifests import codes
-from reconciler.manifests.capacity_buffer import GROUP, check_strategy, target_group
+from reconciler.manifests.capacity_buffer import GROUP, check_refill, check_strategy, refill_of, target_group
 from reconciler.manifests.document import Document, Marks
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
@@ -112,6 +112,7 @@ def check(inspection: Inspection) -> None:
     spec = mapping_at(inspection.body, "spec")
     capacity = mapping_at(spec, "capacity")
     check_strategy(inspection, "type")
+    check_refill(inspection)
     _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
     given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
     if len(given) != 1:
@@ -129,6 +130,10 @@ def check(inspection: Inspection) -> None:
             _check_replicas(inspection, capacity["replicas"], kind)
         case "nodeClass":
             _check_node_class(inspection, capacity["nodeClass"], kind)
+            if "replicas" in spec:
+                message = "replicas counts pods, and capacity.nodeClass has its size in CPU and memory"
+                hint = "remove replicas, and write the size in totalCpu and totalMem"
+                inspection.report(codes.INVALID_VALUE, ("spec", "replicas"), message, hint=hint)
         case _:
             path = (*_CAPACITY, "pods")
             check_pod_spec(inspection, capacity["pods"]["podSpec"], (*path, "podSpec"))
@@ -231,6 +236,8 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
     percent = mapping_at(replicas, "percent")
     pods = mapping_at(capacity, "pods")
     node_class = capacity.get("nodeClass")
+    declared = pods.get("replicaNum") if pods else replicas.get("exactly")
+    refill, deadline = refill_of(manifest)
     return Buffer(
         ref=ref,
         position=origin.position,
@@ -238,13 +245,15 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         strategy=spec.get("type") or ACTIVE_CAPACITY,
         target=_target(ref, mapping_at(spec, "targetRef")),
         pod_shape=virtual_shape({"spec": pods["podSpec"]}, ref.namespace) if pods else None,
-        replicas=pods.get("replicaNum") if pods else replicas.get("exactly"),
+        replicas=spec.get("replicas", declared),
         percentage=percent.get("percent"),
         minimum_count=percent.get("minCount"),
         maximum_count=percent.get("maxCount"),
         node_class=_node_class(node_class) if node_class is not None else None,
         recreation=Recreation(spec.get("recreationStrategy") or Recreation.KEEP_EMPTY),
         pod_selector=_selector(spec.get("podSelector")),
+        refill=refill,
+        fill_deadline=deadline,
         generation=generation_of(manifest),
         created=created_of(manifest),
         status_conditions=conditions_of(manifest),

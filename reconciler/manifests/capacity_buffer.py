@@ -6,18 +6,29 @@ never has an effect is reported too.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
+from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer
+from reconciler.model.durations import format_duration, parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.marks import PERCENT_OF_ANNOTATION, REPLICAS_FROM_ANNOTATION
+from reconciler.model.marks import (
+    FILL_DEADLINE_ANNOTATION,
+    ONE_SHOT_ANNOTATION,
+    PERCENT_OF_ANNOTATION,
+    REPLICAS_FROM_ANNOTATION,
+)
 from reconciler.model.quantity import amount_of
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 
 GROUP = "autoscaling.x-k8s.io"
 CORE = "core"
+REFILL, DEADLINE = "refillStrategy", "fillDeadlineSeconds"
+PROPOSED_FIELDS = frozenset({f"spec.{REFILL}", f"spec.{DEADLINE}"})
+"""Fields that the definitions of both autoscalers do not have yet. headroom applies annotations in their place where that is so."""
 _GROUPS_OF_KINDS = {
     "Deployment": "apps",
     "StatefulSet": "apps",
@@ -69,6 +80,7 @@ def check(inspection: Inspection) -> None:
         _check_share(inspection, spec)
     _check_limits(inspection, mapping_at(inspection.body, "spec", "limits"))
     check_strategy(inspection, "provisioningStrategy")
+    check_refill(inspection)
 
 
 def _check_share(inspection: Inspection, spec: Manifest) -> None:
@@ -111,8 +123,55 @@ def check_strategy(inspection: Inspection, key: str) -> None:
         )
 
 
+def check_refill(inspection: Inspection) -> None:
+    """Reports a refill strategy that headroom does not support, and a deadline without an effect."""
+    spec, annotations = mapping_at(inspection.body, "spec"), mapping_at(inspection.body, "metadata", "annotations")
+    strategy = spec.get(REFILL)
+    if strategy not in {None, RECREATE, ONE_SHOT}:
+        inspection.report(
+            codes.UNKNOWN_STRATEGY,
+            ("spec", REFILL),
+            f"the refill strategy {strategy} is not supported: the buffer is left alone",
+            hint=f"write {RECREATE} beside limits, or {ONE_SHOT} for a buffer that is filled once",
+        )
+    elif strategy != ONE_SHOT and annotations.get(ONE_SHOT_ANNOTATION) != "true":
+        for path in (("spec", DEADLINE), ("metadata", "annotations", FILL_DEADLINE_ANNOTATION)):
+            if inspection.get(*path) is not None:
+                message = f"{path[-1]} is for buffers that are filled once, and this one is refilled: it has no effect"
+                hint = f"write {REFILL}: {ONE_SHOT} beside it, or remove it"
+                inspection.report(codes.DEADLINE_IGNORED, path, message, hint=hint)
+
+
+def refill_of(manifest: Manifest) -> tuple[str, timedelta | None]:
+    """The refill strategy and the deadline for the first fill, from the fields or else from headroom's annotations. Raises `Invalid`."""
+    spec, annotations = mapping_at(manifest, "spec"), mapping_at(manifest, "metadata", "annotations")
+    is_marked = annotations.get(ONE_SHOT_ANNOTATION) == "true"
+    seconds, written = spec.get(DEADLINE), annotations.get(FILL_DEADLINE_ANNOTATION)
+    deadline = None if written is None else parse_duration(str(written))
+    return spec.get(REFILL) or (ONE_SHOT if is_marked else RECREATE), (
+        timedelta(seconds=seconds) if isinstance(seconds, int) else deadline
+    )
+
+
+def with_annotations(manifest: Manifest) -> Manifest:
+    """The document as a cluster takes it whose definition lacks the proposed fields: annotations say the same."""
+    spec = mapping_at(manifest, "spec")
+    refill, deadline = refill_of(manifest)
+    said = {ONE_SHOT_ANNOTATION: "true"} if refill == ONE_SHOT else {}
+    if deadline is not None:
+        said[FILL_DEADLINE_ANNOTATION] = format_duration(deadline)
+    metadata = mapping_at(manifest, "metadata")
+    annotations = {**mapping_at(metadata, "annotations"), **said}
+    return {
+        **manifest,
+        "metadata": {**metadata, **({"annotations": annotations} if annotations else {})},
+        "spec": {name: value for name, value in spec.items() if name not in {REFILL, DEADLINE}},
+    }
+
+
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
     spec = mapping_at(manifest, "spec")
+    refill, deadline = refill_of(manifest)
     template = mapping_at(spec, "podTemplateRef").get("name")
     scalable = mapping_at(spec, "scalableRef")
     return Buffer(
@@ -125,6 +184,8 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Buffer:
         replicas=spec.get("replicas"),
         percentage=spec.get("percentage"),
         limits=amounts_of(spec.get("limits"), "spec.limits"),
+        refill=refill,
+        fill_deadline=deadline,
         generation=generation_of(manifest),
         created=created_of(manifest),
         status_conditions=conditions_of(manifest),

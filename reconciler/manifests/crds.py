@@ -20,16 +20,22 @@ _OBJECT_FIELDS: Mapping[str, Any] = {
     "kind": {"type": "string", "description": "Kind of the object."},
     "metadata": {"type": "object"},
 }
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """columns: name, type and JSONPath of each column of `kubectl get`."""
+    """columns: name, type and JSONPath of each column of `kubectl get`. scale: whether `spec.replicas` is read and written through /scale."""
 
     kind: Kind
     plural: str
     short_names: tuple[str, ...]
     columns: tuple[tuple[str, str, str], ...]
+    scale: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -73,7 +79,7 @@ class _Definition:
             "schema": {"openAPIV3Schema": _structural({**self.schema, "properties": {**_OBJECT_FIELDS, **properties}})},
         }
         if "status" in properties:
-            version["subresources"] = {"status": {}}
+            version["subresources"] = {"status": {}, **({"scale": _SCALE} if self.scale else {})}
         return version
 
 
@@ -99,6 +105,7 @@ _DEFINITIONS = (
             ("Ready", "string", '.status.conditions[?(@.type=="ReadyForProvisioning")].status'),
             ("Provisioning", "string", '.status.conditions[?(@.type=="Provisioning")].reason'),
         ),
+        scale=True,
     ),
     _Definition(
         METRICS_PRODUCER,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.manifests import codes
+from reconciler.manifests.capacity_buffer import PROPOSED_FIELDS, with_annotations
 from reconciler.manifests.changed_since import refused
 from reconciler.manifests.crds import KINDS
 from reconciler.manifests.declared import files_with_errors, sorted_slots
@@ -17,9 +18,11 @@ from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.last_good import SLOTS, ref_of
 from reconciler.manifests.node_pool import lay_over
+from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
+from reconciler.model.marks import MODE_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, Manifest
@@ -44,10 +47,12 @@ def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ..
     """What is declared once a cluster has said which fields it knows.
 
     verdicts: by object, the fields that the cluster does not know; none of them for an object that it accepts. The shipped schema decides
-    about objects without a verdict.
+    about objects without a verdict. Where nothing but fields that are only proposed is not known, annotations take their place.
     """
     if not verdicts:
         return declared
+    proposed = {ref for ref, found in verdicts.items() if found and all(item.path in PROPOSED_FIELDS for item in found)}
+    verdicts = {ref: () if ref in proposed else found for ref, found in verdicts.items()}
     doubtful = {item.ref: item for item in declared.doubtful if item.ref in verdicts}
     doubts = {doubt for item in doubtful.values() for doubt in item.doubts}
     refused = {ref for ref, findings in verdicts.items() if findings}
@@ -61,6 +66,9 @@ def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ..
         slots[item.slot] += [item.typed] if item.is_broken and item.typed is not None else []
     manifests = [item for item in declared.manifests if item.ref not in {*refused, *accepted}]
     manifests += [item.manifest for item in accepted.values() if item.manifest is not None]
+    manifests = [
+        replace(item, manifest=with_annotations(item.manifest)) if item.ref in proposed else item for item in manifests
+    ]
     return replace(
         declared,
         **sorted_slots(slots),
@@ -74,6 +82,7 @@ def as_served(declared: Declared, verdicts: Mapping[ObjectRef, tuple[Finding, ..
 def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, LiveObject], served: Served) -> InForce:
     """Merges the repository over the cluster. objects: the cluster's. live: the same, typed."""
     pools, findings = _laid_over(repository, objects)
+    scaled = _scaled(repository, objects)
     manifests: list[DeclaredManifest] = []
     broken = set(repository.broken)
     for item in repository.manifests:
@@ -87,14 +96,30 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
         findings += problems
         if problems:
             broken.add(item.ref)
+        elif item.ref in scaled:
+            spec = {name: value for name, value in mapping_at(form, "spec").items() if name != "replicas"}
+            manifests.append(replace(item, manifest={**form, "spec": spec}))
         else:
             manifests.append(replace(item, manifest=form))
     # With a cluster, a demand with an unresolved reference is not ready, and its own conditions say so.
     kept = tuple(finding for finding in repository.findings if finding.code != codes.NOT_IN_REPOSITORY.name)
-    declared = replace(repository, node_pools=pools, findings=kept)
+    buffers = tuple(scaled.get(buffer.ref, buffer) for buffer in repository.buffers)
+    declared = replace(repository, node_pools=pools, buffers=buffers, findings=kept)
     return InForce(
         declared.over(live), replace(declared, manifests=tuple(manifests), broken=frozenset(broken)), tuple(findings)
     )
+
+
+def _scaled(repository: Declared, objects: Mapping[ObjectRef, LiveObject]) -> dict[ObjectRef, Buffer]:
+    """Declared buffers that somebody has sized through the scale subresource, with that size. Their manifests take no part in it."""
+    found = {}
+    for buffer in repository.buffers:
+        live = objects.get(buffer.ref)
+        size = None if live is None or buffer.annotation(MODE_ANNOTATION) == "Override" else live.scaled_to
+        if live is not None and size is not None:
+            by = f"{live.scaled_by} through /scale"
+            found[buffer.ref] = replace(buffer, replicas=size, sized_by=by)
+    return found
 
 
 def _laid_over(

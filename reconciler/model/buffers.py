@@ -15,6 +15,8 @@ from reconciler.model.requirements import LabelSelector
 from reconciler.model.shares import SHRINK_AFTER
 
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
+RECREATE, ONE_SHOT = "recreate", "none"
+"""The values of `refillStrategy` that headroom supports."""
 
 
 class Recreation(StrEnum):
@@ -77,12 +79,21 @@ class Buffer:
     """Who keeps it if it has no annotation that says so: the setting's value."""
     shrink_after: timedelta = SHRINK_AFTER
     """Of a share of running pods: how long it must have been less before the buffer shrinks, by the setting."""
+    refill: str = RECREATE
+    """`spec.refillStrategy`, or what the annotation `headroom.dev/one-shot` says."""
+    fill_deadline: timedelta | None = None
+    """Of a one-shot buffer: how long after it became ready pods may take to use all of it. None: for ever."""
     sized_by: str = ""
-    """Names the schedule that sets `replicas`; "" where the number is the buffer's own."""
+    """Names the schedule or the scaler that sets `replicas`; "" where the number is the buffer's own."""
     dormant: str = ""
     """Why a schedule keeps it out of the cluster at present; "" where none does."""
     waits_for: str = ""
     """Why a schedule that it follows is not known; "" where all are."""
+
+    @property
+    def is_one_shot(self) -> bool:
+        """Whether it is filled once, and what pods use is not made good."""
+        return self.refill == ONE_SHOT
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the buffer has none of that name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import is_
 
 from reconciler.model.autoscalers import ServingAutoscaler
@@ -78,6 +78,12 @@ class Demand:
     """Whether it is suspended: it then keeps what it had, and counts as served."""
     one_shot: bool = False
     """Whether it is filled once and not refilled."""
+    used: int = 0
+    """Of a one-shot buffer: how many chunks pods have used."""
+    fill_deadline: timedelta | None = None
+    """Of a one-shot buffer: how long pods may take to use all of it."""
+    ended: Condition | None = None
+    """Of a one-shot buffer that asks for nothing any more: the condition that ended it."""
     filled: int = 0
     """Of a dedicated buffer: how many chunks its own pods fill. `desired` is how many are left."""
     left_of: int | None = None

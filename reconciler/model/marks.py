@@ -41,6 +41,10 @@ LEAD_TIME_ANNOTATION = "headroom.dev/lead-time"
 """With either of the two: how much earlier the object grows, so that nodes are ready when the value rises."""
 PERCENT_OF_ANNOTATION = "headroom.dev/percent-of"
 """On a CapacityBuffer with a podTemplateRef: the running pods whose requests its `spec.percentage` is a share of."""
+ONE_SHOT_ANNOTATION = "headroom.dev/one-shot"
+"""On a buffer, with the value "true": what `refillStrategy: none` says where the cluster's definition has that field."""
+FILL_DEADLINE_ANNOTATION = "headroom.dev/fill-deadline"
+"""On a one-shot buffer: `fillDeadlineSeconds` as a duration, likewise."""
 
 
 def is_own(manager: str) -> bool:

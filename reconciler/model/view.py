@@ -29,13 +29,20 @@ class LiveObject:
 
     managers: by field manager, the top-level fields that it owns as dotted paths ("spec.replicas"), and each condition by type
     ("status.conditions.Ready"). From managedFields; empty where unknown. status_writes: by field manager, when it last changed
-    the status, RFC 3339.
+    the status, RFC 3339. scaled_by: the manager that has set `spec.replicas` through the scale subresource; "" for none.
     """
 
     ref: ObjectRef
     body: Manifest
     managers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     status_writes: Mapping[str, str] = field(default_factory=dict)
+    scaled_by: str = ""
+
+    @property
+    def scaled_to(self) -> int | None:
+        """The replicas that `scaled_by` has set. They count, whatever is declared, and are never fought over; None for none."""
+        replicas = (self.body.get("spec") or {}).get("replicas") if self.scaled_by else None
+        return replicas if isinstance(replicas, int) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons
 from reconciler.plan.buffers.keeping_edges import keeping_edges
-from reconciler.plan.buffers.one_shots import one_shot_memory
+from reconciler.plan.buffers.one_shots import one_shot_edges, one_shot_memory
 from reconciler.plan.buffers.served_elsewhere import served_elsewhere
 from reconciler.plan.buffers.shares import share_edges, shares_memory
 from reconciler.plan.buffers.shortages import with_shortages
@@ -136,6 +136,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     missed = stock_outs(inputs.launches, inputs.demands, created, placement.unplaced, inputs.cluster_now)
     objects, pruning, applied = _objects(inputs, requests, bins, blocked=bool(blocked))
     outcomes = with_waiting(with_shortages(_outcomes(inputs, bins, created, tallies, requests), view), pruning)
+    once = one_shot_memory(outcomes, bins, view, inputs.cluster_now)
     resized = static_pool_changes(inputs.node_pools, view.objects, applied, bins, inputs.instance_types)
     static = static_pool_findings(inputs.node_pools, bins, view, inputs.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -167,10 +168,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
         notes=_notes(inputs, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(inputs, created, held, pruning)
         | records_memory(remembered(requests, applied, inputs.cluster_now))
-        | one_shot_memory(outcomes, bins, view, inputs.cluster_now)
+        | once
         | shares_memory(inputs.demands, view),
         stock_outs=missed,
-        edges=_edges(inputs, (*requests.edges, *pruning.edges), outcomes),
+        edges=_edges(inputs, (*requests.edges, *pruning.edges, *one_shot_edges(outcomes, once, view)), outcomes),
         waiting=pruning.waiting,
         departures=tuple(item for item in inputs.departures if item.is_under_way(inputs.cluster_now)),
     )

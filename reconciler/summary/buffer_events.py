@@ -8,7 +8,8 @@ from typing import Any
 from reconciler.demand.resolve import READY
 from reconciler.model.autoscalers import condition_of
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
-from reconciler.model.view import ClusterView
+from reconciler.model.one_shots import FULFILLED
+from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
@@ -39,6 +40,7 @@ def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Itera
             live = view.objects.get(write.ref)
             yield from _readiness(outcome, condition_of(live, READY), after.get(READY, {}))
             yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
+            yield from _ending(outcome, live, after)
             yield from _removal(outcome, condition_of(live, REMOVAL), after.get(REMOVAL, {}))
             yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
 
@@ -64,6 +66,12 @@ def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[
             yield Event(ref, _WARNING, stopped, message)
         elif before.get("reason") != _SHORT:
             yield Event(ref, _NORMAL, "Short", message)
+
+
+def _ending(outcome: DemandOutcome, live: LiveObject | None, after: Mapping[str, Mapping[str, Any]]) -> Iterator[Event]:
+    end = outcome.demand.ended
+    if end is not None and end.type in after and not condition_of(live, end.type):
+        yield Event(outcome.demand.ref, _NORMAL if end.type == FULFILLED else _WARNING, end.type, end.message)
 
 
 def _removal(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

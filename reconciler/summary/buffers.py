@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from reconciler.demand.chunk import virtual_labels
 from reconciler.model.autoscalers import ServingAutoscaler, condition_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.fulfilment_times import ASKED_AFTER, CORRECTED_AFTER
 from reconciler.model.marks import is_own
+from reconciler.model.one_shots import EXPIRED, FULFILLED
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.view import LiveObject
 from reconciler.plan.buffers.served_elsewhere import also_served
@@ -27,7 +29,9 @@ _PROVISIONING = "Provisioning"
 _CONDITIONS = "status.conditions"
 _LONGEST_MESSAGE = 32_768
 _CAPACITY_BUFFER, _BUFFER = "CapacityBuffer", "Buffer"
-_OWN_TYPES = frozenset({"ReadyForProvisioning", _PROVISIONING, "LimitedByQuotas", "Suspended", "Fulfilment"})
+_OWN_TYPES = frozenset(
+    {"ReadyForProvisioning", _PROVISIONING, "LimitedByQuotas", "Suspended", "Fulfilment", FULFILLED, EXPIRED}
+)
 _FIELDS = ("replicas", "podTemplateRef", "podTemplateGeneration", "provisioningStrategy")
 
 Status = dict[str, Any]
@@ -64,7 +68,7 @@ def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Stat
         after["replicas"] = outcome.demand.desired
     if live.ref.kind == _CAPACITY_BUFFER:
         return after | _capacity_buffer(outcome, live)
-    return after | _buffer(outcome, before, generation, now)
+    return after | _buffer(outcome, live, generation, now)
 
 
 def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | None) -> Status:
@@ -119,10 +123,18 @@ def _capacity_buffer(outcome: DemandOutcome, live: LiveObject) -> dict[str, Any]
     return fields
 
 
-def _buffer(outcome: DemandOutcome, before: Mapping[str, Any], generation: int | None, now: datetime) -> dict[str, Any]:
+def _buffer(outcome: DemandOutcome, live: LiveObject, generation: int | None, now: datetime) -> dict[str, Any]:
     """The status of a Buffer. The time when it was last full changes when fullness begins or ends, not with each pass in between.
-    podBasedBufferSpec: the pods that the buffer was translated into."""
+    podBasedBufferSpec: the pods that the buffer was translated into.
+
+    Newer fields are written beside those of the spec that came with them: an older definition in the cluster has neither.
+    """
+    before, spec = live.body.get("status") or {}, live.body.get("spec") or {}
     fields: dict[str, Any] = {} if generation is None else {"observedGeneration": generation}
+    if "replicas" in spec:
+        fields["selector"] = ",".join(f"{name}={value}" for name, value in virtual_labels(live.ref).items())
+    if outcome.demand.one_shot and "refillStrategy" in spec:
+        fields["consumedReplicas"] = outcome.demand.used
     if outcome.demand.shape is not None and outcome.demand.desired is not None:
         fields["podBasedBufferSpec"] = {
             "replicaNum": outcome.demand.desired,

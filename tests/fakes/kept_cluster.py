@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -48,19 +48,25 @@ class KeptCluster(Sandbox):
             )
         )
         self.passes: list[Pass] = []
+        self.source = FakeSource()
         self.restart()
 
     def restart(self) -> None:
         """Another process takes over, which knows nothing but the cluster."""
         self.cycle = make_cycle(
             self._settings,
-            source=FakeSource(),
+            source=self.source,
             cluster=self.cluster,
             catalog=ClusterCatalog("embedded"),
             clock=self.clock,
         )
         self._seen = ""
         self._last = self.clock.now()
+
+    def commit(self, files: Mapping[str, str]) -> None:
+        """The repository from now on; the next pass comes at once."""
+        self.source.commit(files)
+        self._seen = ""
 
     def keep(self, seconds: float, *, step: float = 1.0) -> list[Pass]:
         """Returns the passes that wrote something."""

@@ -157,6 +157,7 @@ DOCUMENTS: Mapping[str, str] = {
     "static-pool": _pool(spec="replicas: 3\n  weight: 10"),
     "template-and-scalable": _buffer(f"{_TEMPLATE}, {_WORKLOAD}, replicas: 1"),
     "template-not-rendered": _buffer(f"{_TEMPLATE}, replicas: 1").replace("web-§", '"{{ .Release.Name }}-§"'),
+    "deadline-ignored": _buffer(f"{_WORKLOAD}, replicas: 3, fillDeadlineSeconds: 900"),
     "template-without-size": _buffer(f"{_TEMPLATE}, percentage: 10"),
     "too-many-aliases": "a: &a [x, *a]\n",
     "unbounded-outside-windows": _pool('{nodes: "0", schedule: "0 9 * * mon-fri", duration: 8h}'),

@@ -11,7 +11,7 @@ import msgspec
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
-from reconciler.cluster.decoding.managers import field_managers, status_writes
+from reconciler.cluster.decoding.managers import field_managers, scaler_of, status_writes
 from reconciler.cluster.decoding.metadata import ref_of
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
@@ -138,7 +138,8 @@ def _declared(resource: Resource, document: wire.NamespaceWire, data: bytes | ms
     # Items of an API server's list lack apiVersion and kind.
     body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
     body.setdefault("kind", resource.kind)
-    return LiveObject(ref_of(resource, document.metadata), body, managers, status_writes(data) if managed else {})
+    told = (status_writes(data), scaler_of(data)) if managed else ({}, "")
+    return LiveObject(ref_of(resource, document.metadata), body, managers, *told)
 
 
 _Reader = tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], Value | None] | None]

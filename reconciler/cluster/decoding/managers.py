@@ -70,9 +70,20 @@ def _condition_types(raw: msgspec.Raw, *, with_message: bool) -> Iterator[str]:
 
 def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:
     """The manager other than headroom that owns a field. One that wrote through the scale subresource, an autoscaler, comes first."""
+    found = _owners(data, path)
+    return min(found)[1] if found else None
+
+
+def scaler_of(data: bytes | msgspec.Raw) -> str:
+    """The manager other than headroom that has set `spec.replicas` through the scale subresource; "" for none."""
+    return min((manager for is_other, manager in _owners(data, "spec.replicas") if not is_other), default="")
+
+
+def _owners(data: bytes | msgspec.Raw, path: str) -> list[tuple[bool, str]]:
+    """The managers other than headroom that own a field, and for each whether it wrote otherwise than through the scale subresource."""
     steps = path.split(".")
     if f'"f:{steps[-1]}"'.encode() not in bytes(data):
-        return None
+        return []
     found = []
     for raw in _entries(data):
         entry: dict[str, Any] = msgspec.json.decode(raw)
@@ -82,7 +93,7 @@ def other_manager_of(data: bytes | msgspec.Raw, path: str) -> str | None:
         manager = str(entry.get("manager", ""))
         if node is not None and not is_own(manager):
             found.append((entry.get("subresource") != "scale", manager))
-    return min(found)[1] if found else None
+    return found
 
 
 def _entries(data: bytes | msgspec.Raw) -> tuple[msgspec.Raw, ...]:

@@ -223,7 +223,7 @@ class EmbeddedCluster:
             copy["spec"]["replicas"] = replicas
 
         with self._acting():
-            self._world.store.change(ref, write, manager)
+            self._world.store.change(ref, write, manager, subresource="scale")
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         """Sets whether this offering can be launched from now on. The catalog keeps listing it."""

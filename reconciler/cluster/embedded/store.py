@@ -152,7 +152,9 @@ class ObjectStore:
         self._put(ref, None, Stored(body, owners))
         return body
 
-    def change(self, ref: ObjectRef, change: Callable[[dict[str, Any]], None], manager: str) -> Body:
+    def change(
+        self, ref: ObjectRef, change: Callable[[dict[str, Any]], None], manager: str, *, subresource: str = ""
+    ) -> Body:
         """Writes an object as a controller does. change: modifies a copy that is two levels deep. Raises `Missing`."""
         stored = self._stored(ref)
         body = {key: dict(value) if isinstance(value, Mapping) else value for key, value in stored.body.items()}
@@ -160,7 +162,7 @@ class ObjectStore:
         if body == stored.body:
             return stored.body
         tracked = (ref.group, ref.kind) not in _UNTRACKED
-        writer = Manager(manager, "Update")
+        writer = Manager(manager, "Update", subresource)
         owners = update(stored.body, body, stored.owners, writer) if tracked else stored.owners
         self._admit(ref, stored, Merge(body, owners), stored.body, by=writer, dry_run=False, trusted=True)
         return self._objects[ref].body

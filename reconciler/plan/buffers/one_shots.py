@@ -1,14 +1,15 @@
-"""What the inventory remembers about one-shot buffers: that they were filled, and what is left of them."""
+"""What the inventory remembers about one-shot buffers: that they were filled, what is left of them, what ended them, and when one gives up."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.one_shots import ONE_SHOTS_KEY, FilledOnce, OneShotPlace, remembered_one_shots
+from reconciler.model.edges import Edge
+from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -29,27 +30,45 @@ def one_shot_memory(
         return _memory(known)
     asked = {uid: outcome for outcome in outcomes if (uid := _uid(view, outcome.demand.ref))}
     entries = {uid: known[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in known}
-    once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot}
+    once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot and uid not in entries}
     held = _chunks(bins) if once else {}
     nodes = {item.node.name: item.node for item in bins if item.node is not None and not _is_deleted(item)}
     unused = _unused(view) if once else {}
     for uid, outcome in once.items():
-        demand, before = outcome.demand, known.get(uid)
-        if before is not None and any(name in nodes and not nodes[name].ready for name in before.nodes):
+        demand, before = outcome.demand, known.get(uid, OneShot())
+        if demand.ended is not None:
+            entries[uid] = replace(before.on(()), ended=demand.ended)
+            continue
+        if any(name in nodes and not nodes[name].ready for name in before.nodes):
             entries[uid] = before
             continue
         chunks = held.get(demand.ref, {})
-        names = {*chunks, *(() if before is None else before.nodes)} & nodes.keys()
+        names = {*chunks, *before.nodes} & nodes.keys()
         places = {name: OneShotPlace(name, chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
         stands = outcome.on_existing - outcome.on_its_way
-        if before is not None:
+        time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if before.filled:
             entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
-        elif demand.desired and stands == demand.desired:
-            entries[uid] = FilledOnce.on(places.values(), now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        elif demand.desired:
+            began = replace(before, since=before.since or (time if demand.fill_deadline is not None else ""))
+            full = stands == demand.desired
+            entries |= (
+                {uid: replace(began.on(places.values()), filled=time) if full else began} if full or began.since else {}
+            )
     return _memory(entries)
 
 
-def _after(before: FilledOnce, now: Mapping[str, OneShotPlace], stands: int, asked: int) -> FilledOnce:
+def one_shot_edges(outcomes: Iterable[DemandOutcome], memory: Mapping[str, Any], view: ClusterView) -> Iterator[Edge]:
+    """When each of them gives up, by this machine's clock. memory: as this pass leaves it."""
+    records = remembered_one_shots(memory)
+    for outcome in outcomes:
+        deadline, record = outcome.demand.fill_deadline, records.get(_uid(view, outcome.demand.ref))
+        by = None if deadline is None or record is None or record.ended is not None else record.gives_up(deadline)
+        if by is not None:
+            yield Edge(by + view.clock_skew, f"{outcome.demand.ref}: the deadline for its first fill")
+
+
+def _after(before: OneShot, now: Mapping[str, OneShotPlace], stands: int, asked: int) -> OneShot:
     """What is left of the buffer, given where its chunks are now.
 
     Chunks are lost where pods came. Chunks that gave way to a booking or another buffer are not: that room comes back.
@@ -59,10 +78,13 @@ def _after(before: FilledOnce, now: Mapping[str, OneShotPlace], stands: int, ask
     else:
         kept = list(now.values())
         asked = min(stands, asked)
-    left = min(asked, sum(place.chunks for place in kept))
+    there = sum(place.chunks for place in before.places if place.node in now) if before.places else before.left
+    unused = sum(place.chunks for place in kept)
+    left = min(asked, unused)
+    after = replace(before, used=before.used + max(0, there - unused), lost=before.lost + before.left - there)
     if sum(place.chunks for place in now.values()) == left:
-        return FilledOnce.on(now.values(), before.filled)
-    return FilledOnce.on(_first(kept, left), before.filled)
+        return after.on(now.values())
+    return after.on(_first(kept, left))
 
 
 def _kept(before: OneShotPlace, now: OneShotPlace) -> OneShotPlace:
@@ -95,7 +117,7 @@ def _room(unused: Resources, shape: PodShape | None) -> int:
     return max(0, min((unused.get(name) // amount for name, amount in amounts if amount), default=0))
 
 
-def _memory(entries: dict[str, FilledOnce]) -> dict[str, Any]:
+def _memory(entries: dict[str, OneShot]) -> dict[str, Any]:
     return {ONE_SHOTS_KEY: {uid: item.as_json() for uid, item in sorted(entries.items())}} if entries else {}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
+from reconciler.model.one_shots import FULFILLED
 from reconciler.plan.availability import Availability
 
 PROVISIONING = "Provisioning"
@@ -41,8 +42,11 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     if demand.desired == 0 and demand.filled:
         whole = "the 1 chunk" if demand.filled == 1 else f"all {demand.filled:,} chunks"
         return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", f"its own pods fill {whole}")
+    if demand.ended is not None and demand.ended.type == FULFILLED:
+        return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", demand.ended.message)
     if demand.desired == 0:
-        return _condition(ConditionStatus.FALSE, "BufferEmpty", "the buffer asks for nothing")
+        message = "the buffer asks for nothing" if demand.ended is None else demand.ended.message
+        return _condition(ConditionStatus.FALSE, "BufferEmpty", message)
     chunks, words = f"{demand.desired:,} chunks", f"all {demand.desired:,} chunks have room"
     if demand.desired == 1:
         chunks, words = "1 chunk", "the 1 chunk has room"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import Node
-from reconciler.model.one_shots import ONE_SHOTS_KEY, FilledOnce, OneShotPlace, remembered_one_shots
+from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.placement import Holding
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin
@@ -21,7 +21,7 @@ SHAPE = shape(cpu="1")
 
 def left_after(going: Node, other: Node) -> int:
     """A chunk on each of two nodes; both have come to stand on the second, in its spare room."""
-    before = FilledOnce.on((OneShotPlace("a", 1, 3), OneShotPlace("b", 1, 3)), "2026-01-01T00:00:00Z")
+    before = OneShot(filled="2026-01-01T00:00:00Z").on((OneShotPlace("a", 1, 3), OneShotPlace("b", 1, 3)))
     view = ClusterView(
         nodes=(going, other),
         objects={REF: LiveObject(REF, {"metadata": {"uid": "1"}})},
