@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
@@ -35,6 +37,8 @@ from reconciler.stages.state import PassState
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
+_TURN = timedelta(minutes=1)
+"""How long the same nodes have their turn."""
 
 
 @dataclass(slots=True)
@@ -71,8 +75,8 @@ class Consolidate:
         if found.next_look is not None:
             look = Edge(found.next_look + state.view.clock_skew, "a held node may be left for cheaper room")
             state = replace(state, edges=(*state.edges, look))
-        nearest = [candidate for of_pool in found.by_pool for candidate in of_pool][:MOST_TRIALS]
-        for candidate, memories in zip(nearest, self.judged.memories, strict=False):
+        turns = _turns([candidate for of_pool in found.by_pool for candidate in of_pool], state.cluster_now)
+        for candidate, memories in zip(turns, self.judged.memories, strict=False):
             left = self._left(state, candidate, bins, memories)
             if left is not None:
                 return left
@@ -93,8 +97,8 @@ class Consolidate:
         moved = _without_pods(state, candidate, bins, memories[0])
         if moved is None:
             return None
-        room, pods_price = moved
-        problem = _problem(state, candidate, bins, room)
+        room, pods_price, entered = moved
+        problem = _problem(state, candidate, bins, room, entered)
         trial = place(problem, memory=memories[1])
         if _missing(trial) > _missing(state.placement) or not all(node.price_known for node in trial.planned):
             return None
@@ -116,6 +120,15 @@ class Consolidate:
         return replace(state, placement=trial, prepared=prepared)
 
 
+def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
+    """Those that this pass judges: the dearest, and others whose turn the time of day decides. Otherwise a few dear nodes that cannot be
+    had for less would keep all others from being judged."""
+    by_price = sorted(found, key=lambda item: -item.price)
+    turn = int(now.timestamp() / _TURN.total_seconds())
+    others = sorted(by_price[1:], key=lambda item: sha256(f"{turn} {item.bin.name}".encode()).digest())
+    return [*by_price[:1], *others][:MOST_TRIALS]
+
+
 def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
     least = LeastPrices(state.instance_types)
     shapes = {
@@ -132,15 +145,15 @@ def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
 
 def _without_pods(
     state: PassState, candidate: Candidate, bins: Sequence[Bin], memory: Memory
-) -> tuple[ClusterView, float] | None:
-    """The cluster once Karpenter has consolidated the node's pods, and what it pays for them; None if Karpenter cannot.
+) -> tuple[ClusterView, float, frozenset[str]] | None:
+    """The cluster once Karpenter has consolidated the node's pods, what it pays for them, and the nodes that they enter; None if it cannot.
 
     Karpenter moves pods to nodes that are there, but to none with a taint that they do not tolerate, such as held ones. Else it buys one
     node for all of them (SingleNodeConsolidation in pkg/controllers/disruption).
     """
     room = state.prepared.room
     if not candidate.pods:
-        return room, 0.0
+        return room, 0.0, frozenset()
     going = {(pod.namespace, pod.name) for pod in candidate.pods}
     staying = tuple(pod for pod in room.pods if (pod.namespace, pod.name) not in going)
     held = {item.name for item in bins if item.is_marked}
@@ -182,7 +195,8 @@ def _without_pods(
         for pod in candidate.pods
         if places.get((pod.namespace, pod.name)) is not None
     )
-    return replace(room, pods=(*staying, *there)), sum(node.price for node in bought)
+    entered = frozenset(filter(None, places.values()))
+    return replace(room, pods=(*staying, *there)), sum(node.price for node in bought), entered
 
 
 def _one_node(problem: Problem, pods: Sequence[Pod]) -> tuple[PlannedNode, ...]:
@@ -210,11 +224,17 @@ def _on_its_own(shape: PodShape) -> PodShape:
     )
 
 
-def _problem(state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView) -> Problem:
-    """Bins whose room has changed lately take no more chunks, but keep those that they have."""
+def _problem(
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView, entered: frozenset[str]
+) -> Problem:
+    """Bins whose room has changed lately take no more chunks, but keep those that they have.
+
+    entered: nodes that the pods will come to. Once chunks are there, the nodes are held, and Karpenter moves no pod to them.
+    """
     rested = state.cluster_now - candidate.wait
     options = state.prepared.options
     closed = {item.name for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested}
+    closed |= entered
     keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
     name = candidate.bin.name
     return Problem(
