@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
+from tests.builders import instance_type
+from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 
 
@@ -57,3 +58,42 @@ def test_a_node_stays_within_the_limits_of_its_node_pool(limits: dict[str, Any])
     shop = shrunk(**limits)
     shop.keep(1800, step=10)
     assert types(shop) == ["m-8x"]
+
+
+def on_types(*names: str) -> Document:
+    term = {"matchExpressions": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(names)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def test_dear_nodes_that_cannot_be_had_for_less_do_not_keep_others_from_their_turn() -> None:
+    """Three buffers are for one dear instance type each, so their nodes stay. The sums of requests do not show that."""
+    dear = [instance_type(f"{name}-8x", cpu="8", memory="32Gi", price=0.5) for name in ("x", "y", "z")]
+    shop = KeptCluster(instance_types=(SMALL, LARGE, *dear))
+    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    shop.cluster.apply(workload(replicas=0, cpu="1500m", affinity=on_types("m-2x", "m-8x")))
+    for kind in dear:
+        shop.cluster.apply(workload(kind.name, replicas=0, cpu="1500m", affinity=on_types(kind.name)))
+        target = {"apiGroup": "apps", "kind": "Deployment", "name": kind.name}
+        shop.cluster.apply(buffer(kind.name, replicas=1, scalableRef=target))
+    shop.cluster.apply(buffer(replicas=5))
+    shop.keep(30)
+    assert types(shop) == ["m-8x", "x-8x", "y-8x", "z-8x"]
+    shop.cluster.apply(buffer(replicas=1))
+    shop.keep(3600, step=20)
+    assert types(shop) == ["m-2x", "x-8x", "y-8x", "z-8x"]
+
+
+def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share() -> None:
+    """A node that takes chunks is held, and Karpenter moves no pod to a held node. So the pod would stay where it is."""
+    shop = KeptCluster(instance_types=(SMALL,))
+    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    shop.add_node("busy", "m-2x")
+    shop.cluster.apply(workload("busy", replicas=2, cpu="700m"))
+    shop.wait(5)
+    shop.add_node("web", "m-2x")
+    shop.cluster.apply(workload(cpu="600m"))
+    shop.cluster.apply(buffer(replicas=1))
+    shop.keep(30)
+    shop.cluster.scale(workload_ref("busy"), 1)
+    assert shop.keep(3600, step=20) == []
+    assert len(types(shop)) == 2
