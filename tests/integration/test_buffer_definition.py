@@ -29,12 +29,13 @@ def server(api_server: ControlPlane) -> Iterator[ControlPlane]:
     api_server.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition["metadata"]["name"])
 
 
-def of_percent(percent: dict[str, Any]) -> Document:
-    return document({"targetRef": WEB, "capacity": {"replicas": {"percent": percent}}})
+def of_percent(percent: dict[str, Any], **spec: Any) -> Document:
+    return document({"targetRef": WEB, "capacity": {"replicas": {"percent": percent}}, **spec})
 
 
-def of_node_class(**node_class: Any) -> Document:
-    return document({"targetRef": POOL, "capacity": {"nodeClass": {"totalCpu": "4", "totalMem": "8Gi", **node_class}}})
+def of_node_class(replicas: int | None = None, **node_class: Any) -> Document:
+    capacity = {"nodeClass": {"totalCpu": "4", "totalMem": "8Gi", **node_class}}
+    return document({"targetRef": POOL, "capacity": capacity, **({} if replicas is None else {"replicas": replicas})})
 
 
 def dedicated(selector: dict[str, Any]) -> Document:
@@ -81,6 +82,11 @@ def refusal(server: ControlPlane, buffer: Document) -> str:
         (dedicated({"matchExpressions": [{"key": "app", "operator": "In"}]}), "In and NotIn need values"),
         (dedicated({"matchExpressions": [{"key": "app", "operator": "Exists", "values": ["x"]}]}), "have none"),
         (dedicated({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}), ""),
+        (of_percent({"percent": 10}, replicas=2), ""),
+        (of_node_class(replicas=2), "replicas counts pods"),
+        (of_percent({"percent": 10}, refillStrategy="none", fillDeadlineSeconds=1), ""),
+        (of_percent({"percent": 10}, refillStrategy="none", fillDeadlineSeconds=0), "greater than or equal to 1"),
+        (of_percent({"percent": 10}, refillStrategy="recreateUpToLimit"), "Unsupported value"),
     ],
 )
 def test_a_buffer_is_judged_alike(server: ControlPlane, buffer: Document, message: str) -> None:

@@ -1,0 +1,110 @@
+"""A Buffer is sized through the scale subresource of a real API server, as kubectl, KEDA and the HorizontalPodAutoscaler do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.manifests.crds import crds
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import ApiError, Document
+
+pytestmark = pytest.mark.e2e
+
+BUFFER = ("autoscaling.x-k8s.io/v1alpha1", "Buffer")
+Run = Callable[..., str]
+
+
+def runners(replicas: int | None = 2, pods: int = 2) -> Document:
+    """replicas: of the spec; None leaves the field out. pods: of the capacity."""
+    container = {"name": "runner", "image": "pause", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": BUFFER[0],
+        "kind": BUFFER[1],
+        "metadata": {"name": "runners", "namespace": "default"},
+        "spec": {
+            "capacity": {"pods": {"replicaNum": pods, "podSpec": {"containers": [container]}}},
+            **({} if replicas is None else {"replicas": replicas}),
+        },
+    }
+
+
+@pytest.fixture
+def plane(empty_api_server: ControlPlane) -> ControlPlane:
+    for definition in crds(["Buffer"]):
+        empty_api_server.api.apply(dict(definition))
+    eventually(lambda: empty_api_server.api.list(*BUFFER) == [], within=30, what="Buffers are served")
+    return empty_api_server
+
+
+@pytest.fixture
+def run(plane: ControlPlane, tmp_path: Path) -> Run:
+    """`headroom apply` of one document, or another command over the repository as it was applied last."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def headroom(document: Document | None, *arguments: str) -> str:
+        if document is not None:
+            (folder / "buffer.yaml").write_text(json.dumps(document))
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", *arguments, "--repo", str(folder), "--cluster", "kubeconfig"],
+            env=os.environ | {"KUBECONFIG": str(plane.kubeconfig()), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return headroom
+
+
+def buffer(plane: ControlPlane) -> Document:
+    found = plane.api.get(*BUFFER, "runners", namespace="default")
+    assert found is not None
+    return found
+
+
+def scale(plane: ControlPlane, replicas: int) -> None:
+    """What `kubectl scale` sends."""
+    body = {"spec": {"replicas": replicas}}
+    plane.api.patch(*BUFFER, "runners", body, namespace="default", subresource="scale")
+
+
+def scale_of(plane: ControlPlane) -> dict[str, Any]:
+    """What a HorizontalPodAutoscaler reads."""
+    return plane.api.document("GET", plane.api.path(*BUFFER, "default", "runners") + "/scale")
+
+
+def test_the_number_that_a_scaler_sets_counts_and_git_leaves_it(plane: ControlPlane, run: Run) -> None:
+    run(runners(), "apply", "--yes")
+    run(None, "apply", "--yes")  # the first pass has made the object, this one writes its status
+    read = scale_of(plane)
+    assert (read["spec"]["replicas"], read["status"]["replicas"]) == (2, 2)
+    assert "autoscaling.x-k8s.io/buffer=runners" in read["status"]["selector"], "an autoscaler refuses a scale without"
+
+    scale(plane, 5)
+    run(runners(replicas=3, pods=3), "apply", "--yes")
+    run(None, "apply", "--yes")
+
+    found = buffer(plane)
+    assert (found["spec"]["replicas"], found["status"]["replicas"]) == (5, 5)
+    assert found["spec"]["capacity"]["pods"]["replicaNum"] == 3, "the rest of the document is applied"
+    assert "through /scale" in run(None, "explain", "Buffer/default/runners")
+    assert "no changes" in run(None, "plan").lower()
+
+
+def test_a_buffer_without_the_field_cannot_be_read_and_says_why(plane: ControlPlane, run: Run) -> None:
+    run(runners(replicas=None), "apply", "--yes")
+    with pytest.raises(ApiError, match="spec replicas field"):
+        scale_of(plane)
+    scale(plane, 4)
+    assert scale_of(plane)["spec"]["replicas"] == 4
