@@ -196,5 +196,7 @@ def _check_fulfilment(inspection: Inspection) -> None:
             codes.ANNOTATION_WITHOUT_EFFECT,
             ("metadata", "annotations", ONE_SHOT_ANNOTATION) if is_marked else ("spec", "refillStrategy"),
             f"{name} is for buffers that headroom keeps with placeholders, and this one asks for {asked}",
-            hint="remove one of the two annotations" if is_marked else f"write fulfilment: {Fulfilment.PLACEHOLDER}, or remove the field",
+            hint="remove one of the two annotations"
+            if is_marked
+            else f"write fulfilment: {Fulfilment.PLACEHOLDER}, or remove the field",
         )
