@@ -9,7 +9,9 @@ import json
 import os
 import select
 import subprocess
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,8 +20,45 @@ import pytest
 from tests.programs import program
 
 _PATIENCE = 120.0
+_CODES = {"Tab": 9, "Enter": 13}
 # Commands are read from descriptor 3, and answers are written to 4.
 _WITH_PIPES = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1'
+
+
+class Tab:
+    """One page. call: sends it a command of the DevTools protocol, and returns the answer."""
+
+    def __init__(self, call: Callable[..., dict[str, Any]]) -> None:
+        self._call = call
+
+    def look(
+        self, *, width: int = 800, height: int = 600, dark: bool = False, zone: str = "UTC", script: bool = True
+    ) -> None:
+        """How its viewer looks at it. zone: the viewer's time zone. script: whether the page may run scripts."""
+        scale = 2 if width < 600 else 1
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self._call("Emulation.setTimezoneOverride", timezoneId=zone)
+        self._call("Emulation.setScriptExecutionDisabled", value=not script)
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression gives; a promise is waited for."""
+        said = self._call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in said, said["exceptionDetails"]
+        return said["result"].get("value")
+
+    def press(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_CODES[key])
+
+    def picture(self, *, height: int | None = None) -> bytes:
+        """The whole page as PNG, or its first `height` pixels."""
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
+        return b64decode(self._call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"])
 
 
 class Browser:
@@ -44,16 +83,22 @@ class Browser:
 
     def page(self, path: Path, *, width: int = 800, height: int = 600) -> str:
         """The file as it stands when it has loaded and its scripts have run. It has a profile of its own."""
+        with self.opened(path.as_uri(), width=width, height=height) as tab:
+            return str(tab.value("document.documentElement.outerHTML"))
+
+    @contextmanager
+    def opened(self, address: str, **look: Any) -> Iterator[Tab]:
+        """The page at an address, loaded, in a profile of its own. look: as for `Tab.look`."""
         profile = self._call("Target.createBrowserContext")["browserContextId"]
-        shown = {"url": "about:blank", "width": width, "height": height, "browserContextId": profile}
-        target = self._call("Target.createTarget", **shown)["targetId"]
+        target = self._call("Target.createTarget", url="about:blank", browserContextId=profile)["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable", session)
         self._call("Page.setLifecycleEventsEnabled", session, enabled=True)
-        self._load(path.as_uri(), session)
-        whole = self._call("Runtime.evaluate", session, expression="document.documentElement.outerHTML")
+        tab = Tab(lambda method, **parameters: self._call(method, session, **parameters))
+        tab.look(**look)
+        self._load(address, session)
+        yield tab
         self._call("Target.disposeBrowserContext", browserContextId=profile)
-        return str(whole["result"]["value"])
 
     def _load(self, address: str, session: str) -> None:
         """Returns when this page has loaded, whatever is told of the one before it."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reconciler.model.conditions import Condition
+from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
@@ -144,6 +144,22 @@ class DemandOutcome:
     def service(self) -> Service:
         """Whether the demand is served, by whom, and why not."""
         return service_of(self.demand, self.on_existing + self.on_new, self.unplaced_reasons, self.conditions)
+
+    @property
+    def ready(self) -> int:
+        """How many of its chunks have room on ready nodes."""
+        return self.on_existing - self.on_its_way - self.not_ready
+
+    @property
+    def is_full(self) -> bool | None:
+        """Whether all of its capacity is there, by its condition; None if it has none."""
+        found = (item.status is ConditionStatus.TRUE for item in self.conditions if item.type == "Provisioning")
+        return next(found, None)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether some of its chunks have no room on ready nodes. A suspended buffer is not short, since it is to get none."""
+        return bool(self.demand.desired) and not self.demand.suspended and self.is_full is False
 
 
 @dataclass(frozen=True, slots=True)

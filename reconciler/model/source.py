@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 REMOVALS_TRAILER = "Headroom-Allow-Removals"
 """The trailer of a commit that lifts the share of what removals may take within an hour."""
@@ -27,6 +28,8 @@ class SourceTree:
     """Whether the branch was force-pushed lately, so that nothing may be pruned or released because of it yet."""
     removals_allowed: bool = False
     """Whether a commit since the last one in force says `Headroom-Allow-Removals: true`."""
+    committed: datetime | None = None
+    """When the revision was committed; None for a plain folder."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Path and reason of each file left out, such as one that is too large or links out of the repository."""
 

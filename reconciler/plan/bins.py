@@ -50,6 +50,10 @@ class Bin:
     def sides(self) -> tuple[Node | NodeClaim, ...]:
         return tuple(side for side in (self.claim, self.node) if side is not None)
 
+    def label(self, key: str) -> str | None:
+        """The label's value, the node's first."""
+        return next((value for side in reversed(self.sides) if (value := side.label(key)) is not None), None)
+
     @property
     def node_pool(self) -> str:
         return next((pool for side in self.sides if (pool := side.label(NODEPOOL_LABEL))), "")

@@ -34,10 +34,10 @@ class Prices:
         return known[1]
 
     def _of(self, item: Bin) -> float | None:
-        kind = _label(item, INSTANCE_TYPE_LABEL)
+        kind = item.label(INSTANCE_TYPE_LABEL)
         if kind is None:
             return self._asked_for(item)
-        zone, capacity_type = _label(item, ZONE_LABEL), _label(item, CAPACITY_TYPE_LABEL)
+        zone, capacity_type = item.label(ZONE_LABEL), item.label(CAPACITY_TYPE_LABEL)
         prices = {
             offering.price if offering.price_known else None
             for offering in self._offerings.get(kind, ())
@@ -58,10 +58,6 @@ class Prices:
         ]
         known = [price for price in prices if price is not None]
         return min(known) if known and len(known) == len(prices) else None
-
-
-def _label(item: Bin, key: str) -> str | None:
-    return next((value for side in reversed(item.sides) if (value := side.label(key)) is not None), None)
 
 
 def _is_asked(offering: Offering, asked: dict[str, tuple[str, ...]]) -> bool:
@@ -108,7 +104,7 @@ def cost_of(
             after.append(price)
     after.append(fsum((change.price or 0.0) * max(0, change.after - change.before) for change in static))
     notes = [*assumptions, *map(_static_note, static)]
-    if any(_label(item, CAPACITY_TYPE_LABEL) == SPOT for item in bins) or any(
+    if any(item.label(CAPACITY_TYPE_LABEL) == SPOT for item in bins) or any(
         SPOT in creation.planned.capacity_types for creation in created
     ):
         notes.append("spot prices are those of the price source; they change")

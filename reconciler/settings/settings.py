@@ -150,8 +150,8 @@ class Settings:
     repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
     path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
     templates: the folder inside the repository with its own templates. drift: whether to correct or to report changes made in the
-    cluster. listen: the address of health, metrics and status. allowed_hosts: more names of the host for requests to it, with commas
-    between. suspend: plan but never write. allow_empty: accept an empty repository, and prune what it no longer declares.
+    cluster. listen: the address of the pages, health and metrics. allowed_hosts: more names of the host for requests to it, with commas
+    between. dashboard: an address that the pages link to. suspend: plan but never write. allow_empty: accept an empty repository, and prune what it no longer declares.
     """
 
     repository: str = ""
@@ -163,6 +163,7 @@ class Settings:
     templates: str = "templates"
     listen: str = "127.0.0.1:8080"
     allowed_hosts: str = ""
+    dashboard: str = ""
     leader_election: bool = False
     suspend: bool = False
     allow_empty: bool = False

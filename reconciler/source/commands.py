@@ -183,6 +183,12 @@ def allows_removals(commands: Commands, commit: str, *, since: str | None) -> bo
     return any(line.strip().lower() == b"true" for line in values.splitlines())
 
 
+def time_of(commands: Commands, commit: str) -> int:
+    """The committer's time in seconds since 1970. `git show` would also compare the tree with that of its parent, which a malicious
+    tree can make endless."""
+    return int(commands.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
+
+
 def load_git() -> ModuleType:
     """GitPython, imported on first use, since the import runs git. Raises `Stalled` if git is not installed."""
     try:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -24,7 +24,7 @@ from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.backoff import Backoff, after_failure, may_try
 from reconciler.source.child import SILENCE
-from reconciler.source.commands import CommandFailedError, Commands, allows_removals
+from reconciler.source.commands import CommandFailedError, allows_removals, time_of
 from reconciler.source.credentials import parse_address
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.git_options import GitOptions
@@ -125,7 +125,8 @@ class GitSource:
     def _tree_of(self, commit: str, good: Good) -> SourceTree:
         """The tree of an earlier commit. An empty one, if the copy lacks the commit: what the cluster has then stays as it is."""
         try:
-            return self._load(replace(good, commit=commit), absent=self._remote.absent(commit))
+            earlier = replace(good, commit=commit, time=time_of(self._remote.local(), commit))
+            return self._load(earlier, absent=self._remote.absent(commit))
         except (CommandFailedError, Stalled):
             return SourceTree(None)
 
@@ -231,7 +232,7 @@ class GitSource:
         local = self._remote.local()
         if self._options.allowed_signers:
             self._verify(commit, Path(self._options.allowed_signers))
-        good = Good(head.name, commit, _time_of(local, commit))
+        good = Good(head.name, commit, time_of(local, commit))
         tree = self._load(good, absent=self._remote.absent(commit))
         before = self._good
         allowed = allows_removals(local, commit, since=None)
@@ -268,10 +269,4 @@ class GitSource:
             absent=absent,
             fetch=self._remote.fetch_objects,
         )
-        return SourceTree(revision=good.revision, files=files, skipped=skipped)
-
-
-def _time_of(local: Commands, commit: str) -> int:
-    """The committer's time in seconds. `git show` would also compare the tree with that of its parent, which a malicious
-    tree can make endless."""
-    return int(local.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
+        return SourceTree(good.revision, files, committed=datetime.fromtimestamp(good.time, UTC), skipped=skipped)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import configparser
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
-from reconciler.source.commands import CommandFailedError, Commands, allows_removals, load_git
+from reconciler.source.commands import CommandFailedError, Commands, allows_removals, load_git, time_of
 from reconciler.source.failures import OPERATION_FAILED, stalled
 from reconciler.source.objects import read_commit
 from reconciler.source.selection import Scope, TreeLimits
@@ -101,6 +101,7 @@ class LocalRevision:
             revision=f"{name}@sha1:{commit}",
             files=files,
             root=str(self._path),
+            committed=datetime.fromtimestamp(time_of(commands, commit), UTC),
             skipped=skipped,
             removals_allowed=allowed,
         )

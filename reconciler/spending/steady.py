@@ -65,14 +65,14 @@ class Accountant:
             price = self._prices.of(item)
             account.add(item.node_pool, price)
             if price is not None and item.is_placeholder and not item.in_use:
-                _share(price, item.chunks, asked, account.demands)
+                share_price(price, item.chunks, asked, account.demands)
         for planned in placement.planned:
             if any(holding.demand not in asked for holding in planned.holdings):
                 continue  # Karpenter makes nodes for pending pods, with or without these manifests
             price = planned.price if planned.price_known else None
             account.add(planned.node_pool, price)
             if price is not None:
-                _share(price, planned.holdings, asked, account.demands)
+                share_price(price, planned.holdings, asked, account.demands)
         return SteadyState(
             per_hour=sum(account.prices.values()),
             nodes=sum(account.nodes.values()),
@@ -119,7 +119,7 @@ class Accountant:
         return gone
 
 
-def _share(
+def share_price(
     price: float, holdings: Sequence[Holding], asked: Mapping[ObjectRef, Demand], shares: dict[ObjectRef, float]
 ) -> None:
     """Divides a node's price among its chunks by their requests: the mean of their shares of each resource."""

@@ -9,7 +9,6 @@ from prometheus_client.core import GaugeMetricFamily
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.conditions import ConditionStatus
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 
@@ -23,16 +22,16 @@ class Shortages:
     def __init__(self) -> None:
         self._since: dict[ObjectRef, datetime] = {}
 
-    def take(self, outcomes: Iterable[DemandOutcome], now: datetime) -> list[tuple[str, timedelta]]:
-        """Kind and duration of every shortage that ended with this pass. A buffer that asks for nothing is not short."""
-        ended: list[tuple[str, timedelta]] = []
+    def take(self, outcomes: Iterable[DemandOutcome], now: datetime) -> list[tuple[ObjectRef, timedelta]]:
+        """Buffer and duration of every shortage that ended with this pass. A buffer that asks for nothing is not short."""
+        ended: list[tuple[ObjectRef, timedelta]] = []
         short: dict[ObjectRef, datetime] = {}
         for outcome in buffers_of(outcomes):
             ref = outcome.demand.ref
-            if is_short(outcome):
+            if outcome.is_short:
                 short[ref] = self._since.get(ref) or outcome.short_since or now
             elif ref in self._since and outcome.demand.desired:
-                ended.append((ref.kind, now - self._since[ref]))
+                ended.append((ref, now - self._since[ref]))
         self._since = short
         return ended
 
@@ -46,27 +45,12 @@ def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
     return [outcome for outcome in outcomes if outcome.demand.ref.kind in _KINDS]
 
 
-def is_short(outcome: DemandOutcome) -> bool:
-    """Whether some of its chunks have no room on ready nodes. A suspended buffer is not short, since it is to get none."""
-    return bool(outcome.demand.desired) and not outcome.demand.suspended and _says(outcome) is False
-
-
-def _says(outcome: DemandOutcome) -> bool | None:
-    """Whether it is full by its condition; None if it has none."""
-    found = (item.status is ConditionStatus.TRUE for item in outcome.conditions if item.type == "Provisioning")
-    return next(found, None)
-
-
 def _part_that_is_there(outcome: DemandOutcome) -> float | None:
     """The share of its chunks with room; None if its size is unknown, or an autoscaler keeps it and has written nothing."""
-    desired, is_full = outcome.demand.desired, _says(outcome)
+    desired, is_full = outcome.demand.desired, outcome.is_full
     if desired is None or (is_full is None and outcome.demand.fulfilment == Fulfilment.NATIVE):
         return None
-    return 1.0 if is_full or not desired else _ready(outcome) / desired
-
-
-def _ready(outcome: DemandOutcome) -> int:
-    return outcome.on_existing - outcome.on_its_way - outcome.not_ready
+    return 1.0 if is_full or not desired else outcome.ready / desired
 
 
 def buffer_gauges(
@@ -91,7 +75,7 @@ def buffer_gauges(
         if part is not None:
             filled.add_metric(labels, part)
         by_place = {
-            "ready": _ready(outcome),
+            "ready": outcome.ready,
             "not_ready": outcome.not_ready,
             "coming": outcome.on_its_way,
             "new": outcome.on_new,

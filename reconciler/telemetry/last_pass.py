@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import ApplyStatus, Outcome, Plan
-from reconciler.model.errors import Waiting
+from reconciler.model.fill import BufferPast, FillPoint
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.redaction import redacted
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary, waiting_words
-from reconciler.report.status.document import PassReport, daemon_status_document
+from reconciler.report.status.document import PassReport, Seen
 from reconciler.report.words import counted, listed
+from reconciler.telemetry.fill import FillHistory
 from reconciler.telemetry.history import History
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
@@ -26,17 +26,19 @@ MOST_NAMED = 3
 
 
 class LastPass:
-    """Thread-safe: the daemon's thread reports passes, and web threads read the document."""
+    """Thread-safe: the daemon's thread reports passes, and web threads read the report.
+
+    A pass pays only for references: whatever is shown of it is computed when somebody looks.
+    """
 
     def __init__(self, *, cluster: str, clock: Clock, metrics: Metrics, log: Log) -> None:
-        self._cluster = cluster
         self._clock = clock
         self._metrics = metrics
         self._log = log
-        self._started = clock.now()
-        self._passes = 0
-        self._document: Mapping[str, Any] | None = None
+        now = clock.now()
+        self._report = PassReport(cluster, now, now, 0)
         self._history = History()
+        self._fill = FillHistory()
         self._lock = threading.Lock()
         self._findings: dict[tuple[str, str, str, str], Finding] = {}
         self._stalled: tuple[str, str] | None = None
@@ -44,41 +46,48 @@ class LastPass:
         self._problems: Problems = frozenset()
         self._waiting = WaitingDeletions()
 
-    def document(self) -> Mapping[str, Any] | None:
-        """The last pass as `headroom.dev/status/v1`; None before the first pass has ended."""
+    def report(self) -> PassReport:
+        """The last pass, with what earlier ones left; without a pass before the first has ended."""
         with self._lock:
-            return self._document
+            return self._report
 
-    def observe(self, trigger: str, result: PassResult) -> None:
-        now = self._clock.now()
+    def points(self) -> tuple[FillPoint, ...]:
+        """How full all buffers together were, and what nodes cost."""
         with self._lock:
-            self._passes += 1
-            report = PassReport(
-                self._cluster,
-                self._started,
-                now,
-                self._passes,
-                plan=result.plan,
+            return self._fill.points()
+
+    def past(self, buffer: str) -> BufferPast:
+        """How full one buffer was, and when it was refilled. buffer: its name, as in `CapacityBuffer/shop/web`."""
+        with self._lock:
+            return self._fill.of(buffer)
+
+    def observe(self, trigger: str, result: PassResult, seen: Seen | None = None) -> None:
+        """Takes over a pass. seen: what its plan was made from."""
+        now = self._clock.now()
+        ended = self._metrics.observe(result, now=now)
+        seen = seen or Seen()
+        with self._lock:
+            before = self._report
+            fresh = result.plan is not None
+            report = replace(
+                before,
+                finished=now,
+                passes=before.passes + 1,
+                trigger=trigger,
+                plan=result.plan if fresh else before.plan,
+                planned=fresh,
                 change_set=result.change_set,
-                tree=result.tree,
+                tree=result.tree or before.tree,
                 failure=result.failure,
                 settled=result.settled,
                 timings=result.timings,
-                findings_before=() if self._document is None else self._document["findings"],
+                seen=seen if fresh else before.seen,
             )
-            document = daemon_status_document(report)
-            self._history.remember(trigger, document)
-            document["history"] = self._history.rows()
-            # Anybody may read it, and messages of Git or a server may quote a credential.
-            self._document = redacted(document)
-        self._metrics.observe(result, now=now)
+            self._history.remember(report)
+            self._report = replace(report, history=self._history.rows())
+            if result.plan is not None:
+                self._fill.observe(result.plan, ended, now)
         self._tell(trigger, result)
-
-    def standby(self, leader: str) -> Mapping[str, Any]:
-        """The document of a replica that does not lead, before its first pass. leader: who leads; "" while that is unknown."""
-        waiting = Waiting(f"another replica leads: {leader}" if leader else "no replica is known to lead yet")
-        report = PassReport(self._cluster, self._started, self._clock.now(), 0, failure=waiting)
-        return daemon_status_document(report)
 
     def _tell(self, trigger: str, result: PassResult) -> None:
         """Logs a line for a pass that changed something, and one for what is new: writes that fail, findings, a stall."""

@@ -7,7 +7,7 @@ never sees half of a pass.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,6 +21,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.model.placement import Holding
+from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges
 from reconciler.telemetry.passes import GOOD, WORDS, result_of
@@ -83,16 +84,17 @@ class Metrics:
         """The name without its `_total`, which the client adds."""
         return Counter(name, text, labels, registry=self.registry)
 
-    def observe(self, result: PassResult, *, now: datetime) -> None:
-        """Reports a pass. now: when it ended."""
+    def observe(self, result: PassResult, *, now: datetime) -> list[tuple[ObjectRef, timedelta]]:
+        """Reports a pass. now: when it ended. Returns the buffers that are short no more, and how long they were."""
         self._duration.observe(sum(result.timings.values()))
         for stage, seconds in result.timings.items():
             self._stages.labels(stage).observe(seconds)
         self._passes.labels(result_of(result)).inc()
         if result.change_set is not None:
             self._count_writes(result.change_set, result.plan)
-        for kind, duration in () if result.plan is None else self._gauges.shortages.take(result.plan.demands, now):
-            self._time_to_full.labels(kind).observe(duration.total_seconds())
+        ended = [] if result.plan is None else self._gauges.shortages.take(result.plan.demands, now)
+        for ref, duration in ended:
+            self._time_to_full.labels(ref.kind).observe(duration.total_seconds())
         self._gauges.take(
             plan=result.plan,
             tree=result.tree,
@@ -101,6 +103,7 @@ class Metrics:
             succeeded=result_of(result) in GOOD,
             now=now,
         )
+        return ended
 
     def _count_writes(self, change_set: ChangeSet, plan: Plan | None) -> None:
         applied = set()

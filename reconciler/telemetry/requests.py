@@ -8,17 +8,8 @@ from prometheus_client.core import GaugeMetricFamily
 
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.provisioning_requests import (
-    BOOKING_EXPIRED,
-    CAPACITY_REVOKED,
-    FAILED,
-    PROVISIONED,
-    Phase,
-    RequestState,
-)
-
-_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
-"""By condition type, the state that an ended request counts as."""
+from reconciler.model.provisioning_requests import Phase
+from reconciler.report.status.demands import REQUEST_ENDS, REQUEST_STATES, request_state
 
 
 def is_left(outcome: DemandOutcome) -> bool:
@@ -29,16 +20,16 @@ def is_left(outcome: DemandOutcome) -> bool:
 def has_ended(outcome: DemandOutcome) -> bool:
     """Whether the request asks for nothing any more, since it failed or was used."""
     return outcome.demand.request is not None and any(
-        item.type in _ENDS and item.status is ConditionStatus.TRUE for item in outcome.conditions
+        item.type in REQUEST_ENDS and item.status is ConditionStatus.TRUE for item in outcome.conditions
     )
 
 
 def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
-    states = dict.fromkeys(("waiting", "booked", "not_ready", "left", *_ENDS.values()), 0)
+    states = dict.fromkeys(REQUEST_STATES, 0)
     booked = 0
     for outcome in outcomes:
         if outcome.demand.request is not None:
-            state = _state_of(outcome, outcome.demand.request)
+            state = request_state(outcome, outcome.demand.request)
             states[state] += 1
             booked += (outcome.demand.desired or 0) if state == "booked" else 0
     counted = GaugeMetricFamily("headroom_requests", "Provisioning requests by how far they are", labels=("state",))
@@ -48,13 +39,3 @@ def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFam
     yield GaugeMetricFamily(
         "headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", value=booked
     )
-
-
-def _state_of(outcome: DemandOutcome, request: RequestState) -> str:
-    true = {item.type for item in outcome.conditions if item.status is ConditionStatus.TRUE}
-    ended = next((state for kind, state in _ENDS.items() if kind in true), "")
-    if ended or request.phase is Phase.LEFT:
-        return ended or "left"
-    if request.phase is Phase.NOT_READY:
-        return "not_ready"
-    return "booked" if PROVISIONED in true else "waiting"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
-from typing import Any
 
 from reconciler.model.errors import Misused
 
@@ -21,29 +19,31 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """status: the HTTP status code."""
+    """status: the HTTP status code. tag: the body's ETag, "" for one that is always sent whole."""
 
     body: bytes
     content_type: str = TEXT
     status: int = 200
+    tag: str = ""
 
 
 Page = Callable[[], Response]
 _NAME = re.compile(r"[a-z0-9_-][a-z0-9_.-]*")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::\d{0,5})?")
 _STYLES = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+_SCRIPTS = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def protecting_headers(response: Response) -> dict[str, str]:
-    """Headers by which a browser runs no script, loads nothing from elsewhere, and shows the page in no frame.
+    """Headers by which a browser runs and loads nothing from elsewhere, and shows the page in no frame.
 
-    The styles of a page are inside of it, so the policy names each by its hash."""
-    styles = [
-        f"'sha256-{b64encode(sha256(style).digest()).decode()}'"
-        for style in (_STYLES.findall(response.body) if response.content_type == HTML else ())
-    ]
+    The styles and the script of a page are inside of it, so the policy names each by its hash. A script may ask this server alone."""
     policy = ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-    policy += [f"style-src {' '.join(styles)}"] if styles else []
+    if response.content_type == HTML:
+        for what, inside in (("style-src", _STYLES), ("script-src", _SCRIPTS)):
+            hashes = dict.fromkeys(b64encode(sha256(text).digest()).decode() for text in inside.findall(response.body))
+            policy += [" ".join((what, *(f"'sha256-{item}'" for item in hashes)))] if hashes else []
+        policy += ["connect-src 'self'"] if _SCRIPTS.search(response.body) else []
     return {
         "Content-Security-Policy": "; ".join(policy),
         "X-Content-Type-Options": "nosniff",
@@ -103,33 +103,28 @@ def text_page(exposition: Callable[[], tuple[bytes, str]]) -> Page:
     return lambda: Response(*exposition())
 
 
-def json_page(document: Callable[[], Mapping[str, Any] | None]) -> Page:
-    """JSON; 503 while there is no document yet."""
-
-    def page() -> Response:
-        values = document()
-        if values is None:
-            return Response(b'{"message": "the daemon has not made a pass yet"}\n', JSON, 503)
-        return Response(json.dumps(values, ensure_ascii=False, indent=2).encode() + b"\n", JSON)
-
-    return page
+def tagged(body: bytes, content_type: str) -> Response:
+    """A response that a client need not be sent again while its body stays the same."""
+    return Response(body, content_type, tag=f'"{sha256(body).hexdigest()[:32]}"')
 
 
-def html_page(version: Callable[[], Hashable | None], drawn: Callable[[], str]) -> Page:
-    """HTML, drawn again only when its version is another one than last time; 503 while there is none.
+def kept_page(version: Callable[[], Hashable | None], drawn: Callable[[], str], content_type: str = HTML) -> Page:
+    """A page that is drawn again only when its version is another one than last time; 503 while there is none.
 
     Drawing takes longer than a probe should wait, and a page that is open in many browsers is asked for often.
     """
     lock = threading.Lock()
-    kept: list[tuple[Hashable, bytes]] = []
+    kept: list[tuple[Hashable, Response]] = []
 
     def page() -> Response:
         with lock:
             current = version()
             if current is None:
-                return Response(b"the daemon has not made a pass yet\n", TEXT, 503)
+                words = "the daemon has not made a pass yet"
+                body = f'{{"message": "{words}"}}' if content_type == JSON else words
+                return Response(f"{body}\n".encode(), JSON if content_type == JSON else TEXT, 503)
             if not kept or kept[0][0] != current:
-                kept[:] = [(current, drawn().encode())]
-            return Response(kept[0][1], HTML)
+                kept[:] = [(current, tagged(drawn().encode(), content_type))]
+            return kept[0][1]
 
     return page

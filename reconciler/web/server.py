@@ -6,7 +6,7 @@ turned away.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
@@ -21,7 +21,8 @@ MOST_PAGES = 8
 class PageServer(Listener):
     """address: as for `Listener`.
 
-    probes: pages that answer at once, whatever else goes on. hosts: more names that a request may be for. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
+    probes: pages that answer at once, whatever else goes on. find: gives the page of a path that is none of `pages`, such as a buffer's,
+    or None. hosts: more names that a request may be for. Raises `Invalid` when it cannot listen there. Pages are called from several threads at once.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class PageServer(Listener):
         pages: Mapping[str, Page],
         *,
         probes: Mapping[str, Page] | None = None,
+        find: Callable[[str], Page | None] = lambda _path: None,
         hosts: Collection[str] = (),
         deadline: float = DEADLINE,
         most_connections: int = MOST_CONNECTIONS,
@@ -38,7 +40,9 @@ class PageServer(Listener):
         limits = ServerLimits(deadline, most_connections, most_pages)
         super().__init__(
             address,
-            lambda place: _Server(place, dict(pages), dict(probes or {}), frozenset(hosts), limits),
+            lambda place: _Server(
+                place, limits, pages=dict(pages), probes=dict(probes or {}), find=find, hosts=frozenset(hosts)
+            ),
             name="web",
             hint="set `listen`, or HEADROOM_LISTEN, to a free address of this machine, such as 127.0.0.1:0",
         )
@@ -48,15 +52,26 @@ class _Server(BoundedServer):
     def __init__(
         self,
         address: tuple[str, int],
+        limits: ServerLimits,
+        *,
         pages: dict[str, Page],
         probes: dict[str, Page],
+        find: Callable[[str], Page | None],
         hosts: frozenset[str],
-        limits: ServerLimits,
     ) -> None:
         self.hosts = hosts
         self.pages = pages
         self.probes = probes
+        self.find = find
         super().__init__(address, _Handler, limits)
+
+
+def _page(server: _Server, path: str) -> Response:
+    page = server.pages.get(path) or server.find(path)
+    if page is None:
+        words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
+        return Response(words.encode(), status=404)
+    return page()
 
 
 def _response(page: Page) -> Response:
@@ -84,14 +99,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(Response(words.encode(), status=421))
         elif path in server.probes:
             self._answer(_response(server.probes[path]))
-        elif path not in server.pages:
-            words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
-            self._answer(Response(words.encode(), status=200 if path == "/" else 404))
         elif not server.slots.acquire(blocking=False):
             self._answer(Response(b"too many pages are asked for at once\n", status=503))
         else:
             try:
-                self._answer(_response(server.pages[path]))
+                self._answer(_response(lambda: _page(server, path)))
             finally:
                 server.slots.release()
 
@@ -105,11 +117,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(Response(f"{message or 'bad request'}\n".encode(), TEXT, status))
 
     def _answer(self, response: Response) -> None:
+        if response.tag and response.tag in self.headers.get("If-None-Match", ""):
+            response = Response(b"", response.content_type, 304, response.tag)
         self.send_response(response.status)
         if response.status == 405:  # noqa: PLR2004 - Method Not Allowed says which are
             self.send_header("Allow", "GET, HEAD")
         self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(response.body)))
+        if response.tag:
+            self.send_header("ETag", response.tag)
         self.send_header("Cache-Control", "no-store")
         for name, value in protecting_headers(response).items():
             self.send_header(name, value)

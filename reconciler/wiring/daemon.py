@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
+from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.reviews import Reviews
 from reconciler.daemon.snapshots import Snapshots
@@ -15,6 +16,7 @@ from reconciler.daemon.state import Timing
 from reconciler.daemon.watchdog import GIT, Watchdog
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.text import pass_text
+from reconciler.report.status.document import Seen
 from reconciler.settings.settings import Settings
 from reconciler.source.latest import LatestTree
 from reconciler.telemetry.last_pass import LastPass
@@ -23,12 +25,12 @@ from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.telemetry.shown_passes import ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
-from reconciler.web.pages import check_page, json_page, named_hosts, text_page
+from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster
 from reconciler.wiring.cycle import make_cycle
-from reconciler.wiring.daemon_pages import capacity_page, status
+from reconciler.wiring.daemon_pages import DaemonPages
 from reconciler.wiring.leadership import election_of, guard, leadership, on_change
 from reconciler.wiring.proposals import proposals_of
 from reconciler.wiring.repository import latest_tree
@@ -72,20 +74,18 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
             poll_source=_polling(source, reviews),
             clock=clock,
             timing=_timing(settings),
-            listeners=Listeners(_listener(settings, last, cluster.name), metrics.observe_poll),
+            listeners=Listeners(_listener(settings, last, cycle, cluster.name), metrics.observe_poll),
             is_leader=leads,
             next_edge=cycle.next_edge,
             watchdog=watchdog,
         )
         guard(cluster, daemon, election, stack)
+        pages = DaemonPages(settings, last, cycle, clock, cluster=cluster.name, daemon=daemon, election=election)
         server = PageServer(
             settings.listen,
-            {
-                "/metrics": text_page(metrics.exposition),
-                "/status": json_page(lambda: status(last, daemon, election)),
-                "/capacity": capacity_page(cycle, cluster.name, clock),
-            },
+            {**pages.by_path(), "/metrics": text_page(metrics.exposition)},
             probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
+            find=pages.find,
             hosts=named_hosts(settings.allowed_hosts),
         )
         announced = Announced(source, daemon, reviews)
@@ -94,7 +94,7 @@ def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool,
         server.start()
         cluster.start(on_change(cluster, daemon, announced.request))
         _start(stack, reviews, snapshots)
-        look = f"http://{server.address}/capacity, /status, /metrics, /readyz"
+        look = f"http://{server.address}/, /capacity, /status, /metrics, /readyz"
         log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
         code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
     log.info("ended", exit_code=code)
@@ -134,12 +134,17 @@ def _watchdog(settings: Settings) -> Watchdog:
     return Watchdog(more=more, ends_process=True)
 
 
-def _listener(settings: Settings, last: LastPass, cluster: str) -> Callable[[Trigger, PassResult], None]:
+def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) -> Callable[[Trigger, PassResult], None]:
     """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
     shown = ShownPasses()
 
     def on_result(trigger: Trigger, result: PassResult) -> None:
-        last.observe(trigger.value, result)
+        outlook = cycle.outlook
+        last.observe(
+            trigger.value,
+            result,
+            None if outlook is None else Seen(outlook.view, outlook.instance_types, outlook.declared.schedules),
+        )
         if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
             sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
             sys.stdout.flush()

@@ -1,47 +1,126 @@
-"""What the daemon serves over HTTP."""
+"""What the daemon serves over HTTP: its pages, and the same as JSON. All of it is drawn from one report of the last pass, on request."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
 
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
+from reconciler.model.redaction import redacted
+from reconciler.model.standing import Standing
 from reconciler.ports import Clock
-from reconciler.report.status.document import with_next_edge
+from reconciler.report.json_text import to_json
+from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
+from reconciler.report.status.links import links_to
+from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page
+from reconciler.report.status.words import name_of
 from reconciler.report.timeline.page import timeline_page
+from reconciler.settings.settings import Settings
+from reconciler.spending.standing import standing
 from reconciler.telemetry.last_pass import LastPass
-from reconciler.web.pages import Page, html_page
+from reconciler.web.pages import HTML, JSON, Page, kept_page, tagged
 from reconciler.wiring.pages import rendered_page
 
+_LATE_AFTER = 2
+"""Intervals between passes after which the next one is overdue, and a minute for the pass itself."""
 
-def status(last: LastPass, daemon: Daemon, election: LeaderElection | None) -> Mapping[str, Any] | None:
-    """The last pass, what was asked of it, when the next edge is, and who leads; a replica that waits for its turn says so."""
-    state = daemon.state
-    document = last.document()
-    if document is None and election is not None and not election.is_leader():
-        document = last.standby(election.holder)
-    document = with_next_edge(document, state.next_edge)
-    if document is None:
+
+class DaemonPages:
+    """Called from web threads. What a report says is computed once, when it is first asked for."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        last: LastPass,
+        cycle: Cycle,
+        clock: Clock,
+        *,
+        cluster: str,
+        daemon: Daemon,
+        election: LeaderElection | None,
+    ) -> None:
+        self._last = last
+        self._cycle = cycle
+        self._clock = clock
+        self._cluster = cluster
+        self._daemon = daemon
+        self._election = election
+        self._links = links_to(settings.repository, settings.forge.kind)
+        self._dashboard = settings.dashboard
+        self._late_after = _LATE_AFTER * settings.passes.interval + timedelta(minutes=1)
+        self._lock = threading.Lock()
+        self._known: tuple[PassReport, Standing, Mapping[str, Any]] | None = None
+
+    def by_path(self) -> dict[str, Page]:
+        return {
+            "/": kept_page(self._version, self._overview),
+            "/status": kept_page(self._version_of_status, lambda: to_json(self._document()[1]), JSON),
+            "/capacity": kept_page(self._version_of_capacity, self._capacity),
+        }
+
+    def find(self, path: str) -> Page | None:
+        """The page of a buffer, a request or a NodePool: its path is the name that commands take (`/CapacityBuffer/shop/web`)."""
+        stands, document = self._document()
+        name, now = path.removeprefix("/"), self._clock.now()
+        for row in document["demands"]:
+            if f"{row['kind']}/{name_of(row)}" == name:
+                page = demand_page(document, row, stands.nodes, self._last.past(name), now)
+                return self._page("status_demand.html.j2", page)
+        for row in document["nodePools"]:
+            if f"NodePool/{row['name'] or NO_POOL}" == name:
+                return self._page("status_pool.html.j2", pool_page(document, row, stands.nodes, now))
         return None
-    document = {**document, "handledRequest": state.handled_request, "heldUp": state.held_up}
-    if election is None:
-        return document
-    return {**document, "leads": election.is_leader(), "leader": election.holder or None}
 
+    def _page(self, template: str, page: Mapping[str, Any]) -> Page:
+        return lambda: tagged(rendered_page(template, {**page, "dashboard": self._dashboard}).encode(), HTML)
 
-def capacity_page(cycle: Cycle, cluster: str, clock: Clock) -> Page:
-    """All capacity over the coming week, as the last pass knew it; drawn once a minute at most."""
+    def _overview(self) -> str:
+        stands, document = self._document()
+        page = overview_page(document, stands.nodes, self._last.points(), self._clock.now(), self._links)
+        return rendered_page("status.html.j2", {**page, "dashboard": self._dashboard})
 
-    def version() -> tuple[object, datetime] | None:
-        outlook = cycle.outlook
-        return None if outlook is None else (outlook, clock.now().replace(second=0, microsecond=0))
+    def _version(self) -> object:
+        report = self._last.report()
+        return report.passes, self._live(), self._clock.now() - report.finished > self._late_after
 
-    def drawn() -> str:
-        outlook = cycle.outlook
+    def _version_of_status(self) -> object | None:
+        """None before there is anything to tell: no pass has ended, and no other replica leads."""
+        return self._version() if self._last.report().passes or self._live().leads is False else None
+
+    def _document(self) -> tuple[Standing, dict[str, Any]]:
+        report = self._last.report()
+        with self._lock:
+            if self._known is None or self._known[0] is not report:
+                seen = report.seen
+                stands = Standing() if report.plan is None else standing(report.plan, seen.view, seen.instance_types)
+                # Anybody may read it, and messages of Git or a server may quote a credential.
+                document = redacted(daemon_status_document(report, stands, self._links))
+                self._known = (report, stands, document)
+            _, stands, document = self._known
+        return stands, live_document(document, self._live(), self._clock.now())
+
+    def _live(self) -> Live:
+        state, election = self._daemon.state, self._election
+        return Live(
+            next_edge=state.next_edge,
+            handled_request=state.handled_request,
+            held_up=state.held_up,
+            leads=None if election is None else election.is_leader(),
+            leader="" if election is None else election.holder or "",
+            late_after=self._late_after,
+        )
+
+    def _version_of_capacity(self) -> object | None:
+        """Drawn once a minute at most."""
+        outlook = self._cycle.outlook
+        return None if outlook is None else (outlook, self._clock.now().replace(second=0, microsecond=0))
+
+    def _capacity(self) -> str:
+        outlook = self._cycle.outlook
         assert outlook is not None
-        return rendered_page("timeline.html.j2", timeline_page(outlook.ahead(clock.now()), cluster=cluster))
-
-    return html_page(version, drawn)
+        timeline = outlook.ahead(self._clock.now())
+        return rendered_page("timeline.html.j2", timeline_page(timeline, cluster=self._cluster))

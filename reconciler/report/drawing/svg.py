@@ -107,6 +107,12 @@ class Drawing:
     def line(self, x1: float, y1: float, x2: float, y2: float, look: str = "line") -> None:
         self._shapes.append(f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" class="{look}"/>')
 
+    def steps(self, places: Sequence[tuple[float, float]], base: float, look: str) -> None:
+        """The area between a line of steps and `base`. places: where each step begins; the last one only ends the step before."""
+        path = [f"M{_n(places[0][0])} {_n(base)}V{_n(places[0][1])}"]
+        path += [f"H{_n(x)}V{_n(y)}" for x, y in places[1:]]
+        self._shapes.append(f'<path d="{"".join(path)}V{_n(base)}Z" class="{look}"/>')
+
     def crossed(self, x: float, y: float, width: float, height: float, *, tooltip: str) -> None:
         """Strikes a box through every 8 pixels, so that it means "none" even without colour."""
         self.rectangle(x, y, width, height, "none", tooltip=tooltip)

@@ -1,0 +1,320 @@
+"""The daemon's pages as plain rows for `templates/status*.html.j2`: the whole at a look, one buffer or request, one NodePool.
+
+Links are relative, so that the pages work behind a proxy too. root: the way back to `/`. Times are RFC 3339; the page's script shows them
+in the viewer's zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from reconciler.model.fill import BufferPast, FillPoint
+from reconciler.model.standing import NodeState, StandingNode
+from reconciler.report.json_text import timestamp
+from reconciler.report.status.document import EXPIRES_SOON
+from reconciler.report.status.fill_chart import fill_chart
+from reconciler.report.status.links import Links
+from reconciler.report.status.words import (
+    STATE_WORDS,
+    Row,
+    buffers_in,
+    headline,
+    name_of,
+    request_words,
+    requests_in,
+    size_words,
+    waits,
+    why_of,
+)
+from reconciler.report.words import counted, dollars, listed
+
+WIDE, NARROW = 1100, 358
+"""Widths of pictures in pixels: each page has both, and shows the one that fits."""
+MOST_CALM = 12
+"""If more buffers than this are as they should be, they are folded."""
+MOST_NODES = 8
+"""The most nodes of one NodePool on the first page; its own page has all."""
+MOST_BUDGETS = 40
+MOST_FINDINGS = 50
+MOST_HOLDERS = 3
+NO_POOL = "-"
+"""Stands for the nodes of no NodePool in addresses, since no object can have this name."""
+_TONES = {
+    "ready": "good", "booked": "good", "filling": "warn", "waiting": "warn", "short": "bad", "not ready": "bad",
+    "not_ready": "bad", "failed": "bad", "capacity_revoked": "bad",
+}  # fmt: skip
+
+
+def overview_page(
+    document: Row, nodes: Sequence[StandingNode], points: Sequence[FillPoint], now: datetime, links: Links
+) -> dict[str, Any]:
+    """document: live."""
+    buffers = [_demand_row(row) for row in buffers_in(document)]
+    attention = [row for row in buffers if row["tone"] in {"bad", "warn"}]
+    calm = [row for row in buffers if row["tone"] not in {"bad", "warn"}]
+    findings = sorted(document["findings"], key=lambda row: ("error", "warning", "info").index(row["severity"]))
+    return {
+        **_frame(document, root=""),
+        "headline": headline(document),
+        "tiles": _tiles(document, buffers),
+        "charts": _charts(points, now),
+        "attention": attention,
+        "calm": calm,
+        "calm_is_open": len(calm) <= MOST_CALM,
+        "requests": [_demand_row(row) for row in requests_in(document)],
+        "pools": [_pool_row(row, nodes, now) for row in document["nodePools"]],
+        "waits": waits(document),
+        "history": [_pass_row(row, links) for row in document["history"]],
+        "findings": findings[:MOST_FINDINGS],
+        "more_findings": max(0, len(findings) - MOST_FINDINGS),
+        "schedules": document["schedules"],
+        "budgets": document["budgets"][:MOST_BUDGETS],
+        "more_budgets": max(0, len(document["budgets"]) - MOST_BUDGETS),
+        "assumptions": document["cost"]["assumptions"],
+    }
+
+
+def demand_page(
+    document: Row, row: Row, nodes: Sequence[StandingNode], past: BufferPast, now: datetime
+) -> dict[str, Any]:
+    """One buffer or request. row: its row in the document."""
+    name = f"{row['kind']}/{name_of(row)}"
+    held = [node for node in nodes if any(str(item.demand) == name for item in node.holdings)]
+    fast = min((refill.seconds for refill in past.refills), default=None)
+    return {
+        **_frame(document, root="../../"),
+        "name": name,
+        "row": _demand_row(row),
+        "source": None if row["source"] is None else f"{row['source']['file']}:{row['source']['line']}",
+        "source_url": row["url"],
+        "keeper": keeper_words_of(row),
+        "explanation": row["explanation"],
+        "conditions": row["conditions"],
+        "reasons": row["unplacedReasons"],
+        "nodes": [_node_row(node, now, only=name) for node in held],
+        "refills": [{"ended": timestamp(item.ended), "took": _seconds(item.seconds)} for item in past.refills],
+        "fastest": None if fast is None else _seconds(fast),
+        "charts": _charts(past.points, now),
+        "findings": [
+            item
+            for item in document["findings"]
+            if (item["kind"], item["namespace"], item["name"]) == (row["kind"], row["namespace"], row["name"])
+        ],
+    }
+
+
+def pool_page(document: Row, row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[str, Any]:
+    """One NodePool with all of its nodes. row: its row in the document."""
+    own = [node for node in nodes if node.node_pool == row["name"]]
+    return {
+        **_frame(document, root="../"),
+        "pool": _pool_row(row, nodes, now),
+        "nodes": [_node_row(node, now) for node in sorted(own, key=lambda node: _urgency(node, now))],
+        "types": [f"{count:,} × {name}" for name, count in row["instanceTypes"].items()],
+        "budgets": [item for item in document["budgets"] if item["nodePool"] == row["name"]],
+    }
+
+
+def _frame(document: Row, *, root: str) -> dict[str, Any]:
+    """What every page has at its top."""
+    name, _, commit = (document["revision"] or "").partition("@sha1:")
+    found = document["commit"]
+    return {
+        "root": root,
+        "cluster": document["cluster"],
+        "version": document["version"],
+        "health": document["health"],
+        "finished": document["finished"],
+        "late_after": int(document["lateAfter"]),
+        "commit": {
+            "name": name or "the working tree",
+            "short": commit[:12],
+            "committed": None if found is None else found["committed"],
+            "url": None if found is None else found["url"],
+        },
+        "passes": document["passes"],
+        "edge": document["nextEdge"],
+        "leader": (document.get("leader") or "nobody") if document.get("leads") is False else "",
+    }
+
+
+def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
+    """The few numbers that are looked at first."""
+    wanted = sum(row["wanted"] for row in buffers)
+    ready = sum(row["ready"] for row in buffers)
+    nodes = sum(pool["nodes"] for pool in document["nodePools"])
+    held = sum(pool["held"] for pool in document["nodePools"])
+    coming = sum(pool["coming"] for pool in document["nodePools"])
+    counts = document["counts"]
+    now, after = document["cost"]["perHour"], document["cost"]["perHourAfter"]
+    kept = sum(row["price"] for row in buffers)
+    moving = f"{dollars(after)} once the plan is carried out" if round(after, 2) != round(now, 2) else ""
+    return [
+        {
+            "name": "Chunks ready",
+            "value": f"{ready:,} of {wanted:,}",
+            "more": f"{counted(len(buffers), 'buffer')}",
+            "tone": "good" if ready >= wanted else "bad",
+        },
+        {
+            "name": "Nodes",
+            "value": f"{nodes:,}",
+            "more": ", ".join([f"{held:,} held", *([f"{coming:,} coming"] if coming else [])]),
+            "tone": "",
+        },
+        {
+            "name": "Cost an hour",
+            "value": dollars(now),
+            "more": moving or f"{dollars(kept)} for buffers alone",
+            "tone": "",
+        },
+        {
+            "name": "Findings",
+            "value": counted(counts["error"], "error"),
+            "more": counted(counts["warning"], "warning"),
+            "tone": "bad" if counts["error"] else "",
+        },
+    ]
+
+
+def _charts(points: Sequence[FillPoint], now: datetime) -> list[dict[str, str]]:
+    return [
+        {"look": look, "svg": svg}
+        for look, width in (("wide", WIDE), ("slim", NARROW))
+        if (svg := fill_chart(points, now, width))
+    ]
+
+
+def _demand_row(row: Row) -> dict[str, Any]:
+    capacity = row["capacity"]
+    state = capacity["state"]
+    is_request = state in {"booked", "waiting", "not_ready", "left", "failed", "capacity_revoked", "booking_expired"}
+    return {
+        "name": name_of(row),
+        "kind": row["kind"],
+        "path": f"{row['kind']}/{name_of(row)}",
+        "state": STATE_WORDS.get(state, state),
+        "tone": _TONES.get(state, ""),
+        "size": request_words(row) if is_request else size_words(row),
+        "wanted": row["desired"] or 0,
+        "ready": capacity["ready"],
+        "coming": capacity["coming"],
+        "missing": capacity["missing"],
+        "why": why_of(row),
+        "since": capacity["shortSince"],
+        "nodes": len(capacity["nodes"]),
+        "price": capacity["pricePerHour"],
+        "cost": f"{dollars(capacity['pricePerHour'])}/h",
+    }
+
+
+def keeper_words_of(row: Row) -> str:
+    """`headroom`, `Karpenter`, `balloon pods`."""
+    service = row["service"]
+    return service["autoscaler"] or ("an autoscaler" if service["by"] == "autoscaler" else service["by"])
+
+
+def _pool_row(row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[str, Any]:
+    own = sorted((node for node in nodes if node.node_pool == row["name"]), key=lambda node: _urgency(node, now))
+    counts = [
+        f"{row[key]:,} {word}"
+        for key, word in (
+            ("held", "held"),
+            ("coming", "coming"),
+            ("notReady", "not ready"),
+            ("going", "going"),
+            ("drifted", "drifted"),
+            ("expiring", "expire within a day"),
+        )
+        if row[key]
+    ]
+    return {
+        "name": row["name"] or "nodes of no NodePool",
+        "path": f"NodePool/{row['name'] or NO_POOL}",
+        "count": row["nodes"],
+        "counts": ", ".join(counts),
+        "tone": "bad" if row["notReady"] else "",
+        "cpu": _percent(row["cpuUsed"]),
+        "memory": _percent(row["memoryUsed"]),
+        "cost": f"{dollars(row['pricePerHour'])}/h",
+        "unpriced": row["unpriced"],
+        "nodes": [_node_row(node, now) for node in own[:MOST_NODES]],
+        "more": max(0, len(own) - MOST_NODES),
+    }
+
+
+def _urgency(node: StandingNode, now: datetime) -> tuple[int, str]:
+    """The sort key of nodes: those that change come first, then those that hold chunks."""
+    flags = (
+        node.state is NodeState.NOT_READY,
+        node.state is NodeState.GOING,
+        node.state is NodeState.COMING,
+        node.drifted,
+        _expires_soon(node, now),
+        node.held,
+        bool(node.holdings),
+    )
+    return next((number for number, flag in enumerate(flags) if flag), len(flags)), node.name
+
+
+def _expires_soon(node: StandingNode, now: datetime) -> bool:
+    return node.expires is not None and node.expires < now + EXPIRES_SOON
+
+
+def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str, Any]:
+    """only: the one demand whose chunks are told, "" for all of them."""
+    counts: dict[str, int] = {}
+    for holding in node.holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    shown = {name: count for name, count in counts.items() if not only or name == only}
+    marks = [word for flag, word in ((node.held, "held"), (node.drifted, "drifted")) if flag]
+    return {
+        "name": node.name,
+        "pool": node.node_pool,
+        "state": str(node.state),
+        "tone": {"ready": "good", "not ready": "bad"}.get(node.state, "warn"),
+        "marks": ", ".join(marks),
+        "kind": " ".join(part for part in (node.instance_type, node.zone, node.capacity_type) if part),
+        "cpu": _percent(node.cpu),
+        "memory": _percent(node.memory),
+        "cost": "" if node.price is None else f"{dollars(node.price, 4)}/h",
+        "holds": listed((f"{count:,} of {name}" for name, count in shown.items()), most=MOST_HOLDERS),
+        "expires": timestamp(node.expires) if node.expires is not None and _expires_soon(node, now) else None,
+    }
+
+
+def _pass_row(row: Row, links: Links) -> dict[str, Any]:
+    nodes = [
+        f"{row[key]:,} {word}" for key, word in (("nodesMade", "made"), ("nodesDeleted", "deleted")) if row.get(key)
+    ]
+    before, after = row.get("perHourBefore"), row.get("perHourAfter")
+    cost = "" if before is None or after is None else dollars(after)
+    if before is not None and after is not None and round(before, 2) != round(after, 2):
+        cost = f"{dollars(before)} → {dollars(after)}"
+    commit = (row.get("revision") or "").partition("@sha1:")[2]
+    return {
+        "finished": row["finished"],
+        "trigger": row["trigger"],
+        "commit": commit[:12],
+        "url": links.commit(row.get("revision")),
+        "what": row["message"] or row["summary"] or row["result"],
+        "tone": "" if row["result"] == "ok" else "bad",
+        "failed": row["failed"],
+        "times": row.get("times", 1),
+        "nodes": ", ".join(nodes),
+        "cost": cost,
+    }
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
+
+
+def _seconds(seconds: float) -> str:
+    """`4.2 s`, `3 min 5 s`."""
+    if seconds < 60:  # noqa: PLR2004 - seconds of a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:,} min {rest} s"

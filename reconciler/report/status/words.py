@@ -1,0 +1,148 @@
+"""Phrases about what stands, which the daemon's pages and `headroom status` share. Rows are those of `headroom.dev/status/v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reconciler.model.demand import REQUEST_KIND
+from reconciler.report.status.demands import ATTENTION
+from reconciler.report.words import counted, dollars, listed
+
+Row = Mapping[str, Any]
+MOST_NAMED = 2
+STATE_WORDS = {
+    "not_ready": "not ready",
+    "waiting": "no room yet",
+    "left": "left to another",
+    "capacity_revoked": "revoked",
+    "booking_expired": "ended",
+    "empty": "asks for nothing",
+    "unknown": "not known",
+}
+"""For people, where the state itself is not the word."""
+
+
+def buffers_in(document: Row) -> list[Row]:
+    """Those that somebody may have to look at first, the worst of them first; then by name."""
+    order = {state: number for number, state in enumerate(ATTENTION)}
+    rows = [row for row in document["demands"] if row["kind"] != REQUEST_KIND]
+    return sorted(rows, key=lambda row: (order.get(row["capacity"]["state"], len(order)), name_of(row), row["kind"]))
+
+
+def requests_in(document: Row) -> list[Row]:
+    return [row for row in document["demands"] if row["kind"] == REQUEST_KIND]
+
+
+def name_of(row: Row) -> str:
+    """`shop/web`."""
+    return f"{row['namespace']}/{row['name']}" if row["namespace"] else str(row["name"])
+
+
+def headline(document: Row) -> str:
+    """How the buffers are, in one sentence without a full stop."""
+    rows = buffers_in(document)
+    if document.get("leads") is False:
+        return f"This replica is on standby: {document['leader'] or 'nobody'} leads"
+    if document["planned"] is None:
+        return "No pass has made a plan yet"
+    if not rows:
+        return "No buffers are declared"
+    wrong = [row for row in rows if row["capacity"]["state"] in ATTENTION]
+    if wrong:
+        verb = "is" if len(wrong) == 1 else "are"
+        named = listed(map(_lack, wrong), most=MOST_NAMED)
+        return f"{len(wrong):,} of {counted(len(rows), 'buffer')} {verb} not full: {named}"
+    idle = [row for row in rows if row["capacity"]["state"] != "ready"]
+    full = len(rows) - len(idle)
+    others = f"; {len(idle):,} {'is' if len(idle) == 1 else 'are'} suspended, empty or kept by others" if idle else ""
+    if not full:
+        return f"None of {counted(len(rows), 'buffer')} asks for capacity of headroom now"
+    whole = "The 1 buffer is ready" if full == 1 else f"All {full:,} buffers are ready"
+    return f"{whole}{others}"
+
+
+def _lack(row: Row) -> str:
+    capacity = row["capacity"]
+    if capacity["state"] == "not ready":
+        return f"{name_of(row)} is not ready"
+    missing, coming = capacity["missing"], capacity["coming"]
+    lacks = f"lacks {missing:,}" if missing else f"waits for {coming:,}"
+    return f"{name_of(row)} {lacks} of {counted(row['desired'] or 0, 'chunk')}"
+
+
+def size_words(row: Row) -> str:
+    """`2/2 ready`, `1/4, 2 coming, 1 missing`, `not ready`."""
+    capacity, wanted = row["capacity"], row["desired"]
+    state = STATE_WORDS.get(capacity["state"], capacity["state"])
+    if not wanted or capacity["state"] in {"suspended", "unknown"}:
+        return str(state)
+    parts = [f"{capacity['ready']:,}/{wanted:,} ready"]
+    parts += [f"{capacity['coming']:,} coming"] if capacity["coming"] else []
+    parts += [f"{capacity['missing']:,} missing"] if capacity["missing"] else []
+    return ", ".join(parts)
+
+
+def request_words(row: Row) -> str:
+    """`booked, room for 8 pods`, `no room yet for 8 of 8 pods`."""
+    state, wanted = row["capacity"]["state"], row["desired"] or 0
+    word = STATE_WORDS.get(state, state)
+    if state == "booked":
+        return f"booked, room for {counted(wanted, 'pod')}"
+    if state == "waiting":
+        missing = row["unplaced"]
+        return f"{word} for {missing:,} of {counted(wanted, 'pod')}" if missing else "its nodes are on their way"
+    return str(word)
+
+
+def holding_words(row: Row) -> str:
+    """`2 nodes, $0.42/h`; "" for a demand that no node holds."""
+    capacity = row["capacity"]
+    if not capacity["nodes"]:
+        return ""
+    return f"{counted(len(capacity['nodes']), 'node')}, {dollars(capacity['pricePerHour'])}/h"
+
+
+def why_of(row: Row) -> str:
+    """Why a demand has not what it asks for, or why it asks for nothing; "" for one that is full."""
+    state = row["capacity"]["state"]
+    if state in {"ready", "booked"}:
+        return ""
+    if row["service"]["why"]:
+        return str(row["service"]["why"])
+    types = {"suspended": ("Suspended",), "empty": ("Suspended",)}.get(
+        state, ("Failed", "CapacityRevoked", "BookingExpired", "Provisioning", "Provisioned", "Fulfilment")
+    )
+    known = {item["type"]: item["message"] for item in row["conditions"]}
+    found = next((known[name] for name in types if known.get(name)), "")
+    return found or (_facts(row["explanation"]) if state == "empty" else "")
+
+
+def _facts(lines: Sequence[str]) -> str:
+    return "; ".join(lines)
+
+
+def waits(document: Row) -> list[tuple[str | None, str]]:
+    """What waits, with the instant (RFC 3339) until which; None where no clock ends the wait. What comes soonest is first."""
+    found: list[tuple[str | None, str]] = [
+        (None, f"nothing is deleted or released: {reason}") for reason in document["blocked"]
+    ]
+    found += [(None, note) for note in document["notes"]]
+    waiting = document.get("waitingDeletions")
+    if waiting:
+        count = len(waiting["objects"])
+        verb = "waits" if count == 1 else "wait"
+        cap = (
+            "nothing may be deleted at present"
+            if waiting["next"] is None
+            else f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"
+        )
+        found.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
+    found += _edges(document["waiting"], waiting)
+    return found
+
+
+def _edges(rows: Iterable[Row], deletions: Row | None) -> list[tuple[str | None, str]]:
+    """Without the one that deletions have said already."""
+    told = None if deletions is None else deletions["next"]
+    return [(row["until"], row["what"]) for row in rows if row["until"] != told]
