@@ -12,6 +12,7 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,15 +33,26 @@ class Tab:
         self._call = call
 
     def look(
-        self, *, width: int = 800, height: int = 600, dark: bool = False, zone: str = "UTC", script: bool = True
+        self,
+        *,
+        width: int = 800,
+        height: int = 600,
+        dark: bool = False,
+        zone: str = "UTC",
+        script: bool = True,
+        now: datetime | None = None,
     ) -> None:
-        """How its viewer looks at it. zone: the viewer's time zone. script: whether the page may run scripts."""
+        """How its viewer looks at it. zone: the viewer's time zone. script: whether the page may run scripts. now: what its clock says."""
+        if now is not None:
+            stopped = f"Date.now = () => {now.timestamp() * 1000:.0f}"
+            self._call("Page.addScriptToEvaluateOnNewDocument", source=stopped)
         scale = 2 if width < 600 else 1
         self._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self._call("Emulation.setScrollbarsHidden", hidden=True)
         self._call("Emulation.setTimezoneOverride", timezoneId=zone)
         self._call("Emulation.setScriptExecutionDisabled", value=not script)
 

@@ -1,8 +1,10 @@
-"""`headroom status`: what the daemon last did, as the daemon itself says."""
+"""`headroom status`: how buffers and nodes are, and what the daemon last did, as the daemon itself says."""
 
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -12,27 +14,66 @@ from reconciler.model.errors import Misused, Transient
 from reconciler.settings.load import load_settings
 
 _LARGEST_PORT = 65_535
+_EVERY = 2.0
+"""Seconds between two looks with --watch. Without news the daemon answers with a few bytes."""
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-@click.command("status", short_help="What the daemon last did.")
+@click.command("status", short_help="How buffers are, and what the daemon last did.")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
 @click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
+@click.option("--watch", "-w", is_flag=True, help="Show it again whenever something is new, until Ctrl-C.")
 @output_option("text", "json")
-def command(*, address: str | None, config: str | None, output: str) -> int:
-    """Ask the running daemon about its last pass: revision, result, changes, findings, and what it is waiting for.
+def command(*, address: str | None, config: str | None, watch: bool, output: str) -> int:
+    """Ask the running daemon: how full each buffer is, requests, nodes, cost, findings, what waits, and its last pass.
 
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
     """
-    target = address or load_settings(config).listen
-    document = _fetch(_checked(target))
+    target = _checked(address or load_settings(config).listen)
+    answer = _fetch(target)
+    _show(answer, output, again=watch)
+    if watch:
+        _watch(target, answer, output)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """tag: the ETag of the document."""
+
+    document: dict[str, Any]
+    tag: str
+
+
+def _watch(target: str, answer: _Answer, output: str) -> None:
+    """Until Ctrl-C. A daemon that does not answer is told once, and asked again: it may be starting anew."""
+    from time import sleep  # noqa: PLC0415 - only here
+
+    silent = False
+    while True:
+        sleep(_EVERY)
+        try:
+            found = _fetch(target, "" if silent else answer.tag)
+        except Transient as failure:
+            if not silent:
+                click.echo(f"headroom: {failure.message}; what stands above may be out of date", err=True)
+            silent = True
+            continue
+        if silent or found.tag != answer.tag:
+            _show(found, output, again=True)
+        answer, silent = found, False
+
+
+def _show(answer: _Answer, output: str, *, again: bool) -> None:
+    """again: whether it takes the place of what was shown before, on a terminal."""
     if output == "json":
-        click.echo(json.dumps(document, indent=2))
-        return 0
+        click.echo(json.dumps(answer.document, indent=None if again else 2))
+        return
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - only for text
     from reconciler.report.status.text import daemon_status_text  # noqa: PLC0415 - likewise
 
-    click.echo(daemon_status_text(document, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
-    return 0
+    text = daemon_status_text(answer.document, paint=paint_for_stdout(), width=width_of_stdout())
+    click.echo((_CLEAR if again and sys.stdout.isatty() else "") + text, nl=again)
 
 
 def _checked(address: str) -> str:
@@ -44,22 +85,26 @@ def _checked(address: str) -> str:
     return address if host or not colon else f"127.0.0.1:{port}"
 
 
-def _reason(error: Exception) -> str:
-    """`Connection refused`, without the system's error number."""
-    reason = getattr(error, "reason", error)
-    return str(getattr(reason, "strerror", None) or reason)
-
-
-def _fetch(address: str) -> dict[str, Any]:
+def _fetch(address: str, known: str = "") -> _Answer:
+    """known: the tag of the answer before. Its document comes back empty if it is still the newest. Raises `Transient`."""
     import urllib.error  # noqa: PLC0415 - slow to import, and only for this command
     import urllib.request  # noqa: PLC0415 - likewise
 
+    request = urllib.request.Request(f"http://{address}/status", headers={"If-None-Match": known} if known else {})
     try:
-        with urllib.request.urlopen(f"http://{address}/status", timeout=10) as response:
-            document: dict[str, Any] = json.load(response)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise Transient(
-            f"no daemon answers at {address} ({_reason(error)})",
-            hint="start one with `headroom run`, or name its address with --address",
-        ) from error
-    return document
+        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - its scheme is http
+            return _Answer(json.load(response), response.headers.get("ETag", ""))
+    except urllib.error.HTTPError as error:
+        if error.code == 304:  # noqa: PLR2004 - Not Modified
+            return _Answer({}, known)
+        raise _silent(address, str(error.reason)) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise _silent(address, str(getattr(reason, "strerror", None) or reason)) from error
+
+
+def _silent(address: str, reason: str) -> Transient:
+    return Transient(
+        f"no daemon answers at {address} ({reason})",
+        hint="start one with `headroom run`, or name its address with --address",
+    )

@@ -19,31 +19,31 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """status: the HTTP status code. tag: the body's ETag, "" for one that is always sent whole."""
+    """status: the HTTP status code. tag: the body's ETag, "" for one that is always sent whole. script: the one that the page may run,
+    as it stands between its tags."""
 
     body: bytes
     content_type: str = TEXT
     status: int = 200
     tag: str = ""
+    script: str = ""
 
 
 Page = Callable[[], Response]
 _NAME = re.compile(r"[a-z0-9_-][a-z0-9_.-]*")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::\d{0,5})?")
 _STYLES = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
-_SCRIPTS = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def protecting_headers(response: Response) -> dict[str, str]:
     """Headers by which a browser runs and loads nothing from elsewhere, and shows the page in no frame.
 
-    The styles and the script of a page are inside of it, so the policy names each by its hash. A script may ask this server alone."""
+    The styles of a page are inside of it, so the policy names each by its hash. Of scripts it names only the one that belongs there, which
+    may ask this server alone: markup that got into a page by a defect would run none."""
+    styles = _STYLES.findall(response.body) if response.content_type == HTML else []
     policy = ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-    if response.content_type == HTML:
-        for what, inside in (("style-src", _STYLES), ("script-src", _SCRIPTS)):
-            hashes = dict.fromkeys(b64encode(sha256(text).digest()).decode() for text in inside.findall(response.body))
-            policy += [" ".join((what, *(f"'sha256-{item}'" for item in hashes)))] if hashes else []
-        policy += ["connect-src 'self'"] if _SCRIPTS.search(response.body) else []
+    policy += [f"style-src {' '.join(dict.fromkeys(map(_hash, styles)))}"] if styles else []
+    policy += [f"script-src {_hash(response.script.encode())}", "connect-src 'self'"] if response.script else []
     return {
         "Content-Security-Policy": "; ".join(policy),
         "X-Content-Type-Options": "nosniff",
@@ -51,6 +51,10 @@ def protecting_headers(response: Response) -> dict[str, str]:
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
+
+
+def _hash(text: bytes) -> str:
+    return f"'sha256-{b64encode(sha256(text).digest()).decode()}'"
 
 
 def is_known_host(written: str, more: Collection[str] = ()) -> bool:
@@ -103,12 +107,15 @@ def text_page(exposition: Callable[[], tuple[bytes, str]]) -> Page:
     return lambda: Response(*exposition())
 
 
-def tagged(body: bytes, content_type: str) -> Response:
+def tagged(text: str, content_type: str = HTML, script: str = "") -> Response:
     """A response that a client need not be sent again while its body stays the same."""
-    return Response(body, content_type, tag=f'"{sha256(body).hexdigest()[:32]}"')
+    body = text.encode()
+    return Response(body, content_type, tag=f'"{sha256(body).hexdigest()[:32]}"', script=script)
 
 
-def kept_page(version: Callable[[], Hashable | None], drawn: Callable[[], str], content_type: str = HTML) -> Page:
+def kept_page(
+    version: Callable[[], Hashable | None], drawn: Callable[[], str], content_type: str = HTML, script: str = ""
+) -> Page:
     """A page that is drawn again only when its version is another one than last time; 503 while there is none.
 
     Drawing takes longer than a probe should wait, and a page that is open in many browsers is asked for often.
@@ -124,7 +131,7 @@ def kept_page(version: Callable[[], Hashable | None], drawn: Callable[[], str], 
                 body = f'{{"message": "{words}"}}' if content_type == JSON else words
                 return Response(f"{body}\n".encode(), JSON if content_type == JSON else TEXT, 503)
             if not kept or kept[0][0] != current:
-                kept[:] = [(current, tagged(drawn().encode(), content_type))]
+                kept[:] = [(current, tagged(drawn(), content_type, script))]
             return kept[0][1]
 
     return page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from reconciler.cluster.lease import LeaderElection
@@ -12,6 +13,7 @@ from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.model.redaction import redacted
 from reconciler.model.standing import Standing
+from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock
 from reconciler.report.json_text import to_json
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
@@ -22,7 +24,7 @@ from reconciler.report.timeline.page import timeline_page
 from reconciler.settings.settings import Settings
 from reconciler.spending.standing import standing
 from reconciler.telemetry.last_pass import LastPass
-from reconciler.web.pages import HTML, JSON, Page, kept_page, tagged
+from reconciler.web.pages import JSON, Page, kept_page, tagged
 from reconciler.wiring.pages import rendered_page
 
 _LATE_AFTER = 2
@@ -57,7 +59,7 @@ class DaemonPages:
 
     def by_path(self) -> dict[str, Page]:
         return {
-            "/": kept_page(self._version, self._overview),
+            "/": kept_page(self._version, self._overview, script=_script()),
             "/status": kept_page(self._version_of_status, lambda: to_json(self._document()[1]), JSON),
             "/capacity": kept_page(self._version_of_capacity, self._capacity),
         }
@@ -76,7 +78,7 @@ class DaemonPages:
         return None
 
     def _page(self, template: str, page: Mapping[str, Any]) -> Page:
-        return lambda: tagged(rendered_page(template, {**page, "dashboard": self._dashboard}).encode(), HTML)
+        return lambda: tagged(rendered_page(template, {**page, "dashboard": self._dashboard}), script=_script())
 
     def _overview(self) -> str:
         stands, document = self._document()
@@ -124,3 +126,9 @@ class DaemonPages:
         assert outlook is not None
         timeline = outlook.ahead(self._clock.now())
         return rendered_page("timeline.html.j2", timeline_page(timeline, cluster=self._cluster))
+
+
+@cache
+def _script() -> str:
+    """The pages' own script, as it stands between its tags."""
+    return "\n" + packaged_texts("templates", suffix=".j2")["status.js.j2"]

@@ -152,8 +152,17 @@ def daemon_status_document(
 def live_document(document: Mapping[str, Any], live: Live, now: datetime) -> dict[str, Any]:
     """The document with what changes between passes, and whether all is well."""
     edge = live.next_edge
+    waits = (
+        {
+            "result": "waiting",
+            "message": f"another replica leads: {live.leader}" if live.leader else "no replica is known to lead yet",
+        }
+        if live.leads is False and not document["passes"]
+        else {}
+    )
     found = {
         **document,
+        **waits,
         "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why},
         "handledRequest": live.handled_request,
         "heldUp": live.held_up,

@@ -20,7 +20,7 @@ _BETWEEN = 90
 
 def fill_chart(points: Sequence[FillPoint], now: datetime, width: int) -> str:
     """One SVG of this width in pixels; "" where there is nothing to tell. points: the oldest first. Without prices only the fill."""
-    if not points or now <= points[0].since:
+    if not any(point.wanted or point.price for point in points) or now <= points[0].since:
         return ""
     most = max(1, *(max(point.wanted, point.ready) for point in points))
     dearest = max(point.price for point in points)

@@ -32,7 +32,8 @@ def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
         after = format_duration(timedelta(seconds=document["lateAfter"]))
         yield f"no pass has ended for {after}, so that all of this may be out of date"
     if document["stalled"]:
-        yield f"the repository is stalled, and the last good commit stays in force: {document['stalled']['message']}"
+        stall = document["stalled"]
+        yield f"the last good commit stays in force, since the repository is stalled ({stall['reason']}: {stall['message']})"
     if document["message"] and not (is_standby and not document["passes"]):
         yield f"the last pass failed ({document['result']}): {document['message']}"
     failed = sum(row["outcome"] in NOT_WRITTEN for row in document["writes"])

@@ -6,7 +6,7 @@ in the viewer's zone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,15 +20,17 @@ from reconciler.report.status.words import (
     STATE_WORDS,
     Row,
     buffers_in,
+    findings_in,
     headline,
+    held_back,
     name_of,
+    pool_facts,
     request_words,
     requests_in,
     size_words,
-    waits,
     why_of,
 )
-from reconciler.report.words import counted, dollars, listed
+from reconciler.report.words import cluster_title, counted, dollars, listed
 
 WIDE, NARROW = 1100, 358
 """Widths of pictures in pixels: each page has both, and shows the one that fits."""
@@ -37,6 +39,7 @@ MOST_CALM = 12
 MOST_NODES = 8
 """The most nodes of one NodePool on the first page; its own page has all."""
 MOST_BUDGETS = 40
+MOST_COMING = 8
 MOST_FINDINGS = 50
 MOST_HOLDERS = 3
 NO_POOL = "-"
@@ -54,7 +57,8 @@ def overview_page(
     buffers = [_demand_row(row) for row in buffers_in(document)]
     attention = [row for row in buffers if row["tone"] in {"bad", "warn"}]
     calm = [row for row in buffers if row["tone"] not in {"bad", "warn"}]
-    findings = sorted(document["findings"], key=lambda row: ("error", "warning", "info").index(row["severity"]))
+    budgets = _budget_rows(document["budgets"])
+    findings = findings_in(document)
     return {
         **_frame(document, root=""),
         "headline": headline(document),
@@ -65,13 +69,15 @@ def overview_page(
         "calm_is_open": len(calm) <= MOST_CALM,
         "requests": [_demand_row(row) for row in requests_in(document)],
         "pools": [_pool_row(row, nodes, now) for row in document["nodePools"]],
-        "waits": waits(document),
+        "held_back": held_back(document),
+        "coming": [row for row in document["waiting"][:MOST_COMING] if row["until"] >= timestamp(now)],
         "history": [_pass_row(row, links) for row in document["history"]],
-        "findings": findings[:MOST_FINDINGS],
+        "findings": [{**row, "others": others} for row, others in findings[:MOST_FINDINGS]],
         "more_findings": max(0, len(findings) - MOST_FINDINGS),
         "schedules": document["schedules"],
-        "budgets": document["budgets"][:MOST_BUDGETS],
-        "more_budgets": max(0, len(document["budgets"]) - MOST_BUDGETS),
+        "budgets": budgets[:MOST_BUDGETS],
+        "more_budgets": max(0, len(budgets) - MOST_BUDGETS),
+        "closed": [row for row in budgets if row["allowed"] == 0],
         "assumptions": document["cost"]["assumptions"],
     }
 
@@ -98,7 +104,7 @@ def demand_page(
         "fastest": None if fast is None else _seconds(fast),
         "charts": _charts(past.points, now),
         "findings": [
-            item
+            {**item, "others": 0}
             for item in document["findings"]
             if (item["kind"], item["namespace"], item["name"]) == (row["kind"], row["namespace"], row["name"])
         ],
@@ -113,7 +119,7 @@ def pool_page(document: Row, row: Row, nodes: Sequence[StandingNode], now: datet
         "pool": _pool_row(row, nodes, now),
         "nodes": [_node_row(node, now) for node in sorted(own, key=lambda node: _urgency(node, now))],
         "types": [f"{count:,} × {name}" for name, count in row["instanceTypes"].items()],
-        "budgets": [item for item in document["budgets"] if item["nodePool"] == row["name"]],
+        "budgets": _budget_rows(item for item in document["budgets"] if item["nodePool"] == row["name"]),
     }
 
 
@@ -123,7 +129,7 @@ def _frame(document: Row, *, root: str) -> dict[str, Any]:
     found = document["commit"]
     return {
         "root": root,
-        "cluster": document["cluster"],
+        "cluster": cluster_title(document["cluster"]),
         "version": document["version"],
         "health": document["health"],
         "finished": document["finished"],
@@ -135,7 +141,6 @@ def _frame(document: Row, *, root: str) -> dict[str, Any]:
             "url": None if found is None else found["url"],
         },
         "passes": document["passes"],
-        "edge": document["nextEdge"],
         "leader": (document.get("leader") or "nobody") if document.get("leads") is False else "",
     }
 
@@ -154,9 +159,9 @@ def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
     return [
         {
             "name": "Chunks ready",
-            "value": f"{ready:,} of {wanted:,}",
+            "value": f"{ready:,} of {wanted:,}" if wanted else "none",
             "more": f"{counted(len(buffers), 'buffer')}",
-            "tone": "good" if ready >= wanted else "bad",
+            "tone": "bad" if ready < wanted else "good" if wanted else "",
         },
         {
             "name": "Nodes",
@@ -218,23 +223,11 @@ def keeper_words_of(row: Row) -> str:
 
 def _pool_row(row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[str, Any]:
     own = sorted((node for node in nodes if node.node_pool == row["name"]), key=lambda node: _urgency(node, now))
-    counts = [
-        f"{row[key]:,} {word}"
-        for key, word in (
-            ("held", "held"),
-            ("coming", "coming"),
-            ("notReady", "not ready"),
-            ("going", "going"),
-            ("drifted", "drifted"),
-            ("expiring", "expire within a day"),
-        )
-        if row[key]
-    ]
     return {
         "name": row["name"] or "nodes of no NodePool",
         "path": f"NodePool/{row['name'] or NO_POOL}",
         "count": row["nodes"],
-        "counts": ", ".join(counts),
+        "counts": ", ".join(pool_facts(row)),
         "tone": "bad" if row["notReady"] else "",
         "cpu": _percent(row["cpuUsed"]),
         "memory": _percent(row["memoryUsed"]),
@@ -283,6 +276,18 @@ def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str,
         "holds": listed((f"{count:,} of {name}" for name, count in shown.items()), most=MOST_HOLDERS),
         "expires": timestamp(node.expires) if node.expires is not None and _expires_soon(node, now) else None,
     }
+
+
+def _budget_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Reasons for which a NodePool allows the same share a row."""
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(value for name, value in row.items() if name != "reason")
+        if key in found:
+            found[key]["reasons"] += f", {row['reason']}"
+        else:
+            found[key] = {**row, "reasons": row["reason"]}
+    return list(found.values())
 
 
 def _pass_row(row: Row, links: Links) -> dict[str, Any]:

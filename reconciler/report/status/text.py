@@ -1,94 +1,119 @@
-"""What the daemon last did, as text for a terminal. Printed by `headroom status`."""
+"""The daemon's status as text for a terminal. Printed by `headroom status`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
-from reconciler.model.changes import NOT_WRITTEN, Outcome
-from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.changes import Outcome
 from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.paint import Paint, plain
-from reconciler.report.words import counted, moment, short_revision
+from reconciler.report.status.demands import ATTENTION
+from reconciler.report.status.words import (
+    Row,
+    buffers_in,
+    findings_in,
+    headline,
+    held_back,
+    holding_words,
+    name_of,
+    pool_facts,
+    request_words,
+    requests_in,
+    size_words,
+    why_of,
+)
+from reconciler.report.words import counted, dollars, moment, short_revision
 
+MOST_BUFFERS = 40
+"""The most buffers in the text, those first that lack something; the rest is counted. The JSON has all of them."""
 MOST_FINDINGS = 10
-"""The most findings in the text; the rest is counted. The JSON has all of them."""
-
 MOST_SCHEDULES = 5
-"""The most schedules in the text, likewise."""
-
 MOST_HISTORY = 5
-"""The most earlier passes in the text, likewise."""
+MOST_COMING = 3
+"""The most findings, schedules, earlier passes and coming instants, likewise."""
+_SHORTEST = 3
+_COLOURS = {"ready": "green", "filling": "yellow", "short": "red", "not ready": "red"}
 
-_DOCUMENT = ("kind", "namespace", "name")
 
-
-def daemon_status_text(document: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
-    """What a person looks for first: whether it is healthy, what it did, and what blocks it."""
-    finished = _moment(document["finished"])
-    errors = [row for row in document["findings"] if row["severity"] == "error"]
-    failed = [row for row in document["writes"] if row["outcome"] in NOT_WRITTEN]
-    held_up = document.get("heldUp", "")
-    good = document["result"] == "ok" and not document["stalled"] and not failed and not held_up and not errors
-    word = paint("green", "healthy") if good else paint("red", "not healthy")
-    wrong = ([f"{counted(len(failed), 'write')} did not succeed"] if failed else []) + (
-        [f"{_documents(errors)} errors"] if errors else []
-    )
-    if wrong:
-        word += f": {paint('red', ' and '.join(wrong))}"
+def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None = None) -> str:
+    """What a person looks for first: whether buffers are full, whether the daemon is healthy, and what blocks it. document: live."""
+    health, cost = document["health"], document["cost"]
+    word = paint("green", "healthy") if health["healthy"] else paint("red", "not healthy")
+    why = f": {paint('red', '; '.join(health['why']))}" if health["why"] else ""
+    is_good = all(row["capacity"]["state"] not in ATTENTION for row in buffers_in(document))
     lines = [
-        f"headroom {document['version']} on {document['cluster']} is {word}.",
-        f"  time zones  {document['timeZoneData']}",
-        f"  last pass   {finished}, number {document['passes']:,}, at {short_revision(document['revision'])}",
+        paint("bold" if is_good else "red", f"{headline(document)}."),
+        f"headroom {document['version']} on {document['cluster']} is {word}{why}.",
+        *([f"              {document['hint']}"] if document["hint"] else []),
+        *_buffer_lines(buffers_in(document), paint),
+        *_request_lines(requests_in(document)),
+        *_node_lines(document["nodePools"]),
     ]
-    if document.get("handledRequest"):
-        lines.append(f"  requested   {document['handledRequest']}: a pass was made for it")
+    if document["planned"] is not None:
+        after = (
+            "" if cost["perHour"] == cost["perHourAfter"] else f", {dollars(cost['perHourAfter'])}/h once that is done"
+        )
+        lines.append(f"  cost        {dollars(cost['perHour'])}/h of all nodes{after}")
+    lines += [f"  waits       {what}{_until(until)}" for until, what in held_back(document)]
+    lines += _finding_lines(document, paint)
+    lines.append(
+        f"  last pass   {_moment(document['finished'])}, number {document['passes']:,}, at {short_revision(document['revision'])}"
+    )
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
-    if document.get("leads") is False:
-        lines.append(f"  standby     {document['leader'] or 'nobody'} leads")
-    lines += _schedule_lines(document)
-    if held_up:
-        lines.append(paint("red", f"  held up     {held_up}"))
-    if document["stalled"]:
-        lines.append(paint("red", f"  stalled     {document['stalled']['reason']}: {document['stalled']['message']}"))
-    if document["message"]:
-        lines.append(paint("red", f"  {document['result']:11} {document['message']}"))
-        lines += [f"              {document['hint']}"] if document["hint"] else []
     applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]
-    others = [row for row in document["writes"] if row["outcome"] != Outcome.APPLIED]
-    if applied:
-        lines.append(f"  applied     {counted(len(applied), 'write')}")
-    lines += [f"  {row['outcome']:11} {row['object']}: {row['message']}" for row in others]
-    lines += [f"  blocked     nothing is deleted or released: {reason}" for reason in document["blocked"]]
-    lines += [f"  note        {note}" for note in document["notes"]]
-    lines += _demand_lines(document["demands"], paint)
-    return terminal_lines(
-        [*lines, *_finding_lines(document["findings"], paint), *_history_lines(document)], paint, width
-    )
+    lines += [f"  applied     {counted(len(applied), 'write')}"] if applied else []
+    lines += [
+        f"  {row['outcome']:11} {row['object']}: {row['message']}"
+        for row in document["writes"]
+        if row["outcome"] != Outcome.APPLIED
+    ]
+    if document["handledRequest"]:
+        lines.append(f"  requested   {document['handledRequest']}: a pass was made for it")
+    lines += _schedule_lines(document)
+    lines += [f"  coming      {_moment(row['until'])}: {row['what']}" for row in document["waiting"][:MOST_COMING]]
+    lines += [*_history_lines(document), f"  time zones  {document['timeZoneData']}"]
+    return terminal_lines(lines, paint, width)
 
 
-def _demand_lines(rows: list[Mapping[str, Any]], paint: Paint) -> Iterator[str]:
-    """Demands that are not served, and suspended ones. A negative answer to a request is not a shortage."""
+def _buffer_lines(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+    """`shop/web   2/2 ready, 2 nodes, $0.42/h`."""
+    longest = max((len(name_of(row)) for row in rows[:MOST_BUFFERS]), default=_SHORTEST)
+    for row in rows[:MOST_BUFFERS]:
+        facts = ", ".join(
+            part
+            for part in (paint(_COLOURS.get(row["capacity"]["state"], "dim"), size_words(row)), holding_words(row))
+            if part
+        )
+        why = why_of(row)
+        yield f"  buffer      {name_of(row):{longest}}  {facts}{': ' if why else ''}{why}"
+    if len(rows) > MOST_BUFFERS:
+        yield f"  … and {counted(len(rows) - MOST_BUFFERS, 'buffer')} more, none of them worse"
+
+
+def _request_lines(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
-        name = f"{row['kind']}/{row['namespace']}/{row['name']}"
-        suspended = next((item["message"] for item in row["conditions"] if item["type"] == "Suspended"), None)
-        why = row["service"]["why"]
-        if not row["service"]["ready"]:
-            yield paint("red", f"  not ready   {name}{': ' if why else ''}{why or ''}")
-        elif row["desired"] is None:
-            continue
-        elif suspended is not None:
-            yield f"  suspended   {name}: {suspended}"
-        elif row["unplaced"] and row["kind"] == REQUEST_KIND:
-            yield f"  no room     {name}: {row['unplaced']:,} of {row['desired']:,} pods"
-        elif row["unplaced"]:
-            yield paint("yellow", f"  short       {name}: {row['unplaced']:,} of {row['desired']:,} chunks unplaced")
+        facts = ", ".join(part for part in (request_words(row), holding_words(row)) if part)
+        why = why_of(row)
+        yield f"  request     {name_of(row)}  {facts}{': ' if why else ''}{why}"
 
 
-def _history_lines(document: Mapping[str, Any]) -> list[str]:
+def _node_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """`general: 4 nodes, 3 held, 1 drifted, CPU 27%, memory 18% used, $0.66/h`."""
+    for row in rows:
+        facts = [counted(row["nodes"], "node"), *pool_facts(row)]
+        if row["cpuUsed"] is not None:
+            facts.append(f"CPU {row['cpuUsed']:.0%}, memory {row['memoryUsed'] or 0:.0%} used")
+        yield f"  nodes       {row['name'] or 'no NodePool'}: {', '.join(facts)}, {dollars(row['pricePerHour'])}/h"
+
+
+def _until(time: str | None) -> str:
+    return "" if time is None else f", until {_moment(time)}"
+
+
+def _history_lines(document: Row) -> list[str]:
     """Earlier passes that did something, the newest first, without the last one, which the other lines describe."""
     rows = [row for row in document.get("history", ()) if row["finished"] != document["finished"]][:MOST_HISTORY]
     lines = []
@@ -109,7 +134,7 @@ def _history_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _schedule_lines(document: Mapping[str, Any]) -> list[str]:
+def _schedule_lines(document: Row) -> list[str]:
     """The value of each schedule, the next one to change first, and when the next change causes a pass."""
     edge, rows = document["nextEdge"], document["schedules"]
     lines = [] if edge is None else [f"  next change {_moment(edge['time'])}: {edge['schedule']}"]
@@ -129,35 +154,20 @@ def _moment(text: str) -> str:
     return moment(datetime.fromisoformat(text), None)
 
 
-def _documents(errors: list[Mapping[str, Any]]) -> str:
-    """`1 document has`, `2 documents have`: one document may have several errors."""
-    count = len({tuple(row[key] for key in _DOCUMENT) if row["name"] else (row["file"], row["line"]) for row in errors})
-    return f"{counted(count, 'document')} {'has' if count == 1 else 'have'}"
-
-
-def _finding_lines(findings: list[Mapping[str, Any]], paint: Paint) -> list[str]:
-    """Errors first, then warnings, each with its place, then what is only worth knowing."""
-    rows = [row for severity in ("error", "warning") for row in findings if row["severity"] == severity]
-    lines = []
-    for row in rows[:MOST_FINDINGS]:
+def _finding_lines(document: Row, paint: Paint) -> Iterator[str]:
+    """Each with its place."""
+    rows = findings_in(document)
+    serious = [item for item in rows if item[0]["severity"] != "info"]
+    shown = serious[:MOST_FINDINGS]
+    for row, others in (*shown, *rows[len(serious) :]):
         where = f"{row['file']}:{row['line']}: " if row["file"] else ""
-        severity = paint("red" if row["severity"] == "error" else "yellow", f"{row['severity']:11}")
-        lines.append(f"  {severity} {where}{_about(row)}{row['message']}")
-    if len(rows) > MOST_FINDINGS:
-        lines.append(f"  … and {counted(len(rows) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)")
-    return [*lines, *_note_lines(row for row in findings if row["severity"] == "info")]
+        colour = {"error": "red", "warning": "yellow"}.get(row["severity"])
+        severity = f"{row['severity']:11}" if colour is None else paint(colour, f"{row['severity']:11}")
+        more = f" (and {others:,} more of {row['code']})" if others else ""
+        yield f"  {severity} {where}{_about(row)}{row['message']}{more}"
+    if len(serious) > MOST_FINDINGS:
+        yield f"  … and {counted(len(serious) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)"
 
 
-def _note_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each code: its first finding, and how many others there are. A repository may have hundreds of files of other tools."""
-    by_code: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_code.setdefault(row["code"], []).append(row)
-    for first, *others in by_code.values():
-        where = f"{first['file']}:{first['line']}: " if first["file"] else ""
-        more = f" (and {len(others):,} more of {first['code']})" if others else ""
-        yield f"  {'info':11} {where}{_about(first)}{first['message']}{more}"
-
-
-def _about(row: Mapping[str, Any]) -> str:
+def _about(row: Row) -> str:
     return f"{ObjectRef('', row['kind'], row['namespace'], row['name'])}: " if row["kind"] else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND
@@ -57,7 +57,7 @@ def headline(document: Row) -> str:
     full = len(rows) - len(idle)
     others = f"; {len(idle):,} {'is' if len(idle) == 1 else 'are'} suspended, empty or kept by others" if idle else ""
     if not full:
-        return f"None of {counted(len(rows), 'buffer')} asks for capacity of headroom now"
+        return "No buffer asks for capacity of headroom's now"
     whole = "The 1 buffer is ready" if full == 1 else f"All {full:,} buffers are ready"
     return f"{whole}{others}"
 
@@ -69,6 +69,19 @@ def _lack(row: Row) -> str:
     missing, coming = capacity["missing"], capacity["coming"]
     lacks = f"lacks {missing:,}" if missing else f"waits for {coming:,}"
     return f"{name_of(row)} {lacks} of {counted(row['desired'] or 0, 'chunk')}"
+
+
+def findings_in(document: Row) -> list[tuple[Row, int]]:
+    """Errors first, then warnings, then what is only worth knowing: of that the first of each code, and how many others it has. A repository
+    may have hundreds of files of other tools."""
+    found: list[tuple[Row, int]] = [
+        (row, 0) for severity in ("error", "warning") for row in document["findings"] if row["severity"] == severity
+    ]
+    by_code: dict[str, list[Row]] = {}
+    for row in document["findings"]:
+        if row["severity"] == "info":
+            by_code.setdefault(row["code"], []).append(row)
+    return [*found, *((first, len(others)) for first, *others in by_code.values())]
 
 
 def size_words(row: Row) -> str:
@@ -103,6 +116,19 @@ def holding_words(row: Row) -> str:
     return f"{counted(len(capacity['nodes']), 'node')}, {dollars(capacity['pricePerHour'])}/h"
 
 
+def pool_facts(row: Row) -> list[str]:
+    """`3 held`, `1 drifted`: what of a NodePool's nodes is worth a word."""
+    words = (
+        ("held", "held"),
+        ("coming", "coming"),
+        ("notReady", "not ready"),
+        ("going", "going"),
+        ("drifted", "drifted"),
+        ("expiring", "expiring within a day"),
+    )
+    return [f"{row[key]:,} {word}" for key, word in words if row[key]]
+
+
 def why_of(row: Row) -> str:
     """Why a demand has not what it asks for, or why it asks for nothing; "" for one that is full."""
     state = row["capacity"]["state"]
@@ -122,8 +148,8 @@ def _facts(lines: Sequence[str]) -> str:
     return "; ".join(lines)
 
 
-def waits(document: Row) -> list[tuple[str | None, str]]:
-    """What waits, with the instant (RFC 3339) until which; None where no clock ends the wait. What comes soonest is first."""
+def held_back(document: Row) -> list[tuple[str | None, str]]:
+    """What is not done although it is due, with the instant (RFC 3339) until which; None where no clock ends the wait."""
     found: list[tuple[str | None, str]] = [
         (None, f"nothing is deleted or released: {reason}") for reason in document["blocked"]
     ]
@@ -138,11 +164,4 @@ def waits(document: Row) -> list[tuple[str | None, str]]:
             else f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"
         )
         found.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
-    found += _edges(document["waiting"], waiting)
     return found
-
-
-def _edges(rows: Iterable[Row], deletions: Row | None) -> list[tuple[str | None, str]]:
-    """Without the one that deletions have said already."""
-    told = None if deletions is None else deletions["next"]
-    return [(row["until"], row["what"]) for row in rows if row["until"] != told]

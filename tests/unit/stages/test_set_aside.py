@@ -27,6 +27,7 @@ from reconciler.telemetry.metrics import Metrics
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
+from tests.fakes.status import shown
 
 BAD = "bad"
 FILES = {
@@ -332,9 +333,7 @@ def test_people_see_it_in_the_status_and_the_trace_only_in_the_debug_log(monkeyp
     for _ in range(3):
         last.observe("change", world.passes(1))
 
-    document = last.document()
-    assert document is not None
-    text = daemon_status_text(document)
+    text = daemon_status_text(shown(last.report()))
     assert "not healthy" in text
     assert "Deployment/shop/bad" in text
     assert "Traceback" not in text

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.errors import Invalid, Misused
-from reconciler.web.pages import Page, Response, check_page, html_page, json_page, named_hosts, text_page
+from reconciler.web.pages import JSON, Page, Response, check_page, kept_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 
 PATIENCE = 120.0
@@ -31,10 +31,10 @@ def serving(pages: Mapping[str, Page], **limits: Any) -> Iterator[str]:
         server.close()
 
 
-def get(address: str, path: str, method: str = "GET") -> tuple[int, http.client.HTTPMessage, str]:
+def get(address: str, path: str, method: str = "GET", *, known: str = "") -> tuple[int, http.client.HTTPMessage, str]:
     connection = http.client.HTTPConnection(address, timeout=PATIENCE)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers={"If-None-Match": known} if known else {})
         response = connection.getresponse()
         return response.status, response.headers, response.read().decode()
     finally:
@@ -72,16 +72,7 @@ def test_metrics_keep_their_own_content_type() -> None:
     assert (status, headers["Content-Type"], body) == (200, "text/plain; version=0.0.4", "up 1\n")
 
 
-def test_status_is_json_and_503_until_there_is_one() -> None:
-    documents: list[dict[str, Any]] = []
-    with serving({"/status": json_page(lambda: documents[-1] if documents else None)}) as address:
-        assert get(address, "/status")[0] == 503
-        documents.append({"demands": 3, "why": "größer"})
-        status, headers, body = get(address, "/status")
-    assert (status, headers["Content-Type"], json.loads(body)) == (200, "application/json", documents[0])
-
-
-def test_a_page_for_people_is_drawn_again_only_when_there_is_something_new() -> None:
+def test_a_page_is_drawn_again_only_when_there_is_something_new() -> None:
     versions: list[int] = []
     drawn: list[int] = []
 
@@ -89,15 +80,39 @@ def test_a_page_for_people_is_drawn_again_only_when_there_is_something_new() -> 
         drawn.append(versions[-1])
         return f"<p>ünd {versions[-1]}</p>"
 
-    with serving({"/capacity": html_page(lambda: versions[-1] if versions else None, draw)}) as address:
-        assert get(address, "/capacity")[0] == 503
+    with serving({"/": kept_page(lambda: versions[-1] if versions else None, draw)}) as address:
+        assert get(address, "/")[::2] == (503, "the daemon has not made a pass yet\n")
         versions.append(1)
-        status, headers, body = get(address, "/capacity")
+        status, headers, body = get(address, "/")
         assert (status, headers["Content-Type"], body) == (200, "text/html; charset=utf-8", "<p>ünd 1</p>")
-        get(address, "/capacity")
+        get(address, "/")
         versions.append(2)
-        assert get(address, "/capacity")[2] == "<p>ünd 2</p>"
+        assert get(address, "/")[2] == "<p>ünd 2</p>"
     assert drawn == [1, 2]
+
+
+def test_without_a_pass_json_is_json() -> None:
+    with serving({"/status": kept_page(lambda: None, lambda: "{}", JSON)}) as address:
+        status, headers, body = get(address, "/status")
+    assert (status, headers["Content-Type"]) == (503, "application/json")
+    assert json.loads(body) == {"message": "the daemon has not made a pass yet"}
+
+
+def test_who_has_a_page_already_is_not_sent_it_again() -> None:
+    versions = [1]
+    with serving({"/": kept_page(lambda: versions[-1], lambda: f"<p>{versions[-1]}</p>")}) as address:
+        tag = get(address, "/")[1]["ETag"]
+        status, headers, body = get(address, "/", known=tag)
+        assert (status, headers["ETag"], body) == (304, tag, "")
+        versions.append(2)
+        assert get(address, "/", known=tag)[::2] == (200, "<p>2</p>")
+
+
+def test_a_page_that_is_not_listed_is_looked_for() -> None:
+    found = {"/CapacityBuffer/shop/web": lambda: Response(b"web")}
+    with serving({}, find=found.get) as address:
+        assert get(address, "/CapacityBuffer/shop/web")[::2] == (200, "web")
+        assert get(address, "/CapacityBuffer/shop/api")[0] == 404
 
 
 def test_a_query_does_not_change_the_page() -> None:
@@ -105,10 +120,10 @@ def test_a_query_does_not_change_the_page() -> None:
         assert get(address, "/healthz?verbose")[0] == 200
 
 
-@pytest.mark.parametrize(("path", "status"), [("/", 200), ("/nothing", 404), ("/healthz/../etc/passwd", 404)])
-def test_any_other_path_says_which_pages_there_are(path: str, status: int) -> None:
+@pytest.mark.parametrize("path", ["/", "/nothing", "/healthz/../etc/passwd"])
+def test_any_other_path_says_which_pages_there_are(path: str) -> None:
     with serving({"/healthz": check_page(good), "/metrics": text_page(lambda: (b"", "text/plain"))}) as address:
-        assert get(address, path)[::2] == (status, "the pages are /healthz, /metrics\n")
+        assert get(address, path)[::2] == (404, "the pages are /healthz, /metrics\n")
 
 
 def test_head_has_the_length_and_no_body() -> None:
@@ -327,7 +342,7 @@ def test_a_probe_of_http_1_0_needs_no_host() -> None:
 
 def test_a_page_runs_no_script_and_stands_in_no_frame() -> None:
     styled = "<style>a { color: red; }</style><svg><style>\nb > c {}\n</style></svg><script>1</script>"
-    pages = {"/page": html_page(lambda: 1, lambda: styled), "/text": lambda: Response(b"<style>d</style>")}
+    pages = {"/page": kept_page(lambda: 1, lambda: styled), "/text": lambda: Response(b"<style>d</style>")}
     with serving(pages) as address:
         _, page, _ = get(address, "/page")
         _, text, _ = get(address, "/text")
@@ -342,6 +357,15 @@ def test_a_page_runs_no_script_and_stands_in_no_frame() -> None:
     hashes = (sha256(style).digest() for style in (b"a { color: red; }", b"\nb > c {}\n"))
     assert allowed == [f"'sha256-{b64encode(digest).decode()}'" for digest in hashes]
     assert "style-src" not in text["Content-Security-Policy"]
+
+
+def test_a_page_runs_its_own_script_and_no_other_that_got_into_it() -> None:
+    own = "ask();"
+    drawn = f"<script>{own}</script><script>steal();</script>"
+    with serving({"/": kept_page(lambda: 1, lambda: drawn, script=own)}) as address:
+        policy = get(address, "/")[1]["Content-Security-Policy"]
+    digest = b64encode(sha256(own.encode()).digest()).decode()
+    assert policy.endswith(f"; script-src 'sha256-{digest}'; connect-src 'self'")
 
 
 @pytest.mark.parametrize("setting", ["http://a.example", "a.example:80", "a b", "*.example.com"])

@@ -12,16 +12,17 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.request_records import RequestRecord
-from reconciler.report.status.document import PassReport, daemon_status_document, with_next_edge
+from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
 from tests.fakes.passes import wrote
 from tests.fakes.requests import BatchShop, request, request_ref
+from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    return daemon_status_document(PassReport("production", NOW, NOW, passes=3, plan=plan, settled=True))
+    return shown(PassReport("production", NOW, NOW, passes=3, plan=plan, settled=True))
 
 
 def status(plan: Plan) -> str:
@@ -45,8 +46,8 @@ def test_a_pass_with_errors_is_not_healthy_and_says_how_many_documents_have_them
 
 def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
     report = PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED))
-    told = daemon_status_document(report)
-    assert " is not healthy: 1 write did not succeed and 1 document has errors." in daemon_status_text(told)
+    told = shown(report)
+    assert " is not healthy: 1 write did not succeed; 1 document has errors." in daemon_status_text(told)
 
 
 def test_two_errors_of_one_document_are_one_document() -> None:
@@ -77,10 +78,12 @@ def test_without_errors_it_is_plainly_well_and_the_notes_are_told() -> None:
 def test_errors_stay_in_the_status_while_passes_fail() -> None:
     """The API server does not answer: the repository is no better than it was."""
     before = document(full_plan())
-    failed = PassReport("production", NOW, NOW, 4, failure=Transient("no answer"), findings_before=before["findings"])
-    told = daemon_status_document(failed)
+    failed = PassReport("production", NOW, NOW, 4, plan=full_plan(), planned=False, failure=Transient("no answer"))
+    told = shown(failed)
     assert (told["findings"], told["counts"]) == (before["findings"], before["counts"])
-    assert " is not healthy: 1 document has errors." in daemon_status_text(told)
+    assert " is not healthy: the last pass failed (transient): no answer; 1 document has errors." in daemon_status_text(
+        told
+    )
 
 
 def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
@@ -88,13 +91,11 @@ def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
         ScheduleOutcome("shop", "for-good", 4, None, None),
         ScheduleOutcome("shop", "office", 1, 3, NOW + timedelta(hours=2)),
     )
-    shown = with_next_edge(
-        document(replace(full_plan(), schedules=rows)),
-        Edge(NOW + timedelta(minutes=110), "MetricsProducer/shop/office, 10m ahead"),
-    )
-    assert shown is not None
-    assert shown["nextEdge"] == {"time": "2026-11-21T09:20:00Z", "schedule": "MetricsProducer/shop/office, 10m ahead"}
-    lines = daemon_status_text(shown).splitlines()
+    edge = Edge(NOW + timedelta(minutes=110), "MetricsProducer/shop/office, 10m ahead")
+    report = PassReport("production", NOW, NOW, passes=3, plan=replace(full_plan(), schedules=rows))
+    told = shown(report, Live(next_edge=edge))
+    assert told["nextEdge"] == {"time": "2026-11-21T09:20:00Z", "schedule": "MetricsProducer/shop/office, 10m ahead"}
+    lines = daemon_status_text(told).splitlines()
     assert [line.split(": ", 1)[1] for line in lines if line.startswith("  next change ")] == [
         "MetricsProducer/shop/office, 10m ahead"
     ]
@@ -103,15 +104,11 @@ def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
     assert told[1] == "  schedule    shop/for-good: 4 now, no further change"
 
 
-def test_before_the_first_pass_there_is_no_edge_to_tell() -> None:
-    assert with_next_edge(None, None) is None
-
-
 def test_the_no_of_a_request_is_an_answer_and_no_shortage() -> None:
     shop = BatchShop()
     shop.cluster.apply(request("too-large", count=40))
     text = status(shop.settle(passes=2))
-    assert "  no room     ProvisioningRequest/shop/too-large: 40 of 40 pods\n" in f"{text}\n"
+    assert "  request     shop/too-large  no room yet for 40 of 40 pods: " in text
     assert "short" not in text
 
 
@@ -119,7 +116,7 @@ def test_what_is_not_ready_says_why() -> None:
     shop = BatchShop()
     shop.cluster.apply(request("early", template="later"))
     text = status(shop.settle(passes=1))
-    assert "  not ready   ProvisioningRequest/shop/early: PodTemplate/shop/later does not exist\n" in text
+    assert "  request     shop/early  not ready: PodTemplate/shop/later does not exist\n" in text
 
 
 def test_what_another_provides_for_is_not_told_as_not_ready() -> None:
@@ -130,11 +127,25 @@ def test_what_another_provides_for_is_not_told_as_not_ready() -> None:
 
 def test_a_pass_that_is_held_up_is_not_healthy() -> None:
     """The last pass was told as healthy while the next one waited for an API server that never answered."""
-    good = {**document(Plan(None, NOW)), "heldUp": ""}
-    assert "is healthy." in daemon_status_text(good)
-    held_up = daemon_status_text({**good, "heldUp": "a pass has made no progress for 21 s (phase: cluster)"})
-    assert "is not healthy." in held_up
-    assert "  held up     a pass has made no progress for 21 s (phase: cluster)\n" in held_up
+    report = PassReport("production", NOW, NOW, passes=3, plan=Plan(None, NOW))
+    assert "is healthy." in daemon_status_text(shown(report))
+    held_up = Live(held_up="a pass has made no progress for 21 s (phase: cluster)")
+    assert "is not healthy: a pass has made no progress for 21 s (phase: cluster).\n" in daemon_status_text(
+        shown(report, held_up)
+    )
+
+
+def test_without_a_pass_for_long_what_is_shown_may_be_out_of_date() -> None:
+    """It was told as healthy for as long as the process answered."""
+    report = PassReport("production", NOW, NOW, passes=3, plan=Plan(None, NOW))
+    late = live_document(daemon_status_document(report), Live(), NOW + timedelta(minutes=12))
+    assert late["health"] == {
+        "healthy": False,
+        "late": True,
+        "why": ["no pass has ended for 11m, so that all of this may be out of date"],
+    }
+    standby = live_document(daemon_status_document(report), Live(leads=False), NOW + timedelta(minutes=12))
+    assert not standby["health"]["late"], "only the replica that leads makes passes"
 
 
 def test_a_pass_that_somebody_asked_for_is_told_by_what_they_wrote() -> None:
