@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("headroom: there is no standard output to write to: it is closed", err=True)
         sys.exit(exit_code_of(words, usage=False))
     try:
-        result = application.main(args=words, prog_name="headroom", standalone_mode=False)
+        result = application.main(args=words, prog_name=_called(), standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("headroom: interrupted", err=True)
         sys.exit(130)
@@ -54,6 +55,11 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 - nobody but the user is left to hear of it
         sys.exit(_tell_of(error, words))
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _called() -> str:
+    """What the user typed, for usage lines: kubectl runs its plugin `kubectl-headroom` for `kubectl headroom`."""
+    return "kubectl headroom" if Path(sys.argv[0]).name == "kubectl-headroom" else "headroom"
 
 
 def _let_go_of_stdout() -> None:

@@ -23,7 +23,7 @@ A capacity repository is in {repository}; the embedded cluster starts with three
                          git -C {repository} commit -am "More web capacity"
                          (the next poll is at most 5 seconds away)
   See what the daemon did:  {status}
-  See the week ahead:       http://{address}/capacity
+  See it all:               http://{address}/
   Metrics and health:       http://{address}/metrics, /readyz
 """
 
