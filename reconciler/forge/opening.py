@@ -1,4 +1,4 @@
-"""Opens a forge, and reads what CI tells about the pull request of a job."""
+"""Opens a forge, links to its pages, and reads what CI tells about the pull request of a job."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.ports import Forge
+from reconciler.report.escaping import uri_path
+from reconciler.report.status.links import Links
 
 FORGES = ("github", "gitlab", "gitea")
 TOKEN_VARIABLE = "HEADROOM_FORGE_TOKEN"  # noqa: S105 - the name of a variable
@@ -36,6 +38,9 @@ _REPOSITORY_VARIABLES = {
     "gitlab": "CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID",
     "gitea": "GITHUB_REPOSITORY",
 }
+_SSH_SHORT = re.compile(r"(?:[^/@:]+@)?(?P<host>[A-Za-z0-9.-]+):(?!//)(?P<path>.+)")
+_HOSTS = {"github": "github", "gitlab": "gitlab", "gitea": "gitea", "forgejo": "gitea", "codeberg": "gitea"}
+"""The forge by a part of its host's name."""
 _PULL = re.compile(r"refs/pull/(\d+)/")
 
 
@@ -167,3 +172,23 @@ def _is_this_machine(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def links_to(repository: str, forge: str = "") -> Links:
+    """repository: its URL, or ssh's short form. forge: if the settings name one; otherwise the host tells. No links to other hosts."""
+    short = _SSH_SHORT.fullmatch(repository) if "://" not in repository else None
+    if short is not None:
+        scheme, host, path = "https", short["host"], short["path"]
+    else:
+        try:
+            parts = urlsplit(repository)
+            port = parts.port if parts.scheme in {"http", "https"} else None
+        except ValueError:
+            return Links()
+        if parts.scheme not in {"http", "https", "ssh", "git"} or not parts.hostname:
+            return Links()
+        scheme = "http" if parts.scheme == "http" else "https"
+        host, path = f"{parts.hostname}:{port}" if port else parts.hostname, parts.path
+    known = forge or next((kind for part, kind in _HOSTS.items() if part in host), "")
+    path = path.strip("/").removesuffix(".git")
+    return Links(f"{scheme}://{host}/{uri_path(path)}", known) if known and path else Links()

@@ -156,11 +156,6 @@ class DemandOutcome:
         found = (item.status is ConditionStatus.TRUE for item in self.conditions if item.type == "Provisioning")
         return next(found, None)
 
-    @property
-    def is_short(self) -> bool:
-        """Whether some of its chunks have no room on ready nodes. A suspended buffer is not short, since it is to get none."""
-        return bool(self.demand.desired) and not self.demand.suspended and self.is_full is False
-
 
 @dataclass(frozen=True, slots=True)
 class StaticPoolChange:
@@ -217,10 +212,6 @@ class Cost:
     per_hour_after: float = 0.0
     currency: str = "USD"
     assumptions: tuple[str, ...] = ()
-
-
-HOURS_PER_MONTH = 730
-"""A twelfth of a year, to turn a price an hour into one a month. Costs over 30 days, with schedules, are over 720 hours."""
 
 
 @dataclass(frozen=True, slots=True)

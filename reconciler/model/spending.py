@@ -18,6 +18,8 @@ SAMPLE_PRICES = "sample prices: invented for Karpenter's KWOK provider, and no c
 MONTH = timedelta(days=30)
 """How far cost forecasts look ahead."""
 
+HOURS_PER_MONTH = 730
+"""A twelfth of a year, to turn a price an hour into one a month. Costs over 30 days, with schedules, are over 720 hours."""
 HOUR = timedelta(hours=1)
 
 

@@ -44,7 +44,7 @@ class StandingNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingNodes:
     """nodes: by NodePool and name. per_hour: what each demand costs, in USD an hour: its part of the nodes that only hold chunks."""
 
     nodes: tuple[StandingNode, ...] = ()

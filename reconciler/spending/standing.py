@@ -10,7 +10,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.model.standing import NodeState, Standing, StandingNode
+from reconciler.model.standing import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
@@ -20,7 +20,7 @@ _Used = tuple[int, int]
 """CPU in millicores and memory in bytes."""
 
 
-def standing(plan: Plan, view: ClusterView, instance_types: Sequence[InstanceType]) -> Standing:
+def standing_nodes(plan: Plan, view: ClusterView, instance_types: Sequence[InstanceType]) -> StandingNodes:
     """Nodes that the plan creates count as coming. plan: of a pass over this view."""
     prices, used = Prices(instance_types), _used(view)
     asked = {outcome.demand.ref: outcome.demand for outcome in plan.demands}
@@ -39,7 +39,7 @@ def standing(plan: Plan, view: ClusterView, instance_types: Sequence[InstanceTyp
         nodes.append(_planned(creation))
         if creation.planned.price_known:
             share_price(creation.planned.price, creation.planned.holdings, asked, per_hour)
-    return Standing(tuple(sorted(nodes, key=lambda node: (node.node_pool, node.name))), per_hour)
+    return StandingNodes(tuple(sorted(nodes, key=lambda node: (node.node_pool, node.name))), per_hour)
 
 
 def _node(item: Bin, price: float | None, used: Mapping[str, _Used]) -> StandingNode:

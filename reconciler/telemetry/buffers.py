@@ -28,7 +28,7 @@ class Shortages:
         short: dict[ObjectRef, datetime] = {}
         for outcome in buffers_of(outcomes):
             ref = outcome.demand.ref
-            if outcome.is_short:
+            if is_short(outcome):
                 short[ref] = self._since.get(ref) or outcome.short_since or now
             elif ref in self._since and outcome.demand.desired:
                 ended.append((ref, now - self._since[ref]))
@@ -43,6 +43,11 @@ class Shortages:
 
 def buffers_of(outcomes: Iterable[DemandOutcome]) -> list[DemandOutcome]:
     return [outcome for outcome in outcomes if outcome.demand.ref.kind in _KINDS]
+
+
+def is_short(outcome: DemandOutcome) -> bool:
+    """Whether some of its chunks have no room on ready nodes. A suspended buffer is not short, since it is to get none."""
+    return bool(outcome.demand.desired) and not outcome.demand.suspended and outcome.is_full is False
 
 
 def _part_that_is_there(outcome: DemandOutcome) -> float | None:

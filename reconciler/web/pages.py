@@ -38,8 +38,8 @@ _STYLES = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 def protecting_headers(response: Response) -> dict[str, str]:
     """Headers by which a browser runs and loads nothing from elsewhere, and shows the page in no frame.
 
-    The styles of a page are inside of it, so the policy names each by its hash. Of scripts it names only the one that belongs there, which
-    may ask this server alone: markup that got into a page by a defect would run none."""
+    The styles of a page are inside of it, so the policy names each by its hash. Of scripts it names only the page's own, which may
+    ask this server alone. Markup that got into a page by a defect would run none."""
     styles = _STYLES.findall(response.body) if response.content_type == HTML else []
     policy = ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
     policy += [f"style-src {' '.join(dict.fromkeys(map(_hash, styles)))}"] if styles else []

@@ -11,18 +11,18 @@ from typing import Any
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
+from reconciler.forge.opening import links_to
 from reconciler.model.redaction import redacted
-from reconciler.model.standing import Standing
+from reconciler.model.standing import StandingNodes
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock
 from reconciler.report.json_text import to_json
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
-from reconciler.report.status.links import links_to
 from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page
 from reconciler.report.status.words import name_of
 from reconciler.report.timeline.page import timeline_page
 from reconciler.settings.settings import Settings
-from reconciler.spending.standing import standing
+from reconciler.spending.standing import standing_nodes
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.web.pages import JSON, Page, kept_page, tagged
 from reconciler.wiring.pages import rendered_page
@@ -55,7 +55,7 @@ class DaemonPages:
         self._dashboard = settings.dashboard
         self._late_after = _LATE_AFTER * settings.passes.interval + timedelta(minutes=1)
         self._lock = threading.Lock()
-        self._known: tuple[PassReport, Standing, Mapping[str, Any]] | None = None
+        self._known: tuple[PassReport, StandingNodes, Mapping[str, Any]] | None = None
 
     def by_path(self) -> dict[str, Page]:
         return {
@@ -93,12 +93,16 @@ class DaemonPages:
         """None before there is anything to tell: no pass has ended, and no other replica leads."""
         return self._version() if self._last.report().passes or self._live().leads is False else None
 
-    def _document(self) -> tuple[Standing, dict[str, Any]]:
+    def _document(self) -> tuple[StandingNodes, dict[str, Any]]:
         report = self._last.report()
         with self._lock:
             if self._known is None or self._known[0] is not report:
                 seen = report.seen
-                stands = Standing() if report.plan is None else standing(report.plan, seen.view, seen.instance_types)
+                stands = (
+                    StandingNodes()
+                    if report.plan is None
+                    else standing_nodes(report.plan, seen.view, seen.instance_types)
+                )
                 # Anybody may read it, and messages of Git or a server may quote a credential.
                 document = redacted(daemon_status_document(report, stands, self._links))
                 self._known = (report, stands, document)

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.changes import (
-    HOURS_PER_MONTH,
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
@@ -21,7 +20,7 @@ from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import Spending
+from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.difference.costs import CostChange, MostAsked
 from reconciler.report.difference.demands import DemandChange, demand_changes
 from reconciler.report.difference.objects import object_differences, written_differences

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from reconciler.model.changes import (
-    HOURS_PER_MONTH,
     DemandOutcome,
     Departure,
     NodeClaimAction,
@@ -22,7 +21,7 @@ from reconciler.model.conditions import Condition
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import Spending
+from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row

@@ -17,7 +17,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.refs import ObjectRef
-from reconciler.model.standing import Standing, StandingNode
+from reconciler.model.standing import StandingNode, StandingNodes
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row, money
 from reconciler.report.status.links import Links
@@ -40,7 +40,7 @@ def request_state(outcome: DemandOutcome, request: RequestState) -> str:
     return "booked" if PROVISIONED in true else "waiting"
 
 
-def demand_rows(plan: Plan, standing: Standing, links: Links) -> list[dict[str, Any]]:
+def demand_rows(plan: Plan, standing: StandingNodes, links: Links) -> list[dict[str, Any]]:
     """A row for each buffer and request, in the order in which they are served: what the plan says of it, and its capacity."""
     places = _places(standing.nodes)
     return [
@@ -69,18 +69,19 @@ def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, dict[str, dict[str
     return found
 
 
-def _capacity(outcome: DemandOutcome, standing: Standing, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """ready, coming, missing: chunks; together those that are asked for."""
     wanted = outcome.demand.desired or 0
     ready = wanted if outcome.is_full else max(0, min(wanted, outcome.ready))
     coming = min(wanted - ready, outcome.on_its_way + outcome.on_new)
-    since = outcome.short_since
+    state = _state(outcome, ready, coming)
+    since = outcome.short_since if state in ATTENTION else None
     return {
-        "state": _state(outcome, ready, coming),
+        "state": state,
         "ready": ready,
         "coming": coming,
         "missing": wanted - ready - coming,
-        "shortSince": timestamp(since) if since is not None and outcome.is_short else None,
+        "shortSince": None if since is None else timestamp(since),
         "nodes": list(nodes),
         "pricePerHour": money(standing.per_hour.get(outcome.demand.ref, 0.0)),
     }

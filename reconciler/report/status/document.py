@@ -16,7 +16,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
 from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
-from reconciler.model.standing import NodeState, Standing, StandingNode
+from reconciler.model.standing import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.findings.document import finding_row
@@ -93,11 +93,11 @@ def result_of(failure: Failure | None) -> str:
 
 
 def daemon_status_document(
-    report: PassReport, standing: Standing | None = None, links: Links | None = None
+    report: PassReport, standing: StandingNodes | None = None, links: Links | None = None
 ) -> dict[str, Any]:
     """The last pass, and what stands after it."""
     plan, tree, failure = report.plan or Plan(None, report.finished), report.tree, report.failure
-    standing, links = standing or Standing(), links or Links()
+    standing, links = standing or StandingNodes(), links or Links()
     stalled = None if tree is None else tree.stalled
     revision = None if tree is None else tree.revision
     zones = {(item.ref.namespace, item.ref.name): item.timezone for item in report.seen.schedules}

@@ -99,9 +99,9 @@ def test_the_next_edge_and_what_schedules_are_worth_are_told() -> None:
     assert [line.split(": ", 1)[1] for line in lines if line.startswith("  next change ")] == [
         "MetricsProducer/shop/office, 10m ahead"
     ]
-    rows = [line for line in lines if line.startswith("  schedule ")]
-    assert rows[0].startswith("  schedule    shop/office: 1 now, 3 from 2026-11-21 ")
-    assert rows[1] == "  schedule    shop/for-good: 4 now, no further change"
+    lines_of_schedules = [line for line in lines if line.startswith("  schedule ")]
+    assert lines_of_schedules[0].startswith("  schedule    shop/office: 1 now, 3 from 2026-11-21 ")
+    assert lines_of_schedules[1] == "  schedule    shop/for-good: 4 now, no further change"
 
 
 def test_the_no_of_a_request_is_an_answer_and_no_shortage() -> None:
