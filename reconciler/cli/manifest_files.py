@@ -12,7 +12,7 @@ from reconciler.model.findings import Finding
 from reconciler.named_files import read_named_file
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import tree_at
-from reconciler.source.worktree import WorkingTree
+from reconciler.source.worktree import WorkingTree, near_path
 
 
 def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
@@ -34,9 +34,9 @@ def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, .
             try:
                 files[place.as_posix()] = read_named_file(place)
             except OSError as error:
-                raise Stalled(
-                    f"{path}: cannot be read ({error.strerror})", reason=PATH_NOT_FOUND, hint="name a file or a folder"
-                ) from error
+                hint = near_path(path) or "name a file or a folder"
+                message = f"{path}: cannot be read ({error.strerror})"
+                raise Stalled(message, reason=PATH_NOT_FOUND, hint=hint) from error
     return files, tuple(findings)
 
 

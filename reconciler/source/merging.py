@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.commands import CommandFailedError, Commands
@@ -27,7 +26,7 @@ from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository, is_repository
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
-from reconciler.source.worktree import WorkingTree
+from reconciler.source.worktree import WorkingTree, near_path
 
 _CONFLICT = 1
 """Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` if there is no merge base."""
@@ -110,13 +109,8 @@ def check_folders(*folders: str) -> None:
     """Raises `Invalid` for one that does not exist, with the name of one beside it that is near."""
     for folder in folders:
         if not Path(folder).is_dir():
-            place = Path(folder).absolute()
-            names = [each.name for each in place.parent.iterdir() if each.is_dir()] if place.parent.is_dir() else []
-            near = nearest(place.name, names)
-            raise Invalid(
-                f"{folder!r} is not a folder",
-                hint="; ".join(filter(None, (near, "write BASE..HEAD for two revisions, or two folders"))),
-            )
+            hints = (near_path(folder), "write BASE..HEAD for two revisions, or two folders")
+            raise Invalid(f"{folder!r} is not a folder", hint="; ".join(filter(None, hints)))
 
 
 def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:

@@ -7,6 +7,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.selection import EntryKind, Scope, TreeLimits, load
@@ -24,6 +25,11 @@ class WorkingTree:
         self._scope = Scope.of(subdirectory, templates)
         self._limits = limits or TreeLimits()
         self._good: SourceTree | None = None
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the part to read is there, as far as can be told without reading it."""
+        return (self._path / self._scope.folder).is_dir()
 
     def read(self) -> SourceTree:
         try:
@@ -51,6 +57,13 @@ class WorkingTree:
         selection = select(folder, self._scope, self._limits)
         files, skipped = load(folder, selection, self._limits)
         return SourceTree(revision=None, files=files, root=str(self._path), skipped=skipped)
+
+
+def near_path(path: str) -> str:
+    """`did you mean "clusters/production"?`, by what stands beside a path that does not exist; "" if nothing there is similar."""
+    folder = Path(path).parent
+    names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    return nearest(path, (str(folder / name) for name in names))
 
 
 class _Folder:

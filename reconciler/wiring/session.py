@@ -12,6 +12,7 @@ from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
+from reconciler.source.worktree import WorkingTree
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster, open_cluster_or_published
 from reconciler.wiring.cycle import caps_of, make_cycle
@@ -46,6 +47,8 @@ def open_session(
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)
     try:
+        if isinstance(source, WorkingTree) and not source.has_folder:
+            source.read()  # the missing folder is told before a missing cluster
         cluster = (open_cluster_or_published if published else open_cluster)(settings, clock)
         try:
             progress("view")

@@ -124,8 +124,9 @@ def test_two_folders_are_compared_as_they_stand(tmp_path: Path) -> None:
         (tmp_path / name / "a.yaml").write_text(content)
     found = folders(str(tmp_path / "before"), str(tmp_path / "after"))
     assert (contents(found.base), contents(found.head)) == ({"a.yaml": "1"}, {"a.yaml": "2"})
-    with pytest.raises(Invalid, match="is not a folder"):
-        folders(str(tmp_path / "before"), str(tmp_path / "nowhere"))
+    with pytest.raises(Invalid, match="is not a folder") as error:
+        folders(str(tmp_path / "before"), str(tmp_path / "afetr"))
+    assert f'did you mean "{tmp_path}/after"?' in error.value.hint
 
 
 def test_nothing_stays_behind(repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
