@@ -124,7 +124,7 @@ def prune(
     if waiting:
         held_back = replace(turn.waiting(), refs=waiting, next_at=hour.ends + view.clock_skew)
         notes.append(
-            f"{_counted(len(due))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
+            f"{_counted(len(going) + len(waiting))} no longer declared; {held_back.cap}, so these wait: {abridged(waiting, _MOST_NAMED)}"
         )
     return Pruning((*going, *asleep), tuple(notes), tuple(findings), turn.after(waiting).memory(), held_back)
 
