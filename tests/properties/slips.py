@@ -1,4 +1,5 @@
-"""Slips of the hand: every key of the documents in tests/cases/slips.yaml, misspelt, doubled, dropped or moved by one level."""
+"""Slips of the hand: every key of the documents in tests/cases/slips.yaml, misspelt, doubled, dropped, without its value or moved by one
+level; and every name that a buffer refers to, misspelt."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ SAMPLES: tuple[dict[str, Any], ...] = tuple(
 CHOSEN = frozenset({"labels", "matchLabels", "nodeSelector", "annotations"})
 """Maps whose keys people choose. A misspelt key in them is another key, unless it is one of headroom's annotations."""
 OURS = "headroom.dev/"
+REFERENCES = frozenset({"podTemplateRef", "scalableRef", "targetRef"})
 Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """One slip. text: the file with it. what: `misspelt`, `null` (misspelt, and its value is null), `doubled`, `dropped`, `up` or `down`."""
+    """One slip. text: the file with it. what: `misspelt`, `null` (misspelt, and its value is null), `doubled`, `dropped`, `emptied` (its
+    value is null), `up`, `down`, or `renamed` (of a name that a buffer refers to)."""
 
     sample: int
     what: str
@@ -47,7 +50,14 @@ class Slip:
         is_chosen = len(self.path) > 1 and not key.startswith(OURS) and (self.path[-2] in CHOSEN or "/" in key)
         is_resource_of_pod = (self.what, key) == ("up", "resources") and target in {"spec", "podSpec"}
         is_parameter = self.what != "doubled" and self.path[-2:-1] == ("parameters",)
-        return is_chosen or self.what == "dropped" or is_resource_of_pod or is_parameter
+        is_timed = bool({"schedule", "budgets"} & {*self.path[:-1]}) and key != "nodes"
+        is_absent = self.what == "dropped" or (self.what == "emptied" and not is_timed)
+        return is_chosen or is_absent or is_resource_of_pod or is_parameter or self.what == "renamed"
+
+    @property
+    def is_about_a_reference(self) -> bool:
+        """Whether a buffer that has this slip refers to nothing, or to something else."""
+        return self.what in {"dropped", "emptied", "renamed"} and bool(REFERENCES & {*self.path[-2:]})
 
 
 def slips(sample: int) -> Iterator[Slip]:
@@ -63,6 +73,10 @@ def slips(sample: int) -> Iterator[Slip]:
         yield Slip(sample, "null", path, json.dumps(unlike), f"{key}{key[-1]}")
         yield Slip(sample, "doubled", path, _text(document, path))
         yield Slip(sample, "dropped", path, json.dumps(_without(document, path)))
+        yield Slip(sample, "emptied", path, json.dumps(_changed(document, path, None)))
+        if REFERENCES & {*path[-2:-1]} and key == "name":
+            name = f"{_at(document, path)}s"
+            yield Slip(sample, "renamed", path, json.dumps(_changed(document, path, name)), name)
         for what, target in _neighbours(document, path):
             if key not in _at(document, target):
                 moved = _without(document, path)
@@ -124,6 +138,12 @@ def _at(node: Any, path: Steps) -> Any:
 def _without(document: Any, path: Steps) -> Any:
     copy = deepcopy(document)
     del _at(copy, path[:-1])[path[-1]]
+    return copy
+
+
+def _changed(document: Any, path: Steps, value: object) -> Any:
+    copy = deepcopy(document)
+    _at(copy, path[:-1])[path[-1]] = value
     return copy
 
 
