@@ -57,7 +57,7 @@ def split(
     """The chunks of a `capacity.nodeClass` buffer, together never more than its total."""
     capacity = buffer.node_class
     assert capacity is not None
-    allowed = _pools(buffer.target, pools)
+    allowed = pools_of(buffer.target, pools)
     if buffer.target is not None and not allowed:
         if buffer.target.kind != NODE_POOL:
             message = f"{buffer.target} is used by no NodePool"
@@ -91,7 +91,7 @@ def _words(resources: Resources) -> str:
     return ", ".join(f"{name} {text}" for name, text in resources.quantities().items())
 
 
-def _pools(target: ObjectRef | None, pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
+def pools_of(target: ObjectRef | None, pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
     """The NodePools that a target means: itself, or those whose template uses the node class. None means all.
 
     The Buffers API proposal's own example names a node class by the group `apps`. A group that no NodePool knows is thus

@@ -5,11 +5,12 @@ The answers are verdicts: by object, findings about its document, which make the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.demand.node_class import NODE_POOL, pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE
 from reconciler.manifests import codes
 from reconciler.manifests.declared import read_live
@@ -19,6 +20,7 @@ from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
@@ -28,6 +30,8 @@ _ASKED_AGAIN = timedelta(minutes=1)
 """How long an answer holds that is not a plain yes: a newer definition may have been installed."""
 _MOST_ANSWERS = 10_000
 _FREE = frozenset({"labels", "annotations"})
+_KEYS = {POD_TEMPLATE: "podTemplateRef", "Buffer": "targetRef"}
+"""The field of a reference, by the kind that is referred to or the kind of the buffer."""
 Verdicts = Mapping[ObjectRef, tuple[Finding, ...]]
 _Shape = tuple[str, str, frozenset[str]]
 
@@ -105,17 +109,23 @@ def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
     """Findings about buffers that refer to nothing there is, while the same buffer in the cluster does: its nodes would be released."""
     there = {_without_group(item.ref) for item in (*read.workloads, *view.workloads)}
     there |= {_without_group(ref) for ref in (*view.objects, *read.broken)}
+    pools = read.node_pools
+    if any(item.node_class is not None for item in read.buffers):
+        pools += read_live(item for item in view.objects.values() if item.ref.kind == NODE_POOL).node_pools
     manifests = {item.ref: item for item in read.manifests}
     found = {}
     for item in read.buffers:
-        live, path = view.objects.get(item.ref), _path_of_reference(item)
-        if live is None or path is None or item.ref not in view.inventory.members or _leads_to(item, there):
+        live = view.objects.get(item.ref)
+        if live is None or item.ref not in view.inventory.members or _leads_somewhere(item, there, pools) is not False:
             continue
-        if any(_leads_to(before, there) for before in read_live([live]).buffers):
+        if any(_leads_somewhere(before, there, pools) for before in read_live([live]).buffers):
             code, now = codes.REFERENCE_LOST, _reference(item)
             words = "it refers to nothing" if now is None else f"{now} does not exist"
             message = f"{words}, but the buffer in the cluster refers to what does: its nodes would be released"
             hint = "correct the name; if the object is to come later, the buffer changes within a minute of that"
+            path = (
+                "spec" if now is None else f"spec.{_KEYS.get(now.kind, _KEYS.get(item.ref.kind, 'scalableRef'))}.name"
+            )
             place = manifests[item.ref].position_of(path)
             found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
     return found
@@ -127,20 +137,14 @@ def _reference(buffer: Buffer) -> ObjectRef | None:
     return buffer.target
 
 
-def _path_of_reference(buffer: Buffer) -> str | None:
-    """The field, if headroom knows all objects that it may name."""
+def _leads_somewhere(buffer: Buffer, there: AbstractSet[ObjectRef], pools: Sequence[NodePool]) -> bool | None:
+    """Whether what the buffer refers to exists. None: it needs no reference, or headroom does not know all objects of that kind."""
     target = _reference(buffer)
-    if buffer.pod_shape is not None or buffer.node_class is not None:
-        return None
+    if buffer.node_class is not None:
+        return target is None or bool(pools_of(target, pools))
     if target is None:
-        return "spec"
-    key = "podTemplateRef" if buffer.pod_template is not None else "scalableRef"
-    return f"spec.{key}.name" if target.kind in {POD_TEMPLATE, *GROUPS} else None
-
-
-def _leads_to(buffer: Buffer, there: AbstractSet[ObjectRef]) -> bool:
-    target = _reference(buffer)
-    return target is not None and _without_group(target) in there
+        return None if buffer.pod_shape is not None else False
+    return _without_group(target) in there if target.kind in {POD_TEMPLATE, *GROUPS} else None
 
 
 def _without_group(ref: ObjectRef) -> ObjectRef:

@@ -23,6 +23,14 @@ spec:
   replicas: COUNT
 ---
 """
+TOTAL = """\
+apiVersion: autoscaling.x-k8s.io/v1alpha1
+kind: Buffer
+metadata: {name: total, namespace: shop}
+spec:
+  targetRef: {apiVersion: karpenter.sh/v1, kind: NodePool, name: general}
+  capacity: {nodeClass: {totalCpu: 4500m, perChunkResources: {cpu: 1500m}}}
+"""
 SHAPE = """\
 apiVersion: v1
 kind: PodTemplate
@@ -166,3 +174,15 @@ def test_a_buffer_that_refers_to_nothing_any_more_stays_as_it_was(written: str, 
     result = shop.passes(120)
     assert not [item for item in result.required_plan.findings if item.code == "reference-lost"]
     assert shop.nodes() == 3
+
+
+def test_a_total_whose_node_pool_is_misspelt_stays_as_it_was() -> None:
+    shop = Shop(web=1)
+    shop.source.commit(files(web=1) | {"total.yaml": TOTAL})
+    shop.passes(60)
+    assert shop.nodes() == 4
+    shop.source.commit(files(web=1) | {"total.yaml": TOTAL.replace("name: general", "name: genral")})
+    result = shop.passes(120)
+    (found,) = [item for item in result.required_plan.findings if item.code == "reference-lost"]
+    assert (found.path, found.message.partition(",")[0]) == ("spec.targetRef.name", "NodePool/genral does not exist")
+    assert shop.nodes() == 4
