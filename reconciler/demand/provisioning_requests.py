@@ -1,8 +1,7 @@
-"""ProvisioningRequests as demands: what each still asks for, by its record and its conditions.
+"""ProvisioningRequests as demands: what each still asks for.
 
 A request is placed as a whole until it is provisioned. Afterwards it is a booking: for a while it keeps the room that its pods have not
-used yet.
-What depends on room is decided in `plan/requests/requests.py`.
+used yet, each pod's room on its own. Its pods that exist already are not asked for: those that wait are placed before it, as all pods are.
 """
 
 from __future__ import annotations
@@ -11,12 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.demand.acceptance import AcceptedRequest, accepted_requests
 from reconciler.demand.codes import IMMUTABLE_FIELD, TARGET_NOT_FOUND
 from reconciler.demand.consumer_findings import consumer_findings
-from reconciler.demand.consumption import Consumption, consumption_of
 from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.request_phases import attempts_in, phase_of, record_of, spec_digest, valid_until
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -38,6 +34,9 @@ from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_w
 from reconciler.model.runtime_classes import admitted
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import Workload
+from reconciler.requests.acceptance import AcceptedRequest, accepted_requests
+from reconciler.requests.consumption import Consumption, consumption_of
+from reconciler.requests.life import attempts_in, phase_of, record_of, spec_digest, valid_until
 
 NOT_TOLERATED = "TolerationMissing"
 _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
@@ -128,14 +127,13 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
         return Demand(request.ref, source=request.position, conditions=(accepted.refused,), request=left)
     shapes = _shapes(request, context)
     state = _state(request, kind, shapes, context)
-    pods = sum(item.count for item in request.pod_sets)
     demand = Demand(
         ref=request.ref,
         source=request.position,
-        desired=pods if state.phase is Phase.BACKING_OFF else 0,
-        opens_nodes=kind is RequestKind.ATOMIC and state.phase is Phase.WAITING,
+        desired=state.pods if state.phase is Phase.BACKING_OFF else 0,
+        opens_nodes=kind is RequestKind.ATOMIC and state.phase in _WITH_CHUNKS,
         only_ready=kind is RequestKind.CHECK and state.phase is Phase.WAITING,
-        whole=True,
+        whole=state.phase is not Phase.BOOKED,
         priority=0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes)),
         declared_priority=declared_priority(request.annotations),
         booked=state.phase is Phase.BOOKED,
@@ -150,9 +148,8 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
     refused = accepted.refused or _not_tolerated(request, shapes)
     if refused is not None and state.phase is Phase.WAITING and not state.record.under_way:
         return _not_ready(demand, state, refused)
-    counts = [item.count for item in request.pod_sets]
-    if state.phase is Phase.BOOKED:
-        counts = context.consumption.left(request, shapes, state.record.consumed)
+    used = state.record.consumed if state.phase is Phase.BOOKED else context.consumption.served(request, shapes)
+    counts = context.consumption.left(request, shapes, used)
     groups = tuple(ChunkGroup(shape, count) for shape, count in zip(shapes, counts, strict=True))
     return replace(demand, groups=groups, desired=sum(counts))
 
@@ -167,6 +164,8 @@ def _state(
     record = record_of(request, context.records, context.attempts, context.now)
     if record.provisioned is not None and record.ended is None and not isinstance(shapes, str):
         record = context.consumption.counted(record, request, shapes, complete=context.view.complete)
+    pods = sum(item.count for item in request.pod_sets)
+    served = 0 if isinstance(shapes, str) else sum(context.consumption.served(request, shapes))
     state = RequestState(
         kind,
         Phase.WAITING,
@@ -179,9 +178,12 @@ def _state(
         no_retry=request.parameter(NO_RETRY) == "true",
         status_conditions=request.status_conditions,
         ignored=tuple(problem.message for problem in parameter_problems(kind, request.parameters)),
+        pods=pods,
+        served=served,
+        own_pods=context.consumption.waiting(request, most=pods - served),
+        booked_for=context.rules.booked_for,
     )
-    pods = sum(item.count for item in request.pod_sets)
-    phase, ends = phase_of(state, pods, context.now, context.rules, complete=context.view.complete)
+    phase, ends = phase_of(state, context.now, complete=context.view.complete)
     return replace(state, phase=phase, ends=ends)
 
 

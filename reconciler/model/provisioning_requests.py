@@ -155,6 +155,8 @@ class RequestState:
     valid_until: it fails if it is not provisioned by then. no_retry: it fails with its first negative check.
     deleting: its object has been deleted but still exists.
     ends: set while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
+    pods: of all pod sets together. served: how many of its own pods have a node before it is booked. own_pods: those that wait for one.
+    booked_for: how long its capacity is set aside.
     """
 
     kind: RequestKind
@@ -169,3 +171,7 @@ class RequestState:
     ends: Ending | None = None
     status_conditions: tuple[Condition, ...] = ()
     ignored: tuple[str, ...] = ()
+    pods: int = 0
+    served: int = 0
+    own_pods: tuple[ObjectRef, ...] = ()
+    booked_for: timedelta = timedelta(minutes=10)

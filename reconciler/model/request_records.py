@@ -18,9 +18,9 @@ class RequestRecord:
     """The record of one request. Times are the cluster's.
 
     uid: its object's. spec: a digest of the spec that was run. attempt: the number of the last attempt, 0 for none. under_way: that
-    attempt has neither succeeded nor failed yet. retry_at: no attempt before then. provisioned: since when.
+    attempt has neither succeeded nor failed yet. began: when it began. retry_at: no attempt before then. provisioned: since when.
     consumed: by pod set, how many of its pods have come. present: how many of those existed in the last pass; empty if all did.
-    located: by node, how many chunks of each pod set are booked there, except on nodes whose annotation says so.
+    lost: of a booking, for how many pods there is no room now. located: by node, how many chunks of each pod set are booked there, except on nodes whose annotation says so.
     outcome: the reason why it ended, "" while it has not. ended: when.
     """
 
@@ -28,10 +28,12 @@ class RequestRecord:
     spec: str = ""
     attempt: int = 0
     under_way: bool = False
+    began: datetime | None = None
     retry_at: datetime | None = None
     provisioned: datetime | None = None
     consumed: tuple[int, ...] = ()
     present: tuple[int, ...] = ()
+    lost: int = 0
     located: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     outcome: str = ""
     ended: datetime | None = None
@@ -46,21 +48,18 @@ class RequestRecord:
         values: dict[str, Any] = {"uid": self.uid, "spec": self.spec}
         if self.ended is not None:
             return values | {"outcome": self.outcome, "ended": self.ended.isoformat()}
-        if self.attempt:
-            values["attempt"] = self.attempt
-        if self.under_way:
-            values["underWay"] = True
-        if self.retry_at is not None:
-            values["retryAt"] = self.retry_at.isoformat()
-        if self.provisioned is not None:
-            values["provisioned"] = self.provisioned.isoformat()
-        if any(self.consumed):
-            values["consumed"] = list(self.consumed)
-        if self.present:
-            values["present"] = list(self.present)
-        if self.located:
-            values["located"] = {node: list(counts) for node, counts in sorted(self.located.items())}
-        return values
+        told = {
+            "attempt": self.attempt,
+            "underWay": self.under_way,
+            "began": self.began and self.began.isoformat(),
+            "retryAt": self.retry_at and self.retry_at.isoformat(),
+            "provisioned": self.provisioned and self.provisioned.isoformat(),
+            "consumed": list(self.consumed) if any(self.consumed) else (),
+            "present": list(self.present),
+            "lost": self.lost,
+            "located": {node: list(counts) for node, counts in sorted(self.located.items())},
+        }
+        return values | {name: value for name, value in told.items() if value}
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> RequestRecord:
@@ -70,10 +69,12 @@ class RequestRecord:
             spec=str(value["spec"]),
             attempt=int(value.get("attempt", 0)),
             under_way=bool(value.get("underWay", False)),
+            began=_time(value.get("began")),
             retry_at=_time(value.get("retryAt")),
             provisioned=_time(value.get("provisioned")),
             consumed=tuple(map(int, value.get("consumed", ()))),
             present=tuple(map(int, value.get("present", ()))),
+            lost=int(value.get("lost", 0)),
             located={str(node): tuple(map(int, counts)) for node, counts in dict(value.get("located", {})).items()},
             outcome=str(value.get("outcome", "")),
             ended=_time(value.get("ended")),

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from reconciler.model.availability import Availability
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.placement import PlannedNode, Unplaced, UnplacedReason, leading_reason
+from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.refs import ObjectRef
-from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.provisioning import provisioning
 from reconciler.plan.launching.caps import Cut
@@ -121,9 +122,21 @@ class Tallies:
     def _of(self, ref: ObjectRef) -> _Tally:
         return self._tallies.setdefault(ref, _Tally())
 
-    def availability(self, ref: ObjectRef) -> Availability:
-        """Of a ProvisioningRequest, for its decision."""
-        return _availability(self._of(ref), self._retry)
+    def of_request(self, demand: Demand, request: RequestState) -> Availability:
+        """Of a ProvisioningRequest, for its decision. Its own pods that wait have places of their own, or will have."""
+        tally = self._of(demand.ref)
+        there = replace(_availability(tally, ""), why=_why_not(tally, launched=request.record.under_way))
+        if not request.own_pods or request.phase is not Phase.WAITING:
+            return there
+        pods = [_availability(self._of(ref), "") for ref in request.own_pods]
+        return replace(
+            there,
+            ready=there.ready + sum(pod.ready for pod in pods),
+            coming=there.coming + sum(pod.coming + pod.new for pod in pods),
+            not_ready=there.not_ready + sum(pod.not_ready for pod in pods),
+            waiting=sum(pod.unplaced for pod in pods),
+            why=there.why or next((pod.why for pod in pods if pod.why), ""),
+        )
 
     def outcome(self, demand: Demand) -> DemandOutcome:
         tally = self._tallies.get(demand.ref, _Tally())
@@ -188,6 +201,17 @@ def _availability(tally: _Tally, retry: str) -> Availability:
         stopped="" if stopped is None else "; ".join(filter(None, (stopped.example, again))),
         why="" if leading is None else leading.example or leading.cause,
     )
+
+
+def _why_not(tally: _Tally, *, launched: bool) -> str:
+    """What stopped a request: the NodePool that could have served it, if it is only out of stock or at its limit.
+
+    launched: nodes have been asked for, so that a stock-out is what failed."""
+    rows = tally.rows()
+    could = [row for row in rows if row.cause in {NOT_AVAILABLE, AT_LIMIT}]
+    sold_out = [row for row in could if launched and row.cause == NOT_AVAILABLE]
+    row = next(iter((*sold_out, *could)), None) or leading_reason(rows)
+    return "" if row is None else row.example or row.cause
 
 
 def _standing(bins: Iterable[Bin], serving: frozenset[str]) -> dict[str, int]:

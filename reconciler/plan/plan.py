@@ -256,7 +256,7 @@ def _requests(inputs: PlanInputs, bins: Sequence[Bin], tallies: Tallies) -> Requ
     unread = "; ".join(inputs.view.gaps) if inputs.view.unread & {"Node", "NodeClaim"} else ""
     tried = attempts_tried(inputs.demands, inputs.view, inputs.launches)
     availability = {
-        demand.ref: replace(tallies.availability(demand.ref), unread=unread, tried=demand.ref in tried)
+        demand.ref: replace(tallies.of_request(demand, demand.request), unread=unread, tried=demand.ref in tried)
         for demand in inputs.demands
         if demand.request
     }

@@ -26,7 +26,8 @@ from reconciler.stages.state import PassState
 @dataclass(frozen=True, slots=True)
 class Place:
     """memory: the previous placement, so that only what changed is computed again. narrowed: the same for limits that pending pods have
-    used up in part. unrefused: the same without new nodes for requests that are over a cap."""
+    used up in part. unrefused: the same without new nodes for requests that are over a cap. attempts: the same with offerings that only
+    attempts of requests ask for."""
 
     phase: ClassVar[str] = "placement"
 
@@ -34,6 +35,7 @@ class Place:
     memory: Memory
     narrowed: Memory = field(default_factory=Memory)
     unrefused: Memory = field(default_factory=Memory)
+    attempts: Memory = field(default_factory=Memory)
     pods: PodMemories = field(default_factory=PodMemories)
 
     def run(self, state: PassState) -> PassState:
@@ -56,6 +58,7 @@ class Place:
             if narrower is not problem:
                 problem = narrower
                 placement = place_in_mode(problem, memory=self.narrowed, seconds_left=seconds_left)
+        problem, placement = self._with_attempts(state, problem, placement, seconds_left)
         problem, placement, refused = self._without_refused(state, problem, placement, seconds_left)
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
@@ -70,6 +73,20 @@ class Place:
             prepared=replace(state.prepared, options=problem.options),
             findings=(*state.findings, *rejections(broken), *crowding),
         )
+
+    def _with_attempts(
+        self, state: PassState, problem: Problem, placement: Placement, seconds_left: Callable[[], float]
+    ) -> tuple[Problem, Placement]:
+        """Places again where a request finds no room, with what only others leave alone: its attempts have waits of their own."""
+        attempted = state.prepared.failed_in_attempts
+        without = {item.demand for item in placement.unplaced}
+        asking = {item.ref for item in problem.demands if item.whole and item.opens_nodes and item.ref in without}
+        if not asking or attempted >= problem.options.back_offs:
+            return problem, placement
+        again = replace(problem, options=replace(problem.options, back_offs=attempted))
+        found = place_in_mode(again, memory=self.attempts, seconds_left=seconds_left)
+        served = asking.difference(item.demand for item in found.unplaced)
+        return (again, found) if served else (problem, placement)
 
     def _without_refused(
         self, state: PassState, problem: Problem, placement: Placement, seconds_left: Callable[[], float]

@@ -48,6 +48,7 @@ class Prepare:
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, state.instance_types, self.back_off)
+        since = attempts_since(view)
         places = booked_places(view)
         suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
         leaving_now = leaving_bins(
@@ -58,7 +59,7 @@ class Prepare:
         options = replace(
             self.options,
             include_pending=state.include_pending,
-            back_offs=launches.avoided(now, since=attempts_since(view)),
+            back_offs=launches.avoided(now, since=since),
             leaving=leaving_now.names.union(item.node for item in departing if item.is_under_way(now)),
             booked=places.held,
             keeping=waiting.names,
@@ -70,6 +71,9 @@ class Prepare:
             (leaving_now.next_expiry, "a held node nears its expiry, and its chunks leave"),
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
-        prepared = Prepared(without_leaving(view, leaving), leaving, options, launches, suspended.some, departing)
+        prepared = Prepared(
+            *(without_leaving(view, leaving), leaving, options, launches, suspended.some, departing),
+            failed_in_attempts=launches.failed_since(since),
+        )
         findings = (*state.findings, *leaving_now.findings)
         return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges), findings=findings)

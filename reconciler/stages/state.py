@@ -20,7 +20,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.placement.problem import PlacementOptions
+from reconciler.placement.problem import BackOff, PlacementOptions
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut
 from reconciler.render.templates import DocumentTemplates
@@ -33,7 +33,8 @@ class Prepared:
 
     room: the view without the pods that need another place. leaving: those pods as demands. options: among them back-offs, and bins that
     must hold no more chunks. launches: NodeClaims on their way, and those that failed. suspended: names of bins that hold chunks of
-    suspended buffers. departures: nodes that chunks leave for cheaper room, and those where that failed lately.
+    suspended buffers. departures: nodes that chunks leave for cheaper room, and those where that failed lately. failed_in_attempts: all that
+    requests leave alone whose attempt begins or is under way.
     """
 
     room: ClusterView = field(default_factory=ClusterView)
@@ -42,6 +43,7 @@ class Prepared:
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     suspended: frozenset[str] = frozenset()
     departures: tuple[Departure, ...] = ()
+    failed_in_attempts: frozenset[BackOff] = frozenset()
 
 
 class InputOrigin(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler.demand.consumption import consumption_of
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import POD_KIND
@@ -12,6 +11,8 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
+from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
+from reconciler.requests.consumption import consumption_of
 
 MOST_PODS = 5
 """The most pods of one request that get an event, since all of them wait for the same."""
@@ -55,4 +56,4 @@ def _news(outcome: DemandOutcome) -> Iterator[Condition]:
 def _is_bad(condition: Condition) -> bool:
     if condition.type in {FAILED, CAPACITY_REVOKED}:
         return condition.status is ConditionStatus.TRUE
-    return condition.type == ACCEPTED or condition.reason == "AttemptFailed"
+    return condition.type == ACCEPTED or condition.reason in {FAILED_ATTEMPT, LOST}

@@ -70,8 +70,10 @@ class BatchShop:
         settings: Settings | None = None,
         pool: Document | None = None,
         files: Mapping[str, str] | None = None,
+        provisions_pending: bool = False,
     ) -> None:
-        self.sandbox = Sandbox(instance_types=instance_types)
+        """provisions_pending: Karpenter makes nodes for pods that wait."""
+        self.sandbox = Sandbox(instance_types=instance_types, provisions_pending=provisions_pending)
         self.settings = settings or Settings(placement=PlacementSettings(check=True))
         self.source = FakeSource(files or {})
         self.cluster = self.sandbox.cluster

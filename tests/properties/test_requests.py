@@ -71,6 +71,32 @@ def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> Non
     assert labels(shop) == {"1"}
 
 
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_kill_at_any_write_that_makes_good_what_a_stranger_took_ends_in_the_same(number: int, *, sent: bool) -> None:
+    """The writes: the record, the NodeClaim, its launch, the status, the marks of the strangers' node."""
+    shop = BatchShop(pool=node_pool(consolidate_after="0s"))
+    shop.cluster.apply(request(count=9, class_name=ATOMIC))
+    shop.settle()
+    node = shop.cluster.view().nodes[0].name
+    shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
+    alive = shop.cluster
+    shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
+    shop.restart()
+    with pytest.raises(KilledError):
+        shop.settle(seconds=2)
+    shop.cluster = alive
+    shop.restart()
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert len(shop.claims()) == 4
+    assert len(shop.held()) == 3
+    assert labels(shop) == {"1"}
+    shop.cluster.delete(request_ref())
+    shop.settle(passes=20)
+    assert len(shop.claims()) == 1, "the stranger's"
+
+
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> None:
     shop = BatchShop(pool=node_pool(consolidate_after="1h"))
@@ -201,7 +227,7 @@ def uid_of(shop: BatchShop, name: str) -> str:
 
 POD = st.sampled_from(["500m", "1", "1500m", "3"])
 ASKED = st.lists(st.tuples(st.integers(1, 20), POD, st.booleans()), min_size=1, max_size=4)
-CAPS = st.sampled_from([{"nodes_per_request": 2}, {"nodes_per_pool": 4}, {"price_per_hour": 0.9}, {}])
+CAPS = st.sampled_from([{"nodes_per_pool": 4}, {"price_per_hour": 0.9}, {}])
 
 
 @given(asked=ASKED, caps=CAPS, limit=st.sampled_from(["1000", "12"]))

@@ -121,21 +121,28 @@ class LaunchRecord:
             for offering in item.offered.combinations()
         )
 
+    def failed_since(self, since: datetime | None) -> frozenset[tuple[str, str, str]]:
+        """Offerings that the present attempts of requests have tried in vain. Attempts have waits of their own, so back-offs that began
+        before do not stop them. since: when the first of these attempts began; None if none is under way."""
+        failed = (item for item in self.back_offs if since is not None and item.began >= since)
+        return frozenset(offering for item in failed for offering in item.offered.combinations())
+
     def probing(self, capped: Capped, now: datetime, apart: Collection[ObjectRef]) -> Capped:
-        """Cuts nodes whose offerings have all failed lately: one NodeClaim shows first whether there is stock again.
+        """Cuts nodes whose offerings have all failed lately: one NodeClaim shows first whether there is stock again. As long as they are
+        left alone, none is asked for, even in a pass in which the attempt of a request asks for them.
 
         apart: demands that get all of their nodes or none, which have attempts of their own instead, and pods, whose nodes Karpenter makes.
         """
-        ended = {offering for item in self.back_offs if now >= item.until for offering in item.offered.combinations()}
+        failed = {offering for item in self.back_offs for offering in item.offered.combinations()}
+        left_alone = self.avoided(now)
         probes = {launch.offered for launch in self.launches.values()}
         kept: list[PlannedNode] = []
         cuts: list[Cut] = []
         for node in capped.kept:
             offered = Offered(node.instance_types, node.zones, node.capacity_types)
-            probed = ended.issuperset(offered.combinations()) and not any(
-                item.demand in apart for item in node.holdings
-            )
-            if probed and offered in probes:
+            asked = set(offered.combinations())
+            probed = asked <= failed and not any(item.demand in apart for item in node.holdings)
+            if probed and (offered in probes or not left_alone.isdisjoint(asked)):
                 cuts.append(
                     Cut(
                         node, "one node shows first whether its instance types are in stock again", PROBED, passing=True

@@ -14,8 +14,8 @@ from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.plan.objects.prune import reason_to_keep
-from reconciler.plan.requests.decisions import cancelled
 from reconciler.plan.requests.requests import RequestPlan
+from reconciler.requests.life import cancelled
 
 
 def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from reconciler.model.availability import Availability
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.edges import Edge
@@ -15,10 +16,9 @@ from reconciler.model.provisioning_requests import RequestRules, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
 from reconciler.model.view import ClusterView
-from reconciler.plan.availability import Availability
 from reconciler.plan.bins import Bin
 from reconciler.plan.launching.back_offs import LaunchRecord
-from reconciler.plan.requests.decisions import Decision, decide
+from reconciler.requests.life import Decision, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _edges(
         if state.declared and state.exists:
             yield Edge(record.ended + rules.kept_for + skew, f"{ref} is due to be collected")
     elif record.provisioned is not None:
-        yield Edge(record.provisioned + rules.booked_for + skew, f"the booking of {ref} ends")
+        yield Edge(record.provisioned + state.booked_for + skew, f"the booking of {ref} ends")
     elif state.exists:
         if record.retry_at is not None:
             yield Edge(record.retry_at + skew, f"{ref} is tried again")
@@ -120,10 +120,9 @@ def _edges(
 
 
 def attempts_since(view: ClusterView) -> datetime | None:
-    """When attempts under way asked for the first of their nodes; None if they have none."""
-    attempts = {record.attempt_label for record in read_records(view.inventory.memory).values() if record.under_way}
-    made = (claim for claim in view.node_claims if not claim.deleting and claim.label(ATTEMPT_LABEL) in attempts)
-    return min((claim.created for claim in made if claim.created is not None), default=None)
+    """When the first of the attempts under way began; None if there are none."""
+    records = read_records(view.inventory.memory).values()
+    return min((record.began for record in records if record.under_way and record.began is not None), default=None)
 
 
 def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
@@ -160,11 +159,11 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
 def labelled(
     created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimCreation, ...]:
-    """Labels each new node with the attempt that it is made in. With several requests on one node, the first in order counts."""
+    """Labels each new node with the attempt that it is made in, or that it makes good. With several requests on one node, the first in order counts."""
     attempts = {
         demand.ref: decision.record.attempt_label
         for demand in demands
-        if (decision := decisions.get(demand.ref)) is not None and decision.record.under_way and decision.record.uid
+        if (decision := decisions.get(demand.ref)) is not None and decision.makes_nodes and decision.record.uid
     }
     if not attempts:
         return tuple(created)

@@ -9,7 +9,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.bins import Bin, is_kept, is_marked
-from reconciler.plan.requests.decisions import Decision
+from reconciler.requests.life import Decision
 
 
 def rolled_back(

@@ -13,7 +13,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.refs import ObjectRef
 from reconciler.model.reserved_nodes import reserved_taint, reserved_taints
 from reconciler.plan.bins import Bin
-from reconciler.plan.requests.decisions import Decision
+from reconciler.requests.life import Decision
 
 
 def untainted(

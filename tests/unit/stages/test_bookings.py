@@ -176,14 +176,24 @@ def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
     assert sorted(shop.held()) == ["free-0", "free-1"]
 
 
-def test_it_is_revoked_when_its_node_goes_and_no_other_room_is_there() -> None:
+def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> None:
+    """No node is made for it. What it does not get while the booking lasts is revoked, and that is final."""
     shop = with_nodes()
     shop.cluster.apply(request(count=3))
     shop.settle()
     shop.sandbox.cluster.lose("node-free-0")
     shop.settle()
-    assert shop.conditions()["CapacityRevoked"] == ("True", "CapacityIsGone")
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsLost")
+    assert shop.claims() == []
     shop.sandbox.add_node("late", "m-4x", cpu="3")
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == FOUND
+    shop.sandbox.cluster.lose("node-late")
+    shop.settle()
+    shop.wait(timedelta(minutes=10))
+    shop.settle()
+    assert shop.conditions()["CapacityRevoked"] == ("True", "CapacityIsGone")
+    shop.sandbox.add_node("too-late", "m-4x", cpu="3")
     shop.settle()
     assert shop.conditions()["CapacityRevoked"] == ("True", "CapacityIsGone")
     assert shop.held() == []

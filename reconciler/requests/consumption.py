@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.model.demand import POD_KIND
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS, ProvisioningRequest
+from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord
 
 _Key = tuple[str, str]
@@ -40,6 +42,15 @@ class Consumption:
                 consumed[into] += taken
                 come -= taken
         return replace(record, consumed=tuple(consumed), present=() if now == consumed else tuple(now))
+
+    def served(self, request: ProvisioningRequest, shapes: Sequence[PodShape]) -> list[int]:
+        """How many pods have a node now, by pod set."""
+        return _by_set(self.bound.get(_key(request), ()), shapes, [item.count for item in request.pod_sets])
+
+    def waiting(self, request: ProvisioningRequest, *, most: int) -> tuple[ObjectRef, ...]:
+        """The pods that wait for a node."""
+        pods = self.pending.get(_key(request), ())[:most]
+        return tuple(ObjectRef("", POD_KIND, pod.namespace, pod.name) for pod in pods)
 
     def left(self, request: ProvisioningRequest, shapes: Sequence[PodShape], consumed: Sequence[int]) -> list[int]:
         """How many pods are still to come, by pod set. Pending pods are not among them: they are placed before any booking."""

@@ -1,0 +1,147 @@
+"""The conditions of a ProvisioningRequest in words. Which of them hold is decided in `life.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from reconciler.model.availability import Availability
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.durations import format_duration
+from reconciler.model.provisioning_requests import (
+    ACCEPTED,
+    CAPACITY_AVAILABLE,
+    FAILED,
+    PROVISIONED,
+    TERMINAL,
+    RequestKind,
+    RequestState,
+)
+from reconciler.model.request_records import RequestRecord
+
+FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"
+"""Reasons of Provisioned, as Cluster Autoscaler has them."""
+LOST = "CapacityIsLost"
+"""Provisioned is still True: the lost part is made good as long as the booking lasts."""
+UNDER_WAY, FAILED_ATTEMPT, CAPPED, PODS_WAIT = "AttemptUnderWay", "AttemptFailed", "BeyondACap", "PodsWaitForNodes"
+RAN_BEFORE = "RanBefore"
+_NEXT = re.compile(r", the next one begins at [0-9:]+ UTC")
+
+
+def accepted(state: RequestState, *others: Condition) -> tuple[Condition, ...]:
+    """Accepted True, and other conditions beside it."""
+    message = "; ".join(("the request is valid and its pod templates are there", *state.ignored))
+    return (Condition(ACCEPTED, ConditionStatus.TRUE, "Accepted", message), *others)
+
+
+def provisioned(state: RequestState, record: RequestRecord, *, loss: str = "") -> tuple[Condition, ...]:
+    """All of the capacity is there, or was, less what `loss` says in words."""
+    made = record.attempt > 0
+    message = f"room for {state.pods:,} pods {'was made' if made else 'was found'}; it is booked for {format_duration(state.booked_for)}"
+    reason = LOST if loss else MADE if made else FOUND
+    message = f"{message}; {loss}" if loss else message
+    said = [Condition(PROVISIONED, ConditionStatus.TRUE, reason, message)]
+    if state.kind is RequestKind.CHECK:
+        said.append(Condition(CAPACITY_AVAILABLE, ConditionStatus.TRUE, reason, message))
+    return accepted(state, *said)
+
+
+def loss_words(there: Availability) -> str:
+    """What part of a booking is gone, and how it is made good; "" if all of it is there."""
+    if there.unplaced:
+        return f"the room of {there.unplaced:,} of them is gone, and is made good as soon as there is other room: {there.why}"
+    on_their_way = there.new + there.coming
+    return f"the room of {on_their_way:,} of them was lost, and nodes for it are on their way" if on_their_way else ""
+
+
+def not_yet(reason: str, message: str) -> Condition:
+    """Provisioned False."""
+    return Condition(PROVISIONED, ConditionStatus.FALSE, reason, message)
+
+
+def no_room(message: str) -> tuple[Condition, Condition]:
+    """The negative answer to a check."""
+    available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
+    return not_yet(NOT_FOUND, message), available
+
+
+def under_way(number: int, there: Availability, state: RequestState) -> Condition:
+    """How far an attempt is."""
+    parts = (
+        (state.served, "have a node"),
+        (there.ready, "ready"),
+        (there.coming, "on nodes on their way"),
+        (there.not_ready, "on nodes that are not ready for a moment"),
+        (there.new, "on nodes to be made"),
+        (there.waiting, "exist and wait for a node from Karpenter"),
+    )
+    words = ", ".join(f"{count:,} {where}" for count, where in parts if count)
+    return not_yet(UNDER_WAY, f"attempt {number}: {words}")
+
+
+def pods_wait(there: Availability) -> Condition:
+    """All of its pods are there before their nodes."""
+    message = f"all of its pods exist, and {there.waiting + there.coming + there.not_ready:,} of them wait for nodes, which Karpenter makes"
+    return not_yet(PODS_WAIT, message)
+
+
+def failed_attempt(record: RequestRecord, why: str) -> Condition:
+    """An attempt has failed; when the next one begins."""
+    when = "" if record.retry_at is None else f", the next one begins at {record.retry_at:%H:%M:%S} UTC"
+    return not_yet(FAILED_ATTEMPT, f"attempt {record.attempt} failed{when}" + (f": {why}" if why else ""))
+
+
+def backing_off(state: RequestState) -> Condition:
+    """The condition as it was written when the attempt failed, since nothing else remembers the reason."""
+    for known in state.status_conditions:
+        if known.type == PROVISIONED and known.reason == FAILED_ATTEMPT:
+            return known
+    return failed_attempt(state.record, "")
+
+
+def of_failed(state: RequestState) -> tuple[Condition, ...]:
+    """Provisioned of a request that fails: it announces no next attempt, and none is under way."""
+    for known in state.status_conditions:
+        if known.type == PROVISIONED and known.status is ConditionStatus.FALSE:
+            if known.reason == UNDER_WAY:
+                return (not_yet(FAILED_ATTEMPT, f"not all of it was there in time: {known.message}"),)
+            return (not_yet(known.reason, _NEXT.sub("", known.message)),)
+    return ()
+
+
+def too_late(state: RequestState) -> str:
+    """Also says what stood in its way last, by its conditions. A request that was not accepted was never tried."""
+    known = {item.type: item for item in state.status_conditions}
+    said = known.get(ACCEPTED)
+    if said is not None and said.status is ConditionStatus.FALSE:
+        return f"it could not be accepted in time: {said.message}"
+    message = "the capacity was not there in time"
+    last = known.get(PROVISIONED)
+    return message if last is None or not last.message else f"{message}: {_NEXT.sub('', last.message)}"
+
+
+def as_ended(state: RequestState) -> tuple[Condition, ...]:
+    """The conditions that its object has. They are written again if a kill prevented it."""
+    if any(item.type in TERMINAL and item.status is ConditionStatus.TRUE for item in state.status_conditions):
+        return state.status_conditions
+    condition_type, _, reason = state.record.outcome.partition("/")
+    ended = "" if state.record.ended is None else f"it ended at {state.record.ended:%Y-%m-%d %H:%M:%S} UTC"
+    if not state.is_same_object:
+        message = f"a request of this name and spec ran before and {ended or 'has ended'}; a new one needs a new name"
+        return merged(state, (Condition(FAILED, ConditionStatus.TRUE, RAN_BEFORE, message),))
+    if reason != NOT_FOUND:
+        last = Condition(condition_type, ConditionStatus.TRUE, reason or condition_type, ended)
+        return merged(state, (*(of_failed(state) if condition_type == FAILED else ()), last))
+    message = f"there was no room for all of it; {ended}"
+    available = Condition(CAPACITY_AVAILABLE, ConditionStatus.FALSE, NOT_FOUND, message)
+    return merged(state, accepted(state, available, Condition(FAILED, ConditionStatus.TRUE, NOT_FOUND, message)))
+
+
+def merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ...]:
+    """The object's conditions, replaced by these of the same type. A condition that ended the request stays as it is."""
+    known = {item.type: item for item in state.status_conditions}
+    for item in new:
+        before = known.get(item.type)
+        if before is None or item.type not in TERMINAL or before.status is not ConditionStatus.TRUE:
+            known[item.type] = item
+    return tuple(known[name] for name in sorted(known))
