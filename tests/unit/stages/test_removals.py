@@ -29,7 +29,7 @@ kind: Buffer
 metadata: {name: total, namespace: shop}
 spec:
   targetRef: {apiVersion: karpenter.sh/v1, kind: NodePool, name: general}
-  capacity: {nodeClass: {totalCpu: 4500m, perChunkResources: {cpu: 1500m}}}
+  capacity: {nodeClass: {totalCpu: 4500m, totalMem: 3Gi, perChunkResources: {cpu: 1500m, memory: 1Gi}}}
 """
 SHAPE = """\
 apiVersion: v1
