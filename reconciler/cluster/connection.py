@@ -1,13 +1,11 @@
-"""Requests to an API server: authentication and TLS by the `kubernetes` package, answers as raw bytes.
+"""Requests to an API server, and answers as raw bytes.
 
-The package's own calls turn every object into model classes, which takes a hundred times as long as decoding a few fields.
-Its configuration (kubeconfig, exec plugins, service account tokens) is used as it is.
+Calls of the `kubernetes` package turn every object into model classes, which takes a hundred times as long as decoding a few fields.
 """
 
 from __future__ import annotations
 
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,9 +18,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from reconciler import __version__
+from reconciler.cluster.access import Access
 from reconciler.cluster.rate_limit import RateLimit
 from reconciler.cluster.server_clock import ServerClock
-from reconciler.model.errors import Invalid, Transient, Waiting
+from reconciler.model.errors import Transient, Waiting
 
 JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"
@@ -35,9 +34,6 @@ TOO_MANY = 429
 _NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
 """Numbers of the operating system and places in Python's own source."""
 _CONNECT_SECONDS = 5
-_KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
-"""With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
-_POOL_SIZE = 64  # each watch holds a connection
 
 Query = Sequence[tuple[str, str]]
 Count = Callable[[str, str, str], None]
@@ -82,78 +78,6 @@ class Answer:
         status.message = status.message[:2000] or f"HTTP status {self.status}"
         status.code = self.status
         return status
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach one API server. pool: a urllib3 PoolManager with its TLS. authorization: makes the headers of each call."""
-
-    host: str
-    pool: Any
-    authorization: Callable[[], Mapping[str, str]]
-
-
-def kubeconfig_access(context: str | None = None, path: str | None = None) -> Access:
-    """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
-    import os  # noqa: PLC0415 - with the import below
-
-    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - more than half a second
-    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
-
-    configuration = Configuration()
-    location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    try:
-        load_kube_config(location, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise Invalid(
-            f"the kubeconfig {location} cannot be used: {error}",
-            hint="check it with `kubectl config view`, or name another with KUBECONFIG",
-        ) from error
-    return _access(ApiClient, configuration)
-
-
-def in_cluster_access() -> Access:
-    """The service account of the pod that headroom runs in. Raises `Invalid`."""
-    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - more than half a second
-    from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
-
-    configuration = Configuration()
-    try:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError) as error:
-        raise Invalid(f"not inside a cluster: {error}", hint="use --cluster kubeconfig[:CONTEXT]") from error
-    return _access(ApiClient, configuration)
-
-
-def current_context(path: str | None = None) -> str | None:
-    """The name of the kubeconfig's current context; None if there is none."""
-    import os  # noqa: PLC0415 - with the import below
-
-    from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - half a second
-
-    try:
-        _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types
-    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
-        return None
-    return str(context["name"]) if context else None
-
-
-def _access(client: Any, configuration: Any) -> Access:
-    configuration.connection_pool_maxsize = _POOL_SIZE
-    configuration.socket_options = [
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _KEEP_ALIVE if hasattr(socket, name)),
-    ]
-    pool = client(configuration).rest_client.pool_manager
-
-    def authorization() -> Mapping[str, str]:
-        headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
-        if not headers and configuration.username:
-            headers["authorization"] = configuration.get_basic_auth_token()
-        return headers
-
-    return Access(configuration.host.rstrip("/"), pool, authorization)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from threading import Condition, Event, Thread
 
 import msgspec
 
-from reconciler.cluster.connection import Access, Connection, Count, in_cluster_access, kubeconfig_access
+from reconciler.cluster.access import Access, in_cluster_access, kubeconfig_access
+from reconciler.cluster.connection import Connection, Count
 from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent

@@ -129,7 +129,7 @@ def _path_in_repository(settings: Settings) -> str | None:
 def _what_is_there() -> str:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "in-cluster"
-    from reconciler.cluster.connection import current_context  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.access import current_context  # noqa: PLC0415 - only where it is used
 
     if current_context() is not None:
         return "kubeconfig"

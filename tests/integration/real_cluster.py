@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from reconciler.cluster.connection import kubeconfig_access
+from reconciler.cluster.access import kubeconfig_access
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.model.marks import PART_OF_LABEL

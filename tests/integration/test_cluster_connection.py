@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from reconciler.cluster.connection import current_context, kubeconfig_access
+from reconciler.cluster.access import current_context, kubeconfig_access
 from reconciler.cluster.resources import POD_TEMPLATES
 from reconciler.cluster.watch import ResourceWatch, Surroundings, _ExpiredError
 from reconciler.model.changes import Apply, Outcome

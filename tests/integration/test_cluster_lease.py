@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.cluster.connection import Connection, kubeconfig_access
+from reconciler.cluster.access import kubeconfig_access
+from reconciler.cluster.connection import Connection
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from tests.controlplane import ControlPlane
 from tests.controlplane.documents import namespace

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import urllib3
 
-from reconciler.cluster.connection import Access, Connection
+from reconciler.cluster.access import Access
+from reconciler.cluster.connection import Connection
 
 Headers = dict[str, str]
 

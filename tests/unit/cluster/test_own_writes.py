@@ -6,7 +6,7 @@ from threading import Timer
 
 import pytest
 
-from reconciler.cluster.connection import Access
+from reconciler.cluster.access import Access
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.kubernetes import KubernetesCluster, _some
 from reconciler.cluster.resources import KARPENTER, NODE_CLAIMS, NODES

@@ -1,0 +1,118 @@
+"""How an API server is reached: authentication and TLS by the `kubernetes` package, without its models.
+
+Its configuration (kubeconfig, exec plugins, OpenID Connect, service account tokens) is used as it is; docs/adr/0021 says what is not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from reconciler.model.errors import Invalid
+
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+"""With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
+_POOL_SIZE = 64  # each watch holds a connection
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one API server. pool: a urllib3 PoolManager with its TLS. authorization: makes the headers of each call."""
+
+    host: str
+    pool: Any
+    authorization: Callable[[], Mapping[str, str]]
+
+
+def kubeconfig_access(context: str | None = None, path: str | None = None) -> Access:
+    """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
+    _spare_the_models()
+    from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
+    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
+
+    configuration = Configuration()
+    location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    try:
+        load_kube_config(location, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise Invalid(
+            f"the kubeconfig {location} cannot be used: {error}",
+            hint="check it with `kubectl config view`, or name another with KUBECONFIG",
+        ) from error
+    return _access(configuration)
+
+
+def in_cluster_access() -> Access:
+    """The service account of the pod that headroom runs in. Raises `Invalid`."""
+    _spare_the_models()
+    from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
+    from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
+
+    configuration = Configuration()
+    try:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError) as error:
+        raise Invalid(f"not inside a cluster: {error}", hint="use --cluster kubeconfig[:CONTEXT]") from error
+    return _access(configuration)
+
+
+def current_context(path: str | None = None) -> str | None:
+    """The name of the kubeconfig's current context; None if there is none."""
+    _spare_the_models()
+    from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - a third of a second
+
+    try:
+        _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError):
+        return None
+    return str(context["name"]) if context else None
+
+
+def _spare_the_models() -> None:
+    """Enters `kubernetes` and `kubernetes.client` without what their first lines import: some 1,500 model classes and calls. With those the
+    import takes twice as long, and 11 MB more. Where the whole package is loaded already, nothing is done."""
+    if "kubernetes" in sys.modules:
+        return
+    found = importlib.util.find_spec("kubernetes")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("No module named 'kubernetes'", name="kubernetes")
+    package, client = ModuleType("kubernetes"), ModuleType("kubernetes.client")
+    folder = Path(found.origin).parent
+    package.__path__, client.__path__ = [str(folder)], [str(folder / "client")]
+    sys.modules.update({"kubernetes": package, "kubernetes.client": client})
+    from kubernetes.client.configuration import Configuration  # noqa: PLC0415 - not before the two
+    from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - likewise
+
+    def api_client(configuration: Any) -> Any:
+        """All that kubernetes.config asks of its own: a GET, where a token of OpenID Connect has expired."""
+        return SimpleNamespace(call_api=RESTClientObject(configuration).request)
+
+    vars(package).update(client=client)
+    vars(client).update(Configuration=Configuration, ApiClient=api_client)
+
+
+def _access(configuration: Any) -> Access:
+    from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - a third of a second
+
+    configuration.connection_pool_maxsize = _POOL_SIZE
+    configuration.socket_options = [
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *((socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in _KEEP_ALIVE if hasattr(socket, name)),
+    ]
+    pool = RESTClientObject(configuration).pool_manager
+
+    def authorization() -> Mapping[str, str]:
+        headers = {setting["key"]: setting["value"] for setting in configuration.auth_settings().values()}
+        if not headers and configuration.username:
+            headers["authorization"] = configuration.get_basic_auth_token()
+        return headers
+
+    return Access(configuration.host.rstrip("/"), pool, authorization)
