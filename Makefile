@@ -69,6 +69,7 @@ lock: ## Renew the lock files from pyproject.toml
 	@$(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv
 	$(LOCK) --output-file requirements.lock pyproject.toml build-requirements.txt
 	$(LOCK) --extra dev --output-file requirements-dev.lock pyproject.toml build-requirements.txt
+	$(LOCK) --output-file config/image/requirements.lock config/image/requirements.in
 
 clean: ## Remove what the targets above made inside the checkout
 	rm -rf .venv .headroom .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -11,6 +11,8 @@ from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import install_rbac
 from tests.e2e.research import Research
 from tests.e2e.shop import Shop
+from tests.image import build
+from tests.programs import fail_or_skip
 
 
 @pytest.fixture
@@ -32,3 +34,11 @@ def repository(tmp_path: Path) -> CapacityRepository:
 def kubeconfig(empty_control_plane: ControlPlane) -> Path:
     """Headroom's own: a service account's token with the shipped RBAC and nothing more."""
     return install_rbac(empty_control_plane)
+
+
+@pytest.fixture(scope="session")
+def image() -> build.Image:
+    """The image of the checkout, unpacked; built if it is not there (a minute or two)."""
+    if build.missing():
+        fail_or_skip(build.missing())
+    return build.image()
