@@ -166,6 +166,11 @@ KUEUE = Module(
         ),
     ),
 )
-# What every control plane here consists of; Kueue and Gitea join it where a test asks.
+HELM = Module(name="helm", programs=(Program("helm", "helm.sh/helm/v3/cmd/helm"),))
+PROMETHEUS = Module(
+    name="prometheus",
+    programs=(Program("prometheus", "github.com/prometheus/prometheus/cmd/prometheus"),),
+)
+# What every control plane here consists of; the others join it where a test asks.
 CONTROL_PLANE = (KUBERNETES, KARPENTER, KWOK)
-MODULES = (*CONTROL_PLANE, KUEUE, GITEA)
+MODULES = (*CONTROL_PLANE, KUEUE, GITEA, HELM, PROMETHEUS)

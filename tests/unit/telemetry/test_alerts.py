@@ -16,13 +16,13 @@ from reconciler.telemetry.metrics import Metrics
 from tests.fakes.passes import FakePass, wrote
 from tests.plans import full_plan
 
-RULES = Path(__file__).resolve().parents[3] / "config" / "alerts" / "headroom.rules.yaml"
+RULES = Path(__file__).resolve().parents[3] / "config" / "monitoring" / "prometheus_rule.yaml"
 METRIC = re.compile(r"\b(?:headroom|karpenter)_[a-z_]+\b")
 
 
 def rules() -> list[dict[str, Any]]:
     document = yaml.safe_load(RULES.read_text(encoding="utf-8"))
-    return [rule for group in document["groups"] for rule in group["rules"]]
+    return [rule for group in document["spec"]["groups"] for rule in group["rules"]]
 
 
 def served() -> set[str]:
