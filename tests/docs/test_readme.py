@@ -39,7 +39,7 @@ def test_the_make_targets_that_it_names_exist() -> None:
 def test_installing_comes_before_what_needs_it() -> None:
     lines = [line.strip() for line in README.splitlines() if line.startswith("    ")]
     first_use = next(index for index, line in enumerate(lines) if line.startswith("headroom "))
-    assert any(line.startswith("pip install") for line in lines[:first_use])
+    assert any(line.startswith("pipx install") for line in lines[:first_use])
 
 
 def test_what_is_typed_on_a_cluster_is_what_the_first_hour_types() -> None:
