@@ -96,11 +96,9 @@ def _key() -> str:
 
 
 def _forget_others() -> None:
-    """A root file system takes 350 MB, and every change of the code makes another."""
-    for other in (
-        *folder().glob("*/root"),
-        *folder().glob("tmp*/storage"),
-    ):  # the latter are of builds that were killed
+    """But the latest, which tests of another checkout may be using: an image takes 350 MB, and every change makes another."""
+    built = sorted(folder().glob("*/root"), key=lambda root: root.parent.stat().st_mtime)
+    for other in (*built[:-1], *folder().glob("tmp*/storage")):  # the latter are of builds that were killed
         shutil.rmtree(other.parent)
 
 
