@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler import __version__
 from reconciler.manifests.crds import crds, to_yaml
 from reconciler.settings.load import load_settings, variable_of
 from reconciler.telemetry.metrics import Metrics
@@ -100,6 +101,22 @@ def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
     assert "headroom-system" not in done.stdout
     assert {document["metadata"].get("namespace", "capacity") for document in documents} == {"capacity"}
     assert {document["kind"] for document in documents} >= {"Deployment", "Role", "RoleBinding", "ConfigMap"}
+
+
+def test_the_documented_overlay_sets_the_image_of_both_containers_and_brings_the_token(tmp_path: Path) -> None:
+    kubectl = program("kubectl", install="kubectl")
+    page = (CONFIG.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    overlay = page.partition("### With kustomize\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    shutil.copytree(CONFIG, tmp_path / "headroom" / "config")
+    (tmp_path / "kustomization.yaml").write_text(overlay)
+    done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
+    (daemon,) = (each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Deployment")
+    pod = daemon["spec"]["template"]["spec"]
+    image = f"registry.example.com/headroom:{__version__}"
+    assert [each["image"] for each in (*pod["initContainers"], *pod["containers"])] == [image, image]
+    environment = {each["name"]: each["value"] for each in pod["containers"][0]["env"] if "value" in each}
+    file = load_settings(None, environment=environment).git.token_file
+    assert file == f"{mount(pod['containers'][0], 'git')['mountPath']}/token"
 
 
 def test_two_installs_share_nothing_that_names_one_of_them(tmp_path: Path) -> None:
