@@ -66,11 +66,11 @@ class ApiServer:
         self.url = f"https://{LOOPBACK}:{self._port}"
         self.audit_log = audit.AuditLog(folder / "audit.log")
         self._write_files({**_USERS, **users})
-        client_url = f"http://{LOOPBACK}:{free_port()}"
-        self._etcd = Process("etcd", self._etcd_command(client_url), folder=folder, lifeline=lifeline)
+        self.etcd_url = f"http://{LOOPBACK}:{free_port()}"
+        self._etcd = Process("etcd", self._etcd_command(self.etcd_url), folder=folder, lifeline=lifeline)
         self._server = Process(
             "kube-apiserver",
-            self._server_command(client_url, service_accounts=service_accounts),
+            self._server_command(self.etcd_url, service_accounts=service_accounts),
             folder=folder,
             lifeline=lifeline,
         )
