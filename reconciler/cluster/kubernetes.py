@@ -15,7 +15,7 @@ from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
-from reconciler.cluster.listing import list_all
+from reconciler.cluster.listing import RefusedError, pages_of
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
@@ -143,10 +143,11 @@ class KubernetesCluster:
         path = self._discovery.path_of(resource)
         if path is None:
             return
-        listing = list_all(self._connection, path, resource)
-        if listing.refused is not None:
-            raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
-        yield from (msgspec.json.decode(item) for item in listing.items)
+        try:
+            for page in pages_of(self._connection, path, resource):
+                yield from (msgspec.json.decode(item) for item in page.items)
+        except RefusedError as error:
+            raise Transient(f"{resource} cannot be read: {error.answer.failure().message}") from error
 
     def read_scaled(self) -> Iterator[tuple[Resource, Manifest]]:
         """Every object of kinds with a scale that headroom does not know by name. Raises `Transient`."""

@@ -14,7 +14,7 @@ from reconciler.cluster.connection import FORBIDDEN, NOT_FOUND, Connection
 from reconciler.cluster.decoding.metadata import ref_of
 from reconciler.cluster.decoding.wire import NamespaceWire
 from reconciler.cluster.discovery import Discovery, Served
-from reconciler.cluster.listing import NAMES_ONLY, list_all
+from reconciler.cluster.listing import NAMES_ONLY, RefusedError, pages_of
 from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource, scaled_kind
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests.declared import read_live
@@ -107,13 +107,14 @@ class Scales:
         path = self._discovery.path_of(resource)
         if path is None:
             return []
-        listing = list_all(self._connection, path, resource, accept=NAMES_ONLY)
-        if listing.refused is not None:
-            if listing.refused.status == FORBIDDEN:
+        try:
+            pages = pages_of(self._connection, path, resource, accept=NAMES_ONLY)
+            items = [item for page in pages for item in page.items]
+        except RefusedError as error:
+            if error.answer.status == FORBIDDEN:
                 return None
-            raise Transient(f"{resource} cannot be read: {listing.refused.failure().message}")
-        found = (msgspec.json.decode(item, type=NamespaceWire).metadata for item in listing.items)
-        return [ref_of(resource, metadata) for metadata in found]
+            raise Transient(f"{resource} cannot be read: {error.answer.failure().message}") from error
+        return [ref_of(resource, msgspec.json.decode(item, type=NamespaceWire).metadata) for item in items]
 
     def _scale(self, ref: ObjectRef, resource: Resource, *, odd_is_none: bool = False) -> Manifest | None:
         """The object as known from its scale; None if it does not exist. Raises `Transient`.

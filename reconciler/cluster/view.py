@@ -101,6 +101,13 @@ class ViewStore:
         with self._lock:
             return self._put(resource, decode(resource, body, self._shapes))
 
+    def _decoded(self, resource: Resource, body: Body) -> Decoded:
+        """The object, with the very value that is known of it if that is equal: after a lost watch most are."""
+        with self._lock:
+            found = decode(resource, body, self._shapes)
+            known = self._values.get(resource.key, {}).get((found.namespace, found.name))
+        return replace(found, value=known) if found.value == known else found
+
     def remove(self, resource: Resource, namespace: str, name: str) -> bool:
         """Removes an object; returns whether the next view differs."""
         with self._lock:
@@ -108,9 +115,12 @@ class ViewStore:
             return self._drop(resource, (namespace, name)) or problem
 
     def replace(self, resource: Resource, bodies: Iterable[Body]) -> bool:
-        """Takes all objects of the kind; returns whether the next view differs."""
+        """Takes all objects of the kind; returns whether the next view differs.
+
+        bodies: may come from a server one by one; an error in between leaves everything as it was.
+        """
+        listed = [self._decoded(resource, body) for body in bodies]
         with self._lock:
-            listed = [decode(resource, body, self._shapes) for body in bodies]
             present = {(item.namespace, item.name) for item in listed}
             known = set(self._values.get(resource.key, ()))
             stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in present]
@@ -163,7 +173,7 @@ class ViewStore:
             return self._drop(resource, key) or problem
         values = self._values.setdefault(resource.key, {})
         before = values.get(key)
-        if before == decoded.value:
+        if before is decoded.value or before == decoded.value:
             return problem
         values[key] = decoded.value
         used = node_newly_used(before, decoded.value)

@@ -7,7 +7,7 @@ again. A stream that merely ended, or was silent for long, is resumed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
 from typing import NoReturn
@@ -17,7 +17,7 @@ import msgspec
 from reconciler.cluster.connection import FORBIDDEN, GONE, NOT_FOUND, UNAUTHORIZED, Answer, Connection
 from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
-from reconciler.cluster.listing import list_all, selector
+from reconciler.cluster.listing import RefusedError, pages_of, selector
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
 from reconciler.model.errors import Invalid, Transient
@@ -132,14 +132,22 @@ class ResourceWatch:
         return True
 
     def _list(self, path: str) -> str:
-        listing = list_all(self._around.connection, path, self.resource)
-        if listing.refused is not None:
-            self._refuse(listing.refused)
-        changed = self._around.store.replace(self.resource, listing.items)
-        self._seen(listing.version)
+        version = ""
+
+        def items() -> Iterator[msgspec.Raw]:
+            nonlocal version
+            for page in pages_of(self._around.connection, path, self.resource):
+                version = page.version
+                yield from page.items
+
+        try:
+            changed = self._around.store.replace(self.resource, items())
+        except RefusedError as error:
+            self._refuse(error.answer)
+        self._seen(version)
         self.is_following = True
         self._settle(changed=changed)
-        return listing.version
+        return version
 
     def _watch(self, path: str, version: str) -> str:
         """Applies events until the stream ends; returns the version to resume from."""

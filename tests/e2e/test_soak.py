@@ -19,7 +19,7 @@ import pytest
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace, node_class, node_pool
-from tests.controlplane.rest import ApiError, Document
+from tests.controlplane.rest import Document
 from tests.controlplane.waiting import moments
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.cut_connections import CuttableConnections
@@ -138,7 +138,9 @@ class Cluster:
             for document in node(number):
                 api.create(document)
                 status = {"status": document["status"]}
-                api.patch(document["apiVersion"], document["kind"], document["metadata"]["name"], status, subresource="status")
+                api.patch(
+                    document["apiVersion"], document["kind"], document["metadata"]["name"], status, subresource="status"
+                )
         for number, on in self._pods.items():
             self._make(number, on)
 
@@ -161,7 +163,11 @@ class Trouble:
     """Everything that may go wrong around a daemon in weeks, each for some seconds."""
 
     def __init__(
-        self, cluster: Cluster, git: GitHttpServer, between: CuttableConnections, repository: CapacityRepository,
+        self,
+        cluster: Cluster,
+        git: GitHttpServer,
+        between: CuttableConnections,
+        repository: CapacityRepository,
         chance: random.Random,
     ) -> None:
         self._cluster, self._git, self._between, self._repository = cluster, git, between, repository
@@ -178,7 +184,17 @@ class Trouble:
 
     def rounds(self) -> Iterator[Callable[[], None]]:
         """Every kind of trouble in a random order, and again."""
-        kinds = [self.cut, self.cut, self.hang, self.restart, self.refuse, self.vanish, self.stall, self.commit, self.commit]
+        kinds = [
+            self.cut,
+            self.cut,
+            self.hang,
+            self.restart,
+            self.refuse,
+            self.vanish,
+            self.stall,
+            self.commit,
+            self.commit,
+        ]
         while True:
             yield from self._chance.sample(kinds, len(kinds))
 
@@ -230,7 +246,9 @@ def judge(looks: list[Look], passes: int) -> None:
         before, after = (sorted(getattr(look, what) for look in part) for part in (early, late))
         rows.append((what, statistics.median(before), statistics.median(after), before[-1], after[-1]))
     for what, before, after, most_before, most_after in rows:
-        sys.stdout.write(f"{what}: median {before:.1f} then {after:.1f}, most {most_before:.1f} then {most_after:.1f}\n")
+        sys.stdout.write(
+            f"{what}: median {before:.1f} then {after:.1f}, most {most_before:.1f} then {most_after:.1f}\n"
+        )
     sys.stdout.write(f"{passes:,} passes in {MINUTES:g} minutes, {len(looks)} looks\n")
     for what, before, after, _, _ in rows[:3]:
         assert after <= before + 3, f"{what} grow"

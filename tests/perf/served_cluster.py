@@ -94,7 +94,7 @@ def running(command: list[str], environment: dict[str, str], log: Path) -> Itera
 def sent(plane: ControlPlane) -> dict[str, float]:
     """Bytes of bodies that the API server has sent so far, as they were sent (compressed), by what was listed."""
     text = plane.api.request("GET", "/metrics").decode()
-    rows = re.findall(r'^apiserver_response_sizes_sum\{(.*?)\} (\S+)$', text, re.MULTILINE)
+    rows = re.findall(r"^apiserver_response_sizes_sum\{(.*?)\} (\S+)$", text, re.MULTILINE)
     totals: dict[str, float] = {}
     for labels, value in rows:
         found = dict(re.findall(r'(\w+)="(.*?)"', labels))
@@ -130,13 +130,26 @@ def figures(headroom: str, plane: ControlPlane, work: Path, nodes: int) -> None:
         print(f"{HEARTBEATS} heartbeats/s {load:6.2f}% of a core, {daemon.memory('VmRSS'):,.0f} MiB", flush=True)
 
 
+def wait_until_served(plane: ControlPlane, pods: int) -> None:
+    def served() -> bool:
+        first = plane.api.document("GET", "/api/v1/pods", query={"limit": "1"})
+        return bool(first["metadata"].get("remainingItemCount") == pods - 1)
+
+    eventually(served, within=600, what="the API server knows every pod", every=1.0)
+
+
 def beating(plane: ControlPlane, daemon: Running, nodes: int) -> float:
     """Percent of a core while kubelets report that nothing has changed."""
     before, began = daemon.cpu(), time.monotonic()
     numbers = count()
     for _ in moments(within=IDLE, every=1.0):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": "2026-11-01T08:00:00Z"}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": "2026-11-01T08:00:00Z",
+        }
         for _ in range(HEARTBEATS):
             name = f"node-{next(numbers) % nodes:05}"
             plane.api.patch("v1", "Node", name, {"status": {"conditions": [ready]}}, subresource="status")
@@ -153,11 +166,12 @@ def main() -> None:
         work = Path(folder)
         repository = work / "repository"
         repository.mkdir()
-        documents = [BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)]
+        documents = [
+            BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)
+        ]
         (repository / "buffers.yaml").write_text("---\n".join(documents))
         size = store(plane.etcd_url, large_cluster(nodes=asked.nodes, pods=asked.pods))
-        plane.stop_api_server()
-        plane.start_api_server()
+        wait_until_served(plane, asked.pods)
         print(f"{asked.nodes:,} nodes, {asked.pods:,} pods, {size / 2**20:,.0f} MiB in etcd", flush=True)
         for headroom in asked.headroom or [str(Path(sys.executable).with_name("headroom"))]:
             print(headroom)

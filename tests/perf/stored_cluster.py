@@ -143,13 +143,18 @@ def _node(name: str, zone: str) -> Iterator[Stored]:
     }
     images = [
         {
-            "names": [f"registry.example.com/team/image-{each}@sha256:{each:064x}", f"registry.example.com/team/image-{each}:1.{each}"],
+            "names": [
+                f"registry.example.com/team/image-{each}@sha256:{each:064x}",
+                f"registry.example.com/team/image-{each}:1.{each}",
+            ],
             "sizeBytes": 10_000_000 + each,
         }
         for each in range(40)
     ]
     addresses = [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}]
-    info = {key: "1.36.3" for key in ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "machineID")}
+    info = dict.fromkeys(
+        ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "machineID"), "1.36.3"
+    )
     yield (
         f"/registry/minions/{name}",
         _json(
@@ -211,7 +216,12 @@ def _node(name: str, zone: str) -> Iterator[Stored]:
     yield (
         f"/registry/csinodes/{name}",
         _json(
-            {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": _metadata(name), "spec": {"drivers": drivers}}
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "CSINode",
+                "metadata": _metadata(name),
+                "spec": {"drivers": drivers},
+            }
         ),
     )
 
@@ -291,7 +301,11 @@ def _pod_spec(name: str, cpu: str, memory: str) -> Document:
 
 def _pod(name: str, namespace: str, labels: Document, spec: Document) -> Document:
     """As kubelet has reported it running. POD-NAME and NODE-NAME stand for its own."""
-    mount = {"name": "kube-api-access-x7k2p", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    mount = {
+        "name": "kube-api-access-x7k2p",
+        "readOnly": True,
+        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+    }
     token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
     authority = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     lasting = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -327,8 +341,15 @@ def _pod(name: str, namespace: str, labels: Document, spec: Document) -> Documen
                     manager="kube-controller-manager",
                 ),
                 _managed(
-                    *(f"status.conditions.{kind}.{field}" for kind in ("Ready", "Initialized", "ContainersReady", "PodReadyToStartContainers") for field in ("lastProbeTime", "lastTransitionTime", "status", "type")),
-                    *(f"status.{key}" for key in ("containerStatuses", "hostIP", "hostIPs", "phase", "podIP", "podIPs", "startTime")),
+                    *(
+                        f"status.conditions.{kind}.{field}"
+                        for kind in ("Ready", "Initialized", "ContainersReady", "PodReadyToStartContainers")
+                        for field in ("lastProbeTime", "lastTransitionTime", "status", "type")
+                    ),
+                    *(
+                        f"status.{key}"
+                        for key in ("containerStatuses", "hostIP", "hostIPs", "phase", "podIP", "podIPs", "startTime")
+                    ),
                     manager="kubelet",
                     subresource="status",
                 ),
@@ -349,7 +370,9 @@ def _pod(name: str, namespace: str, labels: Document, spec: Document) -> Documen
         },
         "status": {
             "phase": "Running",
-            "conditions": _conditions("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"),
+            "conditions": _conditions(
+                "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"
+            ),
             "hostIP": "10.0.0.1",
             "hostIPs": [{"ip": "10.0.0.1"}],
             "podIP": "10.1.0.1",

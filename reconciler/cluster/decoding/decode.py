@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -75,7 +76,7 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     if resource.key == DEPLOYMENTS.key and _BALLOON_LABEL in bytes(data):
         value = _balloon(resource, document, data) or value
     problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
-    return Decoded(metadata.namespace or "", metadata.name, value, metadata.resource_version, problem)
+    return Decoded(intern(metadata.namespace or ""), metadata.name, value, metadata.resource_version, problem)
 
 
 def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:

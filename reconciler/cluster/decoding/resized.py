@@ -8,7 +8,7 @@ does not count. This holds for app containers and sidecars, and since 1.36 for t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -27,10 +27,10 @@ def as_counted(pod: PodWire) -> PodWire:
     Raises `Invalid`.
     """
     spec, status = pod.spec, pod.status
-    statuses = {
-        item.name: item for item in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    }
-    if status.resources is None and not any(_is_resized(item, statuses) for item in _all_containers(spec)):
+    statuses = {item.name: item for item in status.container_statuses or ()}
+    if status.init_container_statuses:
+        statuses.update((item.name, item) for item in status.init_container_statuses)
+    if status.resources is None and not _any_is_resized(spec, statuses):
         return pod
     asked_counts = not _is_infeasible(status)
     counted = msgspec.structs.replace(
@@ -50,8 +50,12 @@ def as_counted(pod: PodWire) -> PodWire:
     return msgspec.structs.replace(pod, spec=counted)
 
 
-def _all_containers(spec: PodSpecWire) -> Iterable[ContainerWire]:
-    return (*(spec.containers or ()), *(spec.init_containers or ()))
+def _any_is_resized(spec: PodSpecWire, statuses: Mapping[str, ContainerStatusWire]) -> bool:
+    for containers in (spec.containers, spec.init_containers):  # loops, since they run for every pod of the cluster
+        for container in containers or ():
+            if _is_resized(container, statuses):
+                return True
+    return False
 
 
 def _is_resized(container: ContainerWire, statuses: Mapping[str, ContainerStatusWire]) -> bool:

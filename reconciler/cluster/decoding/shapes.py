@@ -7,6 +7,7 @@ grouped by identity.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any
 
 from reconciler.cluster.decoding.resized import as_counted
@@ -15,11 +16,13 @@ from reconciler.manifests.pod_shape import shape_of
 from reconciler.manifests.pod_spec_wire import PodSpecWire
 from reconciler.model.pods import GeneratedClaim, PodShape
 
-_COMPARED = tuple(
-    name
-    for name in PodSpecWire.__struct_fields__
-    # These fields differ from pod to pod without changing the shape. Volumes are compared separately.
-    if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
+_SPEC = attrgetter(
+    *(
+        name
+        for name in PodSpecWire.__struct_fields__
+        # These fields differ from pod to pod without changing the shape. Pods with volumes that matter have no likeness.
+        if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
+    )
 )
 _SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
 _MOST = 20_000
@@ -29,7 +32,7 @@ class ShapePool:
     """Not thread-safe: its owner holds a lock."""
 
     def __init__(self) -> None:
-        self._siblings: dict[tuple[str, str, str], tuple[PodWire, PodShape]] = {}
+        self._siblings: dict[tuple[str, str, str], tuple[object, PodShape]] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._parts: dict[Any, Any] = {}
 
@@ -39,8 +42,9 @@ class ShapePool:
         metadata, spec = pod.metadata, pod.spec
         namespace = metadata.namespace or ""
         key = (namespace, owner_kind, owner_name)
-        sibling = self._siblings.get(key) if owner_name else None
-        if sibling is not None and _alike(sibling[0], pod):
+        likeness = _likeness(pod) if owner_name else None
+        sibling = self._siblings.get(key) if likeness is not None else None
+        if sibling is not None and sibling[0] == likeness:
             return sibling[1]
         shape = shape_of(
             spec,
@@ -60,8 +64,8 @@ class ShapePool:
             known = self._with_shared_parts(shape)
             self._shapes[known] = known
         shape = known
-        if owner_name:
-            self._siblings[key] = (pod, shape)
+        if likeness is not None:
+            self._siblings[key] = (likeness, shape)
         return shape
 
     def _with_shared_parts(self, shape: PodShape) -> PodShape:
@@ -70,21 +74,18 @@ class ShapePool:
         return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
 
 
-def _alike(one: PodWire, other: PodWire) -> bool:
-    return (
-        one.metadata.labels == other.metadata.labels
-        and not _claims_volumes(one.spec)
-        and not _claims_volumes(other.spec)
-        and not _has_generated_claims(one)
-        and not _has_generated_claims(other)
-        and all(getattr(one.spec, name) == getattr(other.spec, name) for name in _COMPARED)
-    )
+def _likeness(pod: PodWire) -> object | None:
+    """What is equal only for pods of equal shape; None for a pod whose volumes or claims are its own."""
+    if _claims_volumes(pod.spec) or _has_generated_claims(pod):
+        return None
+    return pod.metadata.labels, _SPEC(pod.spec)
 
 
 def _claims_volumes(spec: PodSpecWire) -> bool:
-    return any(
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in spec.volumes or ()
-    )
+    for volume in spec.volumes or ():  # a loop, since it runs for every pod of the cluster
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+            return True
+    return False
 
 
 def _has_generated_claims(pod: PodWire) -> bool:
