@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from reconciler.settings.clusters import Served, load_one, load_served
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 
@@ -113,17 +114,26 @@ def output_option(*choices: str) -> Callable[[F], F]:
 
 
 def settings_from(values: dict[str, Any]) -> Settings:
-    """The settings, overridden by the shared flags. values: the command's parameters by name."""
-    return load_settings(
-        values.get("config"),
-        flags={
-            "repository": values.get("repo"),
-            "revision": values.get("revision"),
-            "path": values.get("path"),
-            "cluster": values.get("cluster"),
-            "catalog": values.get("catalog"),
-            "dialect": values.get("dialect"),
-            "placement.mode": values.get("placement_mode"),
-            "placement.check": values.get("check_placement") or None,
-        },
-    )
+    """The settings of the one cluster that a command is about, overridden by the shared flags. values: the command's parameters by
+    name."""
+    if "cluster" not in values:
+        return load_settings(values.get("config"), flags=_flags(values))
+    return load_one(values.get("config"), flags=_flags(values))
+
+
+def served_from(values: dict[str, Any]) -> tuple[Served, ...]:
+    """Every cluster that the settings name, for the daemon."""
+    return load_served(values.get("config"), flags=_flags(values))
+
+
+def _flags(values: dict[str, Any]) -> dict[str, object]:
+    return {
+        "repository": values.get("repo"),
+        "revision": values.get("revision"),
+        "path": values.get("path"),
+        "cluster": values.get("cluster"),
+        "catalog": values.get("catalog"),
+        "dialect": values.get("dialect"),
+        "placement.mode": values.get("placement_mode"),
+        "placement.check": values.get("check_placement") or None,
+    }

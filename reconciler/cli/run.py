@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import options, settings_from
+from reconciler.cli.options import options, served_from
 
 
 @click.command("run", short_help="The daemon: keep the cluster as the repository declares.")
@@ -40,7 +40,7 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
 
     if at_most is not None and not until_settled:
         raise click.UsageError("--at-most goes with --until-settled.")
-    settings = settings_from(values)
-    if settings.cluster.partition(":")[0] in {"snapshot", "published"}:
+    clusters = served_from(values)
+    if any(each.settings.cluster.partition(":")[0] in {"snapshot", "published"} for each in clusters):
         raise click.UsageError("A snapshot is read-only: use headroom plan with it instead.")
-    return run_daemon(settings, now=now, until_settled=until_settled, at_most=at_most)
+    return run_daemon(clusters, now=now, until_settled=until_settled, at_most=at_most)

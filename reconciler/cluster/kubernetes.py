@@ -235,14 +235,19 @@ def _some(waited: Sequence[str]) -> str:
     return abridged([*told, *late], len(told) + _MOST_NAMED)
 
 
-def kubeconfig_cluster(context: str | None, *, inventory: InventoryParent, count: Count) -> KubernetesCluster:
-    """A cluster of the kubeconfig; None is its current context. Raises `Invalid`."""
-    kubeconfig_access(context)
+def kubeconfig_cluster(
+    context: str | None, path: str = "", *, inventory: InventoryParent, count: Count, checked: bool = True
+) -> KubernetesCluster:
+    """A cluster of a kubeconfig; None is its current context. path: as for `kubeconfig_access`. checked: `Invalid` is raised if it cannot be used; without
+    this it is read when the cluster is first asked, and again until it can be."""
+    if checked:
+        kubeconfig_access(context, path)
     name = f"kubeconfig:{context}" if context else "kubeconfig"
-    return KubernetesCluster(name, lambda: kubeconfig_access(context), inventory=inventory, count=count)
+    return KubernetesCluster(name, lambda: kubeconfig_access(context, path), inventory=inventory, count=count)
 
 
-def in_cluster(*, inventory: InventoryParent, count: Count) -> KubernetesCluster:
-    """The cluster that this process runs in. Raises `Invalid`."""
-    in_cluster_access()
+def in_cluster(*, inventory: InventoryParent, count: Count, checked: bool = True) -> KubernetesCluster:
+    """The cluster that this process runs in. checked: as for `kubeconfig_cluster`."""
+    if checked:
+        in_cluster_access()
     return KubernetesCluster("in-cluster", in_cluster_access, inventory=inventory, count=count)

@@ -24,7 +24,7 @@ from reconciler.daemon.watchdog import Watchdog
 from reconciler.model.edges import Edge
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.ports import Clock, PassResult
-from reconciler.telemetry.logs import logger
+from reconciler.telemetry.logs import Log, logger
 from reconciler.telemetry.passes import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Trigger
 
@@ -61,6 +61,7 @@ class Daemon:
         is_leader: Callable[[], bool] = lambda: True,
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         watchdog: Watchdog | None = None,
+        log: Log | None = None,
     ) -> None:
         self._run_pass = run_pass
         self._poll_source = poll_source
@@ -71,7 +72,7 @@ class Daemon:
         self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
         self._edges = Edges(next_edge, clock, self._at_edge)
         self._grace = timing.grace
-        self._log = logger()
+        self._log = log or logger()
         self._agenda = Agenda(timing.pacing)
         self._turn = threading.Condition()
         self._poll_due = threading.Event()
@@ -80,7 +81,7 @@ class Daemon:
         """Set when `run` returns. Failures after that come from closing, and are not reported."""
         # The one queue that may be written to from a signal handler: its put is reentrant.
         self._ending: SimpleQueue[int | None] = SimpleQueue()
-        self._leads = False
+        self._leads: bool | None = None  # not asked yet
         self._passes = 0
         self._watchdog = watchdog or Watchdog()
         self._under_way: Trigger | None = None
@@ -124,7 +125,7 @@ class Daemon:
         with self._turn:
             due = self._agenda.due()
             return DaemonState(
-                leads=self._leads,
+                leads=bool(self._leads),
                 passes=self._passes,
                 under_way=self._under_way,
                 next_pass=due[0] if due else None,
@@ -149,7 +150,7 @@ class Daemon:
             return False, held_up
         if self._ready:
             return True, "ok"
-        if not self._leads:
+        if self._leads is False:
             return True, "another replica leads"
         return False, "no pass has succeeded yet"
 

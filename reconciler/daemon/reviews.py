@@ -10,7 +10,7 @@ from datetime import timedelta
 from reconciler.daemon.failures import as_failure, tell
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.pull_requests import PullRequest
-from reconciler.telemetry.logs import logger
+from reconciler.telemetry.logs import Log, logger
 
 SOON = 5.0
 """Seconds until the next look while something is still missing, such as the cluster's first view."""
@@ -32,6 +32,7 @@ class Reviews:
         is_leader: Callable[[], bool],
         interval: timedelta,
         on_result: Callable[[str], None] = lambda _result: None,
+        log: Log | None = None,
     ) -> None:
         self._pull_requests = pull_requests
         self._report = report
@@ -39,7 +40,7 @@ class Reviews:
         self._is_leader = is_leader
         self._interval = interval.total_seconds()
         self._on_result = on_result
-        self._log = logger()
+        self._log = log or logger()
         self._said: dict[int, tuple[str, str]] = {}
         self._waits = False
         self._due = threading.Event()

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from reconciler.daemon.failures import as_failure, tell
 from reconciler.model.errors import Waiting
-from reconciler.telemetry.logs import logger
+from reconciler.telemetry.logs import Log, logger
 
 SOON = 5.0
 """Seconds until the next attempt while something is still missing, such as the cluster's first view."""
@@ -26,12 +26,13 @@ class Snapshots:
         is_leader: Callable[[], bool],
         interval: timedelta,
         on_result: Callable[[str], None] = lambda _result: None,
+        log: Log | None = None,
     ) -> None:
         self._publish = publish
         self._is_leader = is_leader
         self._interval = interval.total_seconds()
         self._on_result = on_result
-        self._log = logger()
+        self._log = log or logger()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
 

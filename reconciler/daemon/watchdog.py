@@ -24,6 +24,7 @@ FROZEN = 100.0
 
 class Watchdog:
     """more: by phase, seconds that it may take beyond the patience. ends_process: False in tests and in library use.
+    elsewhere: a complaint of another watchdog of this process, "" for none.
 
     Thread-safe, since its state is replaced as a whole.
     """
@@ -36,12 +37,14 @@ class Watchdog:
         ends_process: bool = False,
         frozen: float = FROZEN,
         seconds: Callable[[], float] = monotonic,
+        elsewhere: Callable[[], str] = lambda: "",
     ) -> None:
         self._patience = patience
         self._more = dict(more or {})
         self._ends_process = ends_process
         self._frozen = frozen
         self._seconds = seconds
+        self._elsewhere = elsewhere
         self.on_stuck: Callable[[], None] = lambda: None
         """Called each second while a pass is stuck, before the process ends."""
         self._at: tuple[str, float] | None = None
@@ -97,7 +100,7 @@ class Watchdog:
         """Postpones the end of the process, unless a pass is stuck. Must be called each second."""
         if self._of_pass(self._patience):
             self.on_stuck()
-        if self._ends_process and not self.complaint:
+        if self._ends_process and not self.complaint and not self._elsewhere():
             faulthandler.dump_traceback_later(self._frozen, exit=True)
 
     def close(self) -> None:

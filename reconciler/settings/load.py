@@ -40,14 +40,26 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Defaults, then the file at `path`, then the environment, then flags (values by dotted name, None if not given).
+    """Defaults, then the file at `path`, then the environment, then flags. Raises as `settings_of`."""
+    document = {} if path is None else read_settings_file(path)
+    return settings_of(document, path or "", environment=environment, flags=flags)
+
+
+def settings_of(
+    document: Mapping[str, Any],
+    path: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings of a file that was read from `path`, overridden by the environment, and that by flags (values by dotted name, None if
+    not given). What it has under `clusters` is left to `settings/clusters.py`.
 
     Raises `Misused` with the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
     similar to a setting, since a typing error would go unnoticed.
     """
-    settings = Settings()
-    if path is not None:
-        settings = _overlay(settings, read_settings_file(path), f"{path}: ")
+    common = {key: value for key, value in document.items() if key != "clusters"}
+    settings = overlaid(Settings(), common, f"{path}: ")
     variables = os.environ if environment is None else environment
     names = {variable_of(name): name for name in setting_names()}
     _check_variables(variables, names)
@@ -84,13 +96,13 @@ def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
     return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
 
 
-def _overlay(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
-    """The settings overridden by a document. prefix: the parent keys, as written."""
+def overlaid(settings: Settings, document: Mapping[str, Any], where: str, prefix: str = "") -> Settings:
+    """The settings overridden by a document. where: put before messages. prefix: the parent keys, as written. Raises `Misused`."""
     for key, value in document.items():
         written = f"{prefix}{key}"
         name = snake(written)
         if isinstance(value, dict) and any(known.startswith(f"{name}.") for known in setting_names()):
-            settings = _overlay(settings, value, where, f"{written}.")
+            settings = overlaid(settings, value, where, f"{written}.")
         elif value is not None:
             settings = _with(settings, name, value, where, written=written)
     return settings

@@ -148,7 +148,7 @@ class Settings:
     """All settings.
 
     repository: path or URL. revision: branch, tag or commit ("" is the working tree, or a URL's default branch).
-    path: folder inside it. cluster, catalog: as the flags of those names. dialect: karpenter or ca.
+    path: folder inside it. cluster, catalog: as the flags of those names. kubeconfig: a file, such as a mounted Secret ("" is KUBECONFIG or ~/.kube/config). dialect: karpenter or ca.
     templates: the folder inside the repository with its own templates. drift: whether to correct or to report changes made in the
     cluster. listen: the address of the pages, health and metrics. allowed_hosts: more names of the host for requests to it, with commas
     between. dashboard: an address that the pages link to. suspend: plan but never write. allow_empty: accept an empty repository, and prune what it no longer declares.
@@ -158,6 +158,7 @@ class Settings:
     revision: str = ""
     path: str = ""
     cluster: str = ""
+    kubeconfig: str = ""
     catalog: str = ""
     dialect: str = "karpenter"
     templates: str = "templates"

@@ -17,6 +17,9 @@ class GitOptions:
 
     timeout: for each git command. rewind_hold: how long a tree counts as rewound after a force-push. templates: the folder in the
     repository whose templates are read too, wherever the manifests are.
+
+    reader: one of several that read the same revision, "" for the only one. They share its copy, and for `heard_for` what the remote
+    said; each has a last good commit of its own.
     """
 
     credentials: Credentials = field(default_factory=Credentials)
@@ -25,3 +28,5 @@ class GitOptions:
     timeout: timedelta = timedelta(minutes=1)
     rewind_hold: timedelta = timedelta(minutes=10)
     templates: str = ""
+    reader: str = ""
+    heard_for: timedelta = timedelta(0)

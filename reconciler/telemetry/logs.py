@@ -90,9 +90,9 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
         logging.getLogger(name).setLevel(level.upper())
 
 
-def logger(name: str = "headroom") -> Log:
-    """A logger by name. Use `headroom` or a module of this package, so that the level applies."""
+def logger(name: str = "headroom", **facts: str) -> Log:
+    """A logger by name. Use `headroom` or a module of this package, so that the level applies. facts: in every message."""
     import structlog  # noqa: PLC0415 - see configure_logs
 
-    log: Log = structlog.stdlib.get_logger(name)
+    log: Log = structlog.stdlib.get_logger(name, **facts)
     return log

@@ -28,12 +28,13 @@ def _uncounted(_method: str, _resource: str, _code: str) -> None:
     """A one-shot command has no metrics."""
 
 
-def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) -> Cluster:
+def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *, checked: bool = True) -> Cluster:
     """The cluster that `cluster` names; without one, the cluster that is found, but never the embedded one.
 
-    count: called for every request to an API server (method, resource, HTTP status).
+    count: called for every request to an API server (method, resource, HTTP status). checked: whether `Invalid` is raised for one that
+    there are no credentials for; otherwise they are looked for until they are there.
     """
-    choice = settings.cluster or _what_is_there()
+    choice = settings.cluster or ("kubeconfig" if settings.kubeconfig else _what_is_there())
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
         from reconciler.cluster.snapshot.cluster import snapshot_at  # noqa: PLC0415 - only where it is used
@@ -48,8 +49,10 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted) ->
     from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - only where it is used
 
     if choice == "in-cluster":
-        return in_cluster(inventory=inventory_parent(settings), count=count)
-    return kubeconfig_cluster(rest or None, inventory=inventory_parent(settings), count=count)
+        return in_cluster(inventory=inventory_parent(settings), count=count, checked=checked)
+    return kubeconfig_cluster(
+        rest or None, settings.kubeconfig, inventory=inventory_parent(settings), count=count, checked=checked
+    )
 
 
 def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:

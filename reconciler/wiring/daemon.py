@@ -1,152 +1,106 @@
-"""The daemon with everything around it."""
+"""The daemon: one process that serves a cluster or several, each by threads of its own, with one address for all of their pages."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
-from reconciler.cycle import Cycle
-from reconciler.daemon.daemon import Daemon, Listeners
-from reconciler.daemon.reviews import Reviews
-from reconciler.daemon.snapshots import Snapshots
-from reconciler.daemon.state import Timing
-from reconciler.daemon.watchdog import GIT, Watchdog
-from reconciler.ports import Clock, PassResult
-from reconciler.report.plan.text import pass_text
-from reconciler.report.status.document import Seen
-from reconciler.settings.settings import Settings
-from reconciler.source.latest import LatestTree
-from reconciler.telemetry.last_pass import LastPass
+from reconciler.daemon.signals import stopped_by_signals
+from reconciler.model.sentences import abridged
+from reconciler.ports import Clock
+from reconciler.settings.clusters import Served, sharing_a_copy
 from reconciler.telemetry.logs import configure_logs, logger
-from reconciler.telemetry.metrics import Metrics
-from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
-from reconciler.telemetry.shown_passes import ShownPasses
-from reconciler.timetable.agenda import Pacing, Trigger
+from reconciler.telemetry.merged import MergedMetrics
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
-from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster
-from reconciler.wiring.cycle import make_cycle
-from reconciler.wiring.daemon_pages import DaemonPages
-from reconciler.wiring.leadership import election_of, guard, leadership, on_change
-from reconciler.wiring.proposals import proposals_of
-from reconciler.wiring.repository import latest_tree
-from reconciler.wiring.reviews import reporter_of, reviews_by
-from reconciler.wiring.snapshot_publisher import snapshots_by
-from reconciler.wiring.webhooks import Announced, receive_webhooks
+from reconciler.wiring.daemon_pages import ClusterPages
+from reconciler.wiring.served_cluster import ServedCluster, Watchdogs, open_served
+from reconciler.wiring.webhooks import receive_webhooks
 
-_AFTER_SILENCE = 20.0
-"""Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""
+_MOST_NAMED = 5
 
 
-def run_daemon(settings: Settings, *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
-    """The daemon with everything around it, until it is stopped or settled. Returns the exit code."""
+def run_daemon(clusters: Sequence[Served], *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
+    """Serves all of them until it is stopped or they are settled. Returns the exit code: the largest of any cluster."""
+    settings = clusters[0].settings  # of the process, such as its address, they are the same in all
     configure_logs(form=settings.logs.form, level=settings.logs.level)
-    log = logger()
     clock: Clock = SystemClock() if now is None else ShiftedClock(now)
-    metrics = Metrics()
+    limit = None if at_most is None else timedelta(seconds=at_most)
     with ExitStack() as stack:
-        watchdog = _watchdog(settings)
-        source = latest_tree(settings, clock, watchdog)
-        stack.callback(source.close)
-        cluster = open_cluster(settings, clock, metrics.count_request)
-        stack.callback(cluster.close)
-        cycle = make_cycle(
-            settings,
-            source=source,
-            cluster=cluster,
-            catalog=open_catalog(settings, cluster, clock),
-            clock=clock,
-            progress=watchdog.progress,
-            proposals=proposals_of(settings, cluster.name),
-        )
-        metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
-        last = LastPass(cluster=cluster.name, clock=clock, metrics=metrics, log=log)
-        election = election_of(settings, cluster)
-        leads = leadership(election, metrics.set_leader)
-        reviews = reviews_by(reporter_of(settings, source, cluster, clock), settings, leads, metrics.count_report)
-        snapshots = snapshots_by(settings, cluster, clock, leads, metrics.count_snapshot)
-        daemon = Daemon(
-            run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
-            poll_source=_polling(source, reviews),
-            clock=clock,
-            timing=_timing(settings),
-            listeners=Listeners(_listener(settings, last, cycle, cluster.name), metrics.observe_poll),
-            is_leader=leads,
-            next_edge=cycle.next_edge,
-            watchdog=watchdog,
-        )
-        guard(cluster, daemon, election, stack)
-        pages = DaemonPages(settings, last, cycle, clock, cluster=cluster.name, daemon=daemon, election=election)
+        if len(clusters) > 1:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="headroom-git-"))
+            clusters = sharing_a_copy(clusters, folder)
+        watchdogs = Watchdogs()
+        served = [open_served(each, clock, watchdogs, stack) for each in clusters]
+        pages = served[0].pages if len(served) == 1 else ClusterPages({each.name: each.pages for each in served})
         server = PageServer(
             settings.listen,
-            {**pages.by_path(), "/metrics": text_page(metrics.exposition)},
-            probes={"/healthz": check_page(daemon.health), "/readyz": check_page(daemon.readiness)},
+            {**pages.by_path(), "/metrics": text_page(_exposition(served))},
+            probes={
+                "/healthz": check_page(lambda: health(served)),
+                "/readyz": check_page(lambda: readiness(served)),
+            },
             find=pages.find,
             hosts=named_hosts(settings.allowed_hosts),
         )
-        announced = Announced(source, daemon, reviews)
-        receive_webhooks(settings, announced, metrics.count_webhook, stack)
+        receive_webhooks(
+            settings, [(each.settings, each.announced) for each in served], served[0].metrics.count_webhook, stack
+        )
         stack.callback(server.close)
         server.start()
-        cluster.start(on_change(cluster, daemon, announced.request))
-        _start(stack, reviews, snapshots)
-        look = f"http://{server.address}/, /capacity, /status, /metrics, /readyz"
-        log.info("started", cluster=cluster.name, repository=settings.repository or ".", look=look)
-        code = daemon.run(until_settled=until_settled, at_most=None if at_most is None else timedelta(seconds=at_most))
-    log.info("ended", exit_code=code)
+        logger().info("serves its pages", look=f"http://{server.address}/, /capacity, /status, /metrics, /readyz")
+        code = _run(served, until_settled=until_settled, at_most=limit)
+    logger().info("ended", exit_code=code)
     return code
 
 
-def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:
-    """Those that the settings ask for, until the stack is left."""
-    for thread in threads:
-        if thread is not None:
-            thread.start(stack)
+def _run(served: Sequence[ServedCluster], *, until_settled: bool, at_most: timedelta | None) -> int:
+    """Each in a thread of its own, so that none waits for another; the only one in the caller's."""
+    codes: list[int] = []
+
+    def run(each: ServedCluster) -> None:
+        each.start()
+        codes.append(each.daemon.run(until_settled=until_settled, at_most=at_most))
+
+    def stop() -> None:
+        for each in served:
+            each.daemon.stop()
+
+    if len(served) == 1:
+        run(served[0])
+        return codes[0]
+    threads = [threading.Thread(target=run, args=(each,), name=f"daemon-{each.name}") for each in served]
+    with stopped_by_signals(stop):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return max(codes) if len(codes) == len(served) else 1
 
 
-def _timing(settings: Settings) -> Timing:
-    passes = settings.passes
-    pacing = Pacing(quiet=passes.quiet, quiet_at_most=passes.quiet_at_most)
-    return Timing(poll=settings.git.interval, tick=passes.interval, pacing=pacing)
+def _exposition(served: Sequence[ServedCluster]) -> Callable[[], tuple[bytes, str]]:
+    if len(served) == 1:
+        return served[0].metrics.exposition
+    return MergedMetrics({each.name: each.metrics.registry for each in served}).exposition
 
 
-def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
-    """Reports on pull requests are looked at again when their base has moved."""
-
-    def poll() -> bool:
-        news = source.poll()
-        if news and reviews is not None:
-            reviews.wake()
-        return news
-
-    return poll
+def health(served: Sequence[ServedCluster]) -> tuple[bool, str]:
+    """Whether the process is healthy. It is not if one cluster's daemon is stuck, since only a new process can help that one."""
+    return _all(served, [each.daemon.health() for each in served], least=len(served))
 
 
-def _watchdog(settings: Settings) -> Watchdog:
-    """The optimal placement has a time limit of its own, which counts on top."""
-    placement = settings.placement
-    optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
-    more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}
-    return Watchdog(more=more, ends_process=True)
+def readiness(served: Sequence[ServedCluster]) -> tuple[bool, str]:
+    """Whether one cluster at least is ready; the words name those that are not, which must not take the pages of all others away."""
+    return _all(served, [each.daemon.readiness() for each in served], least=1)
 
 
-def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) -> Callable[[Trigger, PassResult], None]:
-    """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
-    shown = ShownPasses()
-
-    def on_result(trigger: Trigger, result: PassResult) -> None:
-        outlook = cycle.outlook
-        last.observe(
-            trigger.value,
-            result,
-            None if outlook is None else Seen(outlook.view, outlook.instance_types, outlook.declared.schedules),
-        )
-        if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
-            sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
-            sys.stdout.flush()
-
-    return on_result
+def _all(served: Sequence[ServedCluster], found: Sequence[tuple[bool, str]], *, least: int) -> tuple[bool, str]:
+    if len(served) == 1:
+        return found[0]
+    bad = [f"{each.name}: {words}" for each, (good, words) in zip(served, found, strict=True) if not good]
+    said = f"{len(served) - len(bad)} of {len(served)} clusters; {abridged(bad, _MOST_NAMED)}" if bad else "ok"
+    return len(served) - len(bad) >= least, said

@@ -17,6 +17,7 @@ from reconciler.model.standing import StandingNodes
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock
 from reconciler.report.json_text import to_json
+from reconciler.report.status.clusters import clusters_document, clusters_page
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page
 from reconciler.report.status.words import name_of
@@ -27,6 +28,7 @@ from reconciler.telemetry.last_pass import LastPass
 from reconciler.web.pages import JSON, Page, kept_page, tagged
 from reconciler.wiring.pages import rendered_page
 
+_CLUSTERS = "/clusters/"
 _LATE_AFTER = 2
 """Intervals between passes after which the next one is overdue, and a minute for the pass itself."""
 
@@ -60,7 +62,7 @@ class DaemonPages:
     def by_path(self) -> dict[str, Page]:
         return {
             "/": kept_page(self._version, self._overview, script=_script()),
-            "/status": kept_page(self._version_of_status, lambda: to_json(self._document()[1]), JSON),
+            "/status": kept_page(self._version_of_status, lambda: to_json(self.document()), JSON),
             "/capacity": kept_page(self._version_of_capacity, self._capacity),
         }
 
@@ -92,6 +94,10 @@ class DaemonPages:
     def _version_of_status(self) -> object | None:
         """None before there is anything to tell: no pass has ended, and no other replica leads."""
         return self._version() if self._last.report().passes or self._live().leads is False else None
+
+    def document(self) -> Mapping[str, Any]:
+        """What `/status` says at this moment."""
+        return self._document()[1]
 
     def _document(self) -> tuple[StandingNodes, dict[str, Any]]:
         report = self._last.report()
@@ -136,3 +142,30 @@ class DaemonPages:
 def _script() -> str:
     """The pages' own script, as it stands between its tags."""
     return "\n" + packaged_texts("templates", suffix=".j2")["status.js.j2"]
+
+
+class ClusterPages:
+    """The pages of several clusters, each below `/clusters/NAME/`, and one over all of them."""
+
+    def __init__(self, clusters: Mapping[str, DaemonPages]) -> None:
+        self._clusters = clusters
+
+    def by_path(self) -> dict[str, Page]:
+        below = {
+            f"{_CLUSTERS}{name}{path}": page
+            for name, pages in self._clusters.items()
+            for path, page in pages.by_path().items()
+        }
+        return {"/": self._overview, "/status": lambda: tagged(to_json(self._document()).encode(), JSON), **below}
+
+    def find(self, path: str) -> Page | None:
+        """As `DaemonPages.find`, below the cluster's path."""
+        name, _, rest = path.removeprefix(_CLUSTERS).partition("/")
+        pages = self._clusters.get(name) if path.startswith(_CLUSTERS) else None
+        return None if pages is None or not rest else pages.find(f"/{rest}")
+
+    def _overview(self) -> Response:
+        return tagged(rendered_page("status_clusters.html.j2", clusters_page(self._document())).encode(), HTML)
+
+    def _document(self) -> dict[str, Any]:
+        return clusters_document({name: pages.document() for name, pages in self._clusters.items()})

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from reconciler.source.latest import LatestTree
 
 
-def open_source(settings: Settings, clock: Clock) -> Source:
+def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
+    """reader: as in `GitOptions`."""
     from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - only where it is used
 
     return opened(
@@ -24,16 +25,16 @@ def open_source(settings: Settings, clock: Clock) -> Source:
         clock=clock,
         revision=settings.revision or None,
         subdirectory=settings.path,
-        options=git_options(settings),
+        options=git_options(settings, reader),
     )
 
 
-def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog) -> LatestTree:
-    """The repository as the daemon polls it. Which passes end is remembered beside its clone."""
+def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: str) -> LatestTree:
+    """The repository as a daemon polls it. Which passes end is remembered beside its clone. reader: as in `GitOptions`."""
     from reconciler.source.git import GitSource  # noqa: PLC0415 - only where it is used
     from reconciler.source.latest import LatestTree  # noqa: PLC0415 - only where it is used
 
-    source = open_source(settings, clock)
+    source = open_source(settings, clock, reader)
     passes = source.passes if isinstance(source, GitSource) else None
     tree = LatestTree(source, progress=watchdog.git_progress, passes=passes)
     watchdog.on_stuck = tree.stuck
@@ -53,7 +54,7 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
     )
 
 
-def git_options(settings: Settings) -> GitOptions:
+def git_options(settings: Settings, reader: str = "") -> GitOptions:
     from reconciler.source.credentials import Credentials  # noqa: PLC0415 - only where it is used
     from reconciler.source.git_options import GitOptions  # noqa: PLC0415 - only where it is used
 
@@ -65,4 +66,6 @@ def git_options(settings: Settings) -> GitOptions:
         timeout=git.timeout,
         rewind_hold=git.rewind_hold,
         templates=settings.templates,
+        reader=reader,
+        heard_for=git.interval / 2,
     )

@@ -13,6 +13,7 @@ from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.pull_requests import PullRequest
 from reconciler.ports import Clock, Cluster, Forge, Source
 from reconciler.settings.settings import Settings
+from reconciler.telemetry.logs import Log
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cycle import caps_of, make_cycle
 from reconciler.wiring.posting import check_forge_of, failed, forge_of, publication
@@ -26,7 +27,11 @@ def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clo
 
 
 def reviews_by(
-    reporter: Reporter | None, settings: Settings, is_leader: Callable[[], bool], on_result: Callable[[str], None]
+    reporter: Reporter | None,
+    settings: Settings,
+    is_leader: Callable[[], bool],
+    on_result: Callable[[str], None],
+    log: Log,
 ) -> Reviews | None:
     """The reviews by this reporter; None without one."""
     if reporter is None:
@@ -38,6 +43,7 @@ def reviews_by(
         is_leader=is_leader,
         interval=settings.forge.interval,
         on_result=on_result,
+        log=log,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
+from reconciler.telemetry.logs import Log
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import inventory_parent
 from reconciler.wiring.published_snapshot import MOST_BYTES, SnapshotNote, manifests_folder
@@ -94,8 +95,10 @@ def snapshots_by(
     settings: Settings,
     cluster: Cluster,
     clock: Clock,
+    *,
     is_leader: Callable[[], bool],
     on_result: Callable[[str], None],
+    log: Log,
 ) -> Snapshots | None:
     """The snapshots; None if the settings ask for none."""
     from reconciler.daemon.snapshots import Snapshots  # noqa: PLC0415 - only where it is used
@@ -107,4 +110,5 @@ def snapshots_by(
         is_leader=is_leader,
         interval=settings.snapshot.interval,
         on_result=on_result,
+        log=log,
     )

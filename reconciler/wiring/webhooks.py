@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +41,13 @@ class Announced:
             self.reviews.wake()
 
 
-def receive_webhooks(settings: Settings, announced: Announced, count: Callable[[str], None], stack: ExitStack) -> None:
-    """Receives webhooks until the stack is left, if the settings name an address. Raises `Invalid` without a secret."""
+def receive_webhooks(
+    settings: Settings, clusters: Sequence[tuple[Settings, Announced]], count: Callable[[str], None], stack: ExitStack
+) -> None:
+    """Receives webhooks until the stack is left, if the settings name an address. Raises `Invalid` without a secret.
+
+    clusters: what is told of a push to the branch that its settings name.
+    """
     from reconciler.forge.webhooks import Push, UnsignedError, read_webhook  # noqa: PLC0415 - only where it is used
 
     if not settings.webhooks.listen:
@@ -62,9 +67,10 @@ def receive_webhooks(settings: Settings, announced: Announced, count: Callable[[
             count("ignored")
             return 200
         count("taken")
-        if isinstance(event, Push) and (not settings.revision or event.branch == settings.revision):
-            announced.push()
-        announced.pull_request()
+        for own, announced in clusters:
+            if isinstance(event, Push) and own.revision in {"", event.branch}:
+                announced.push()
+            announced.pull_request()
         return 202
 
     receiver = WebhookServer(settings.webhooks.listen, take)

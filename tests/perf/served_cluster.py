@@ -78,7 +78,7 @@ class Running:
             with urllib.request.urlopen(f"http://{address}/status", timeout=5) as answer:
                 return bool(json.load(answer)["result"] == "ok")
 
-        eventually(ready, within=300, what="the first pass has succeeded", every=0.05)
+        eventually(ready, within=900, what="the first pass has succeeded", every=0.05)
 
 
 @contextmanager

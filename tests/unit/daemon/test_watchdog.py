@@ -15,7 +15,7 @@ import pytest
 from reconciler.daemon.watchdog import GIT, PATIENCE, Watchdog
 from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.child import SILENCE
-from reconciler.wiring.daemon import _watchdog
+from reconciler.wiring.served_cluster import Watchdogs
 
 PATIENT = 60.0
 """Seconds until a test that hangs fails."""
@@ -101,8 +101,8 @@ def test_a_pass_that_waits_for_git_goes_on_with_it_and_no_other_does(seconds: Se
 def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_take(
     timeout: timedelta, monkeypatch: pytest.MonkeyPatch, seconds: Seconds
 ) -> None:
-    monkeypatch.setattr("reconciler.wiring.daemon.Watchdog", partial(Watchdog, seconds=seconds))
-    watchdog = _watchdog(Settings(git=GitSettings(timeout=timeout)))
+    monkeypatch.setattr("reconciler.wiring.served_cluster.Watchdog", partial(Watchdog, seconds=seconds))
+    watchdog = Watchdogs().another(Settings(git=GitSettings(timeout=timeout)))
     watchdog.poll_begins()
     seconds.now += SILENCE
     assert watchdog.complaint == "", "a silent Git is ended by then, which says more than an end of the process"
@@ -149,3 +149,19 @@ def test_a_pass_that_never_ends_ends_the_process_and_shows_where_it_was(how: str
     assert done.returncode == 1
     assert done.stdout == "pass\n"
     assert "in run_pass" in done.stderr
+
+
+def test_the_process_ends_for_one_stuck_pass_whatever_the_others_do(
+    monkeypatch: pytest.MonkeyPatch, seconds: Seconds
+) -> None:
+    postponed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda after, **_: postponed.append(after))
+    stuck = Watchdog(seconds=seconds)
+    busy = Watchdog(seconds=seconds, ends_process=True, elsewhere=lambda: stuck.complaint)
+    busy.feed()
+    assert len(postponed) == 1
+    stuck.progress("placement")
+    seconds.now += PATIENCE + 1
+    busy.progress("placement")
+    busy.feed()
+    assert len(postponed) == 1

@@ -1,0 +1,97 @@
+"""All clusters of one daemon on one page, and as JSON (`headroom.dev/clusters/v1`): what each one's own first page says in its tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reconciler import __version__
+from reconciler.report.status.words import Row, buffers_in, headline
+from reconciler.report.words import counted, dollars
+
+CLUSTERS_SCHEMA = "headroom.dev/clusters/v1"
+
+
+def clusters_document(documents: Mapping[str, Row]) -> dict[str, Any]:
+    """documents: live ones (`headroom.dev/status/v1`) by the cluster's name."""
+    return {
+        "schemaVersion": CLUSTERS_SCHEMA,
+        "version": __version__,
+        "clusters": [_row(name, document) for name, document in documents.items()],
+    }
+
+
+def clusters_page(document: Row) -> dict[str, Any]:
+    """document: as from `clusters_document`. The clusters where something is wrong come first."""
+    rows: list[Row] = document["clusters"]
+    wrong, short = [row for row in rows if row["why"]], [row for row in rows if row["ready"] < row["wanted"]]
+    return {
+        "version": document["version"],
+        "headline": _headline(len(rows), wrong, short),
+        "good": not wrong and not short,
+        "tiles": _tiles(rows),
+        "rows": [_shown(row) for row in sorted(rows, key=lambda row: (not row["why"], row["ready"] >= row["wanted"]))],
+    }
+
+
+def _row(name: str, document: Row) -> dict[str, Any]:
+    buffers = [row["capacity"] for row in buffers_in(document)]
+    pools = document["nodePools"]
+    return {
+        "name": name,
+        "finished": document["finished"] if document["passes"] else None,
+        "revision": document["revision"],
+        "why": document["health"]["why"],
+        "headline": headline(document),
+        "buffers": len(buffers),
+        "wanted": sum(row["wanted"] or 0 for row in buffers),
+        "ready": sum(row["ready"] for row in buffers),
+        "coming": sum(row["coming"] for row in buffers),
+        "missing": sum(row["missing"] for row in buffers),
+        "nodes": sum(pool["nodes"] for pool in pools),
+        "held": sum(pool["held"] for pool in pools),
+        "perHour": document["cost"]["perHour"],
+    }
+
+
+def _headline(clusters: int, wrong: Sequence[Row], short: Sequence[Row]) -> str:
+    if wrong:
+        verb = "needs" if len(wrong) == 1 else "need"
+        return f"{len(wrong):,} of {counted(clusters, 'cluster')} {verb} attention"
+    if short:
+        return f"Buffers of {len(short):,} of {counted(clusters, 'cluster')} are not full"
+    return f"All {clusters:,} clusters are as declared"
+
+
+def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
+    ready, wanted = (sum(row[key] for row in rows) for key in ("ready", "wanted"))
+    nodes, held = (sum(row[key] for row in rows) for key in ("nodes", "held"))
+    buffers = counted(sum(row["buffers"] for row in rows), "buffer")
+    return [
+        {
+            "name": "Chunks ready",
+            "value": f"{ready:,} of {wanted:,}" if wanted else "none",
+            "more": f"{buffers} in {counted(len(rows), 'cluster')}",
+            "tone": "bad" if ready < wanted else "good" if wanted else "",
+        },
+        {"name": "Nodes", "value": f"{nodes:,}", "more": f"{held:,} held", "tone": ""},
+        {
+            "name": "Cost an hour",
+            "value": dollars(sum(row["perHour"] for row in rows)),
+            "more": "all nodes",
+            "tone": "",
+        },
+    ]
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    revision = (row["revision"] or "").rpartition(":")[2][:12]
+    return {
+        **row,
+        "path": f"clusters/{row['name']}/",
+        "size": f"{row['ready']:,} of {row['wanted']:,}" if row["wanted"] else "none",
+        "tone": "bad" if row["why"] else "warn" if row["ready"] < row["wanted"] else "good",
+        "words": row["why"][0] if row["why"] else row["headline"],
+        "commit": revision,
+        "cost": dollars(row["perHour"]),
+    }

@@ -1,0 +1,163 @@
+"""One cluster of the daemon with everything around it: its repository, passes, elections, reports, metrics and pages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.cycle import Cycle
+from reconciler.daemon.daemon import Daemon, Listeners
+from reconciler.daemon.reviews import Reviews
+from reconciler.daemon.snapshots import Snapshots
+from reconciler.daemon.state import Timing
+from reconciler.daemon.watchdog import GIT, Watchdog
+from reconciler.ports import Clock, PassResult
+from reconciler.report.plan.text import pass_text
+from reconciler.report.status.document import Seen
+from reconciler.settings.clusters import Served
+from reconciler.settings.settings import Settings
+from reconciler.source.latest import LatestTree
+from reconciler.telemetry.last_pass import LastPass
+from reconciler.telemetry.logs import logger
+from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.telemetry.shown_passes import ShownPasses
+from reconciler.timetable.agenda import Pacing, Trigger
+from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.daemon_pages import DaemonPages
+from reconciler.wiring.leadership import election_of, guard, leadership, on_change
+from reconciler.wiring.proposals import proposals_of
+from reconciler.wiring.repository import latest_tree
+from reconciler.wiring.reviews import reporter_of, reviews_by
+from reconciler.wiring.snapshot_publisher import snapshots_by
+from reconciler.wiring.webhooks import Announced
+
+_AFTER_SILENCE = 20.0
+"""Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCluster:
+    """name: "" for the only one. start: begins to watch the cluster, and whatever else runs beside passes."""
+
+    name: str
+    settings: Settings
+    daemon: Daemon
+    metrics: Metrics
+    pages: DaemonPages
+    announced: Announced
+    start: Callable[[], None]
+
+
+class Watchdogs:
+    """The watchdogs of one process: while one of them complains, none postpones the end of the process."""
+
+    def __init__(self) -> None:
+        self._all: list[Watchdog] = []
+
+    def another(self, settings: Settings) -> Watchdog:
+        """The optimal placement has a time limit of its own, which counts on top."""
+        placement = settings.placement
+        optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
+        more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}
+        self._all.append(Watchdog(more=more, ends_process=True, elsewhere=self.complaint))
+        return self._all[-1]
+
+    def complaint(self) -> str:
+        return next((watchdog.complaint for watchdog in self._all if watchdog.complaint), "")
+
+
+def open_served(served: Served, clock: Clock, watchdogs: Watchdogs, stack: ExitStack) -> ServedCluster:
+    """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error."""
+    name, settings = served.name, served.settings
+    log = logger(cluster=name) if name else logger()
+    metrics, watchdog = Metrics(), watchdogs.another(settings)
+    source = latest_tree(settings, clock, watchdog, name)
+    stack.callback(source.close)
+    cluster = open_cluster(settings, clock, metrics.count_request, checked=not name)
+    stack.callback(cluster.close)
+    shown = name or cluster.name
+    cycle = make_cycle(
+        settings,
+        source=source,
+        cluster=cluster,
+        catalog=open_catalog(settings, cluster, clock),
+        clock=clock,
+        progress=watchdog.progress,
+        proposals=proposals_of(settings, shown),
+    )
+    metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
+    last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)
+    election = election_of(settings, cluster)
+    leads = leadership(election, metrics.set_leader)
+    reviews = reviews_by(reporter_of(settings, source, cluster, clock), settings, leads, metrics.count_report, log)
+    snapshots = snapshots_by(settings, cluster, clock, is_leader=leads, on_result=metrics.count_snapshot, log=log)
+    daemon = Daemon(
+        run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
+        poll_source=_polling(source, reviews),
+        clock=clock,
+        timing=_timing(settings),
+        listeners=Listeners(_listener(settings, last, cycle, shown), metrics.observe_poll),
+        is_leader=leads,
+        next_edge=cycle.next_edge,
+        watchdog=watchdog,
+        log=log,
+    )
+    guard(cluster, daemon, election, stack)
+    announced = Announced(source, daemon, reviews)
+
+    def start() -> None:
+        cluster.start(on_change(cluster, daemon, announced.request))
+        _start(stack, reviews, snapshots)
+        log.info("started", cluster=shown, repository=settings.repository or ".")
+
+    pages = DaemonPages(settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election)
+    return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
+
+
+def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:
+    """Those that the settings ask for, until the stack is left."""
+    for thread in threads:
+        if thread is not None:
+            thread.start(stack)
+
+
+def _timing(settings: Settings) -> Timing:
+    passes = settings.passes
+    pacing = Pacing(quiet=passes.quiet, quiet_at_most=passes.quiet_at_most)
+    return Timing(poll=settings.git.interval, tick=passes.interval, pacing=pacing)
+
+
+def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
+    """Reports on pull requests are looked at again when their base has moved."""
+
+    def poll() -> bool:
+        news = source.poll()
+        if news and reviews is not None:
+            reviews.wake()
+        return news
+
+    return poll
+
+
+def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) -> Callable[[Trigger, PassResult], None]:
+    """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
+    shown = ShownPasses()
+
+    def on_result(trigger: Trigger, result: PassResult) -> None:
+        outlook = cycle.outlook
+        last.observe(
+            trigger.value,
+            result,
+            None if outlook is None else Seen(outlook.view, outlook.instance_types, outlook.declared.schedules),
+        )
+        if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
+            sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
+            sys.stdout.flush()
+
+    return on_result
