@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from reconciler.settings.clusters import Served, load_one, load_served
+from reconciler.settings.clusters import ClusterSettings, load_one, load_served
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 
@@ -121,7 +121,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
     return load_one(values.get("config"), flags=_flags(values))
 
 
-def served_from(values: dict[str, Any]) -> tuple[Served, ...]:
+def served_from(values: dict[str, Any]) -> tuple[ClusterSettings, ...]:
     """Every cluster that the settings name, for the daemon."""
     return load_served(values.get("config"), flags=_flags(values))
 

@@ -132,6 +132,11 @@ class Connection:
         self._hindrance, self._seconds_left = hindrance, seconds_left
 
     @property
+    def hindrance(self) -> str:
+        """Why no write may be sent now, "" if one may."""
+        return self._hindrance()
+
+    @property
     def is_writing(self) -> bool:
         """Whether a write is under way that the server may still perform."""
         with self._lock:

@@ -109,6 +109,8 @@ class KubernetesCluster:
                     raise Transient(self._unreachable, hint="look whether the API server runs and may be reached")
                 if left <= 0 or self._stopping.is_set():
                     raise Waiting(f"{_some(waited)} not read yet")
+                if self._connection.hindrance:  # such as a stop: nobody would use the view
+                    raise Waiting(self._connection.hindrance)
                 self._moved.wait(min(left, 0.5))
             self._own.clear()
         self._scales.refresh()
@@ -238,8 +240,8 @@ def _some(waited: Sequence[str]) -> str:
 def kubeconfig_cluster(
     context: str | None, path: str = "", *, inventory: InventoryParent, count: Count, checked: bool = True
 ) -> KubernetesCluster:
-    """A cluster of a kubeconfig; None is its current context. path: as for `kubeconfig_access`. checked: `Invalid` is raised if it cannot be used; without
-    this it is read when the cluster is first asked, and again until it can be."""
+    """A cluster of a kubeconfig; None is its current context. path: as for `kubeconfig_access`. checked: raises
+    `Invalid` if it cannot be used. Without this it is read when the cluster is first asked, and again until it can be used."""
     if checked:
         kubeconfig_access(context, path)
     name = f"kubeconfig:{context}" if context else "kubeconfig"

@@ -36,10 +36,12 @@ SET_BACK = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Called after each pass, with its result, and after each poll, with its outcome in one word and its seconds."""
+    """Called after each pass, with its result, and after each poll, with its outcome in one word and its seconds. log: None for the
+    process's own."""
 
     on_result: Callable[[Trigger, PassResult], None] = lambda _trigger, _result: None
     on_poll: Callable[[str, float], None] = lambda _result, _seconds: None
+    log: Log | None = None
 
 
 class Daemon:
@@ -61,7 +63,6 @@ class Daemon:
         is_leader: Callable[[], bool] = lambda: True,
         next_edge: Callable[[datetime], Edge | None] = lambda _after: None,
         watchdog: Watchdog | None = None,
-        log: Log | None = None,
     ) -> None:
         self._run_pass = run_pass
         self._poll_source = poll_source
@@ -72,7 +73,7 @@ class Daemon:
         self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
         self._edges = Edges(next_edge, clock, self._at_edge)
         self._grace = timing.grace
-        self._log = log or logger()
+        self._log = self._listeners.log or logger()
         self._agenda = Agenda(timing.pacing)
         self._turn = threading.Condition()
         self._poll_due = threading.Event()

@@ -23,7 +23,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ClusterSettings:
     """One cluster. name: for pages, logs and metrics, unique in the process; "" for the only one."""
 
     name: str
@@ -32,12 +32,12 @@ class Served:
 
 def load_served(
     path: str | None, *, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
-) -> tuple[Served, ...]:
+) -> tuple[ClusterSettings, ...]:
     """Every cluster to serve, in the file's order. The flag `cluster` chooses one by its name. Raises `Misused`."""
     document = {} if path is None else read_settings_file(path)
     rows = document.get("clusters")
     if rows is None:
-        return (Served("", settings_of(document, path or "", environment=environment, flags=flags)),)
+        return (ClusterSettings("", settings_of(document, path or "", environment=environment, flags=flags)),)
     where = f"{path}: clusters"
     if not isinstance(rows, list) or not rows:
         raise Misused(
@@ -64,7 +64,7 @@ def load_one(path: str | None, *, flags: Mapping[str, object]) -> Settings:
     return served[0].settings
 
 
-def _served(common: Settings, row: object, where: str) -> Served:
+def _served(common: Settings, row: object, where: str) -> ClusterSettings:
     if not isinstance(row, dict) or not isinstance(row.get("name"), str):
         raise Misused(f"{where} has no name", hint="each cluster has a name, such as name: production")
     name = row["name"]
@@ -79,12 +79,12 @@ def _served(common: Settings, row: object, where: str) -> Served:
                 f"{where} ({name}): {key} is a setting of the whole process", hint="write it outside of clusters"
             )
     own = {key: value for key, value in row.items() if key != "name"}
-    return Served(name, overlaid(common, own, f"{where} ({name}): "))
+    return ClusterSettings(name, overlaid(common, own, f"{where} ({name}): "))
 
 
-def _refuse_twins(served: Sequence[Served], where: str) -> None:
+def _refuse_twins(served: Sequence[ClusterSettings], where: str) -> None:
     """Raises where two entries would write the same: a name, a cluster's inventory, a branch."""
-    marks: tuple[tuple[str, Callable[[Served], Hashable | None], str], ...] = (
+    marks: tuple[tuple[str, Callable[[ClusterSettings], Hashable | None], str], ...] = (
         ("name", lambda each: each.name, "give each a name of its own"),
         (
             "cluster and inventory",
@@ -111,7 +111,7 @@ def _refuse_twins(served: Sequence[Served], where: str) -> None:
         ),
     )
     for what, mark, hint in marks:
-        seen: dict[Any, Served] = {}
+        seen: dict[Any, ClusterSettings] = {}
         for each in served:
             key = mark(each)
             if key is None:
@@ -121,11 +121,11 @@ def _refuse_twins(served: Sequence[Served], where: str) -> None:
             seen[key] = each
 
 
-def _names(served: Sequence[Served]) -> str:
+def _names(served: Sequence[ClusterSettings]) -> str:
     return abridged([each.name for each in served], _MOST_NAMED)
 
 
-def sharing_a_copy(served: Sequence[Served], folder: str) -> tuple[Served, ...]:
+def sharing_a_copy(served: Sequence[ClusterSettings], folder: str) -> tuple[ClusterSettings, ...]:
     """The same, with one folder for the copies of repositories: clusters of one repository then share its copy."""
     return tuple(
         replace(

@@ -52,8 +52,8 @@ def settings_of(
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings of a file that was read from `path`, overridden by the environment, and that by flags (values by dotted name, None if
-    not given). What it has under `clusters` is left to `settings/clusters.py`.
+    """The settings of a file, overridden by the environment, then by flags (values by dotted name, None if not given). path: where
+    the file was read. What it has under `clusters` is left to `settings/clusters.py`.
 
     Raises `Misused` with the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
     similar to a setting, since a typing error would go unnoticed.

@@ -12,7 +12,7 @@ from reconciler.clocks import ShiftedClock, SystemClock
 from reconciler.daemon.signals import stopped_by_signals
 from reconciler.model.sentences import abridged
 from reconciler.ports import Clock
-from reconciler.settings.clusters import Served, sharing_a_copy
+from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
 from reconciler.telemetry.logs import configure_logs, logger
 from reconciler.telemetry.merged import MergedMetrics
 from reconciler.web.pages import check_page, named_hosts, text_page
@@ -24,7 +24,9 @@ from reconciler.wiring.webhooks import receive_webhooks
 _MOST_NAMED = 5
 
 
-def run_daemon(clusters: Sequence[Served], *, now: datetime | None, until_settled: bool, at_most: float | None) -> int:
+def run_daemon(
+    clusters: Sequence[ClusterSettings], *, now: datetime | None, until_settled: bool, at_most: float | None
+) -> int:
     """Serves all of them until it is stopped or they are settled. Returns the exit code: the largest of any cluster."""
     settings = clusters[0].settings  # of the process, such as its address, they are the same in all
     configure_logs(form=settings.logs.form, level=settings.logs.level)

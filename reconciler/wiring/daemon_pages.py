@@ -25,7 +25,7 @@ from reconciler.report.timeline.page import timeline_page
 from reconciler.settings.settings import Settings
 from reconciler.spending.standing import standing_nodes
 from reconciler.telemetry.last_pass import LastPass
-from reconciler.web.pages import JSON, Page, kept_page, tagged
+from reconciler.web.pages import JSON, Page, Response, kept_page, tagged
 from reconciler.wiring.pages import rendered_page
 
 _CLUSTERS = "/clusters/"
@@ -46,6 +46,7 @@ class DaemonPages:
         cluster: str,
         daemon: Daemon,
         election: LeaderElection | None,
+        one_of_several: bool = False,
     ) -> None:
         self._last = last
         self._cycle = cycle
@@ -54,7 +55,7 @@ class DaemonPages:
         self._daemon = daemon
         self._election = election
         self._links = links_to(settings.repository, settings.forge.kind)
-        self._dashboard = settings.dashboard
+        self._around = {"dashboard": settings.dashboard, "above": one_of_several}
         self._late_after = _LATE_AFTER * settings.passes.interval + timedelta(minutes=1)
         self._lock = threading.Lock()
         self._known: tuple[PassReport, StandingNodes, Mapping[str, Any]] | None = None
@@ -80,12 +81,12 @@ class DaemonPages:
         return None
 
     def _page(self, template: str, page: Mapping[str, Any]) -> Page:
-        return lambda: tagged(rendered_page(template, {**page, "dashboard": self._dashboard}), script=_script())
+        return lambda: tagged(rendered_page(template, {**page, **self._around}), script=_script())
 
     def _overview(self) -> str:
         stands, document = self._document()
         page = overview_page(document, stands.nodes, self._last.points(), self._clock.now(), self._links)
-        return rendered_page("status.html.j2", {**page, "dashboard": self._dashboard})
+        return rendered_page("status.html.j2", {**page, **self._around})
 
     def _version(self) -> object:
         report = self._last.report()
@@ -156,7 +157,7 @@ class ClusterPages:
             for name, pages in self._clusters.items()
             for path, page in pages.by_path().items()
         }
-        return {"/": self._overview, "/status": lambda: tagged(to_json(self._document()).encode(), JSON), **below}
+        return {"/": self._overview, "/status": lambda: tagged(to_json(self._document()), JSON), **below}
 
     def find(self, path: str) -> Page | None:
         """As `DaemonPages.find`, below the cluster's path."""
@@ -165,7 +166,7 @@ class ClusterPages:
         return None if pages is None or not rest else pages.find(f"/{rest}")
 
     def _overview(self) -> Response:
-        return tagged(rendered_page("status_clusters.html.j2", clusters_page(self._document())).encode(), HTML)
+        return tagged(rendered_page("status_clusters.html.j2", clusters_page(self._document())), script=_script())
 
     def _document(self) -> dict[str, Any]:
         return clusters_document({name: pages.document() for name, pages in self._clusters.items()})

@@ -17,7 +17,7 @@ from reconciler.daemon.watchdog import GIT, Watchdog
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.text import pass_text
 from reconciler.report.status.document import Seen
-from reconciler.settings.clusters import Served
+from reconciler.settings.clusters import ClusterSettings
 from reconciler.settings.settings import Settings
 from reconciler.source.latest import LatestTree
 from reconciler.telemetry.last_pass import LastPass
@@ -72,7 +72,7 @@ class Watchdogs:
         return next((watchdog.complaint for watchdog in self._all if watchdog.complaint), "")
 
 
-def open_served(served: Served, clock: Clock, watchdogs: Watchdogs, stack: ExitStack) -> ServedCluster:
+def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, stack: ExitStack) -> ServedCluster:
     """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error."""
     name, settings = served.name, served.settings
     log = logger(cluster=name) if name else logger()
@@ -102,11 +102,10 @@ def open_served(served: Served, clock: Clock, watchdogs: Watchdogs, stack: ExitS
         poll_source=_polling(source, reviews),
         clock=clock,
         timing=_timing(settings),
-        listeners=Listeners(_listener(settings, last, cycle, shown), metrics.observe_poll),
+        listeners=Listeners(_listener(settings, last, cycle, shown), metrics.observe_poll, log),
         is_leader=leads,
         next_edge=cycle.next_edge,
         watchdog=watchdog,
-        log=log,
     )
     guard(cluster, daemon, election, stack)
     announced = Announced(source, daemon, reviews)
@@ -116,7 +115,9 @@ def open_served(served: Served, clock: Clock, watchdogs: Watchdogs, stack: ExitS
         _start(stack, reviews, snapshots)
         log.info("started", cluster=shown, repository=settings.repository or ".")
 
-    pages = DaemonPages(settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election)
+    pages = DaemonPages(
+        settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election, one_of_several=bool(name)
+    )
     return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
 
 

@@ -301,3 +301,29 @@ def test_the_git_protocol(repository: GitRepository, tmp_path: Path, clock: Manu
         assert daemon.poll().files == {"pool.yaml": b"one"}
         repository.push({"pool.yaml": "two"})
         assert daemon.poll().files == {"pool.yaml": b"two"}
+
+
+def test_readers_of_one_repository_share_its_copy_and_what_the_remote_said(
+    repository: GitRepository, server: GitHttpServer, tmp_path: Path, clock: ManualClock
+) -> None:
+    repository.push({"one/pool.yaml": "1", "other/pool.yaml": "2"})
+    one, other = (
+        Daemon(server.url, tmp_path, clock, Scope(name), reader=name, heard_for=timedelta(hours=1))
+        for name in ("one", "other")
+    )
+    first = one.poll()
+    assert len(server.heard()) > len(ONE_POLL)
+    second = other.poll()
+    asked = server.heard()
+    assert first.revision == second.revision
+    assert (dict(first.files), dict(second.files)) == ({"one/pool.yaml": b"1"}, {"other/pool.yaml": b"2"})
+    assert len(asked) <= len(ONE_POLL), "one request for the contents that only this one reads; the commit is there"
+    repository.git("rm", "--quiet", "-r", "other")
+    repository.push({"one/pool.yaml": "3"})
+    one.source.hasten()
+    assert dict(one.poll().files) == {"one/pool.yaml": b"3"}
+    gone = other.poll()
+    assert gone.stalled is not None, (
+        "its folder is gone: its last good commit stays in force, and the other's is the new one"
+    )
+    assert gone.revision == second.revision

@@ -123,6 +123,19 @@ def _conditions(*kinds: str) -> list[Document]:
     ]
 
 
+def _images() -> list[Document]:
+    return [
+        {
+            "names": [
+                f"registry.example.com/team/image-{each}@sha256:{each:064x}",
+                f"registry.example.com/team/image-{each}:1.{each}",
+            ],
+            "sizeBytes": 10_000_000 + each,
+        }
+        for each in range(40)
+    ]
+
+
 def _node(name: str, zone: str) -> Iterator[Stored]:
     room = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "100Gi", "pods": "110"}
     labels = {
@@ -141,16 +154,6 @@ def _node(name: str, zone: str) -> Iterator[Stored]:
         "topology.kubernetes.io/region": "test-region",
         "topology.kubernetes.io/zone": zone,
     }
-    images = [
-        {
-            "names": [
-                f"registry.example.com/team/image-{each}@sha256:{each:064x}",
-                f"registry.example.com/team/image-{each}:1.{each}",
-            ],
-            "sizeBytes": 10_000_000 + each,
-        }
-        for each in range(40)
-    ]
     addresses = [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}]
     info = dict.fromkeys(
         ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "machineID"), "1.36.3"
@@ -182,17 +185,22 @@ def _node(name: str, zone: str) -> Iterator[Stored]:
                     "allocatable": room,
                     "capacity": room,
                     "conditions": _conditions("Ready"),
-                    "images": images,
+                    "images": _images(),
                     "addresses": addresses,
                     "nodeInfo": info,
                 },
             }
         ),
     )
+    yield _node_claim(name, labels, room)
+    yield _csi_node(name)
+
+
+def _node_claim(name: str, labels: Document, room: Document) -> Stored:
     claim = name.replace("node", "general")
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
     kinds = _conditions("Launched", "Registered", "Initialized", "Ready", "Consolidatable")
-    yield (
+    return (
         f"/registry/karpenter.sh/nodeclaims/{claim}",
         _json(
             {
@@ -212,8 +220,11 @@ def _node(name: str, zone: str) -> Iterator[Stored]:
             }
         ),
     )
+
+
+def _csi_node(name: str) -> Stored:
     drivers = [{"name": "ebs.csi.example.com", "nodeID": name, "allocatable": {"count": 25}, "topologyKeys": ["zone"]}]
-    yield (
+    return (
         f"/registry/csinodes/{name}",
         _json(
             {
@@ -310,51 +321,10 @@ def _pod(name: str, namespace: str, labels: Document, spec: Document) -> Documen
     authority = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     lasting = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     container = {**spec["containers"][0], "volumeMounts": [mount]}
-    image = f"registry.example.com/team/{name}"
-    started = {"running": {"startedAt": _MADE}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": "POD-NAME",
-            "generateName": f"{name}-7d4b9c-",
-            "namespace": namespace,
-            "uid": "uid-POD-NAME",
-            "creationTimestamp": _MADE,
-            "labels": {**labels, "pod-template-hash": "7d4b9c"},
-            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "name": f"{name}-7d4b9c",
-                    "uid": f"uid-{name}-7d4b9c",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-            "managedFields": [
-                _managed(
-                    *(f"metadata.labels.{key.replace('.', '_')}" for key in labels),
-                    *(f"spec.containers.main.{key}" for key in container),
-                    *(f"spec.{key}" for key in spec),
-                    manager="kube-controller-manager",
-                ),
-                _managed(
-                    *(
-                        f"status.conditions.{kind}.{field}"
-                        for kind in ("Ready", "Initialized", "ContainersReady", "PodReadyToStartContainers")
-                        for field in ("lastProbeTime", "lastTransitionTime", "status", "type")
-                    ),
-                    *(
-                        f"status.{key}"
-                        for key in ("containerStatuses", "hostIP", "hostIPs", "phase", "podIP", "podIPs", "startTime")
-                    ),
-                    manager="kubelet",
-                    subresource="status",
-                ),
-            ],
-        },
+        "metadata": _pod_metadata(name, namespace, labels, (*spec, *(f"containers.main.{key}" for key in container))),
         "spec": {
             **spec,
             "nodeName": "NODE-NAME",
@@ -368,31 +338,79 @@ def _pod(name: str, namespace: str, labels: Document, spec: Document) -> Documen
             ],
             "volumes": [{"name": mount["name"], "projected": {"defaultMode": 420, "sources": [token, authority]}}],
         },
-        "status": {
-            "phase": "Running",
-            "conditions": _conditions(
-                "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"
+        "status": _pod_status(name, container["resources"]),
+    }
+
+
+def _pod_metadata(name: str, namespace: str, labels: Document, fields: Iterable[str]) -> Document:
+    """fields: of the spec, as the field manager names them."""
+    return {
+        "name": "POD-NAME",
+        "generateName": f"{name}-7d4b9c-",
+        "namespace": namespace,
+        "uid": "uid-POD-NAME",
+        "creationTimestamp": _MADE,
+        "labels": {**labels, "pod-template-hash": "7d4b9c"},
+        "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "8080"},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": f"{name}-7d4b9c",
+                "uid": f"uid-{name}-7d4b9c",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+        "managedFields": [
+            _managed(
+                *(f"metadata.labels.{key.replace('.', '_')}" for key in labels),
+                *(f"spec.{key}" for key in fields),
+                manager="kube-controller-manager",
             ),
-            "hostIP": "10.0.0.1",
-            "hostIPs": [{"ip": "10.0.0.1"}],
-            "podIP": "10.1.0.1",
-            "podIPs": [{"ip": "10.1.0.1"}],
-            "startTime": _MADE,
-            "qosClass": "Burstable",
-            "containerStatuses": [
-                {
-                    "name": "main",
-                    "image": f"{image}:1.2.3",
-                    "imageID": f"{image}@sha256:{'0' * 64}",
-                    "containerID": f"containerd://{'1' * 64}",
-                    "ready": True,
-                    "started": True,
-                    "restartCount": 0,
-                    "state": started,
-                    "lastState": {},
-                    "allocatedResources": container["resources"]["requests"],
-                    "resources": container["resources"],
-                }
-            ],
-        },
+            _managed(
+                *(
+                    f"status.conditions.{kind}.{field}"
+                    for kind in ("Ready", "Initialized", "ContainersReady", "PodReadyToStartContainers")
+                    for field in ("lastProbeTime", "lastTransitionTime", "status", "type")
+                ),
+                *(
+                    f"status.{key}"
+                    for key in ("containerStatuses", "hostIP", "hostIPs", "phase", "podIP", "podIPs", "startTime")
+                ),
+                manager="kubelet",
+                subresource="status",
+            ),
+        ],
+    }
+
+
+def _pod_status(name: str, resources: Document) -> Document:
+    image = f"registry.example.com/team/{name}"
+    return {
+        "phase": "Running",
+        "conditions": _conditions(
+            "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"
+        ),
+        "hostIP": "10.0.0.1",
+        "hostIPs": [{"ip": "10.0.0.1"}],
+        "podIP": "10.1.0.1",
+        "podIPs": [{"ip": "10.1.0.1"}],
+        "startTime": _MADE,
+        "qosClass": "Burstable",
+        "containerStatuses": [
+            {
+                "name": "main",
+                "image": f"{image}:1.2.3",
+                "imageID": f"{image}@sha256:{'0' * 64}",
+                "containerID": f"containerd://{'1' * 64}",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": _MADE}},
+                "lastState": {},
+                "allocatedResources": resources["requests"],
+                "resources": resources,
+            }
+        ],
     }

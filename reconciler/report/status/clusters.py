@@ -35,7 +35,8 @@ def clusters_page(document: Row) -> dict[str, Any]:
 
 
 def _row(name: str, document: Row) -> dict[str, Any]:
-    buffers = [row["capacity"] for row in buffers_in(document)]
+    rows = buffers_in(document)
+    buffers = [row["capacity"] for row in rows]
     pools = document["nodePools"]
     return {
         "name": name,
@@ -44,7 +45,7 @@ def _row(name: str, document: Row) -> dict[str, Any]:
         "why": document["health"]["why"],
         "headline": headline(document),
         "buffers": len(buffers),
-        "wanted": sum(row["wanted"] or 0 for row in buffers),
+        "wanted": sum(row["desired"] or 0 for row in rows),
         "ready": sum(row["ready"] for row in buffers),
         "coming": sum(row["coming"] for row in buffers),
         "missing": sum(row["missing"] for row in buffers),
@@ -67,11 +68,18 @@ def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
     ready, wanted = (sum(row[key] for row in rows) for key in ("ready", "wanted"))
     nodes, held = (sum(row[key] for row in rows) for key in ("nodes", "held"))
     buffers = counted(sum(row["buffers"] for row in rows), "buffer")
+    well = sum(not row["why"] for row in rows)
     return [
+        {
+            "name": "Clusters",
+            "value": f"{well:,} of {len(rows):,}",
+            "more": "without a failure",
+            "tone": "good" if well == len(rows) else "bad",
+        },
         {
             "name": "Chunks ready",
             "value": f"{ready:,} of {wanted:,}" if wanted else "none",
-            "more": f"{buffers} in {counted(len(rows), 'cluster')}",
+            "more": buffers,
             "tone": "bad" if ready < wanted else "good" if wanted else "",
         },
         {"name": "Nodes", "value": f"{nodes:,}", "more": f"{held:,} held", "tone": ""},
@@ -85,11 +93,11 @@ def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    revision = (row["revision"] or "").rpartition(":")[2][:12]
+    revision = (row["revision"] or "").rpartition(":")[2][:8]
     return {
         **row,
         "path": f"clusters/{row['name']}/",
-        "size": f"{row['ready']:,} of {row['wanted']:,}" if row["wanted"] else "none",
+        "size": f"{row['ready']:,} of {row['wanted']:,}" if row["wanted"] else "none asked for",
         "tone": "bad" if row["why"] else "warn" if row["ready"] < row["wanted"] else "good",
         "words": row["why"][0] if row["why"] else row["headline"],
         "commit": revision,

@@ -1,0 +1,137 @@
+"""One process that serves several clusters: one of them hangs, and the others neither wait for it nor lose their pages."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.controlplane.ports import free_port
+from tests.controlplane.waiting import eventually
+from tests.integration.git_repository import GitRepository
+from tests.integration.git_server import GitHttpServer
+
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+"""
+BUFFER = """\
+apiVersion: v1
+kind: PodTemplate
+metadata: {{name: web, namespace: shop}}
+template:
+  spec:
+    containers: [{{name: main, image: "main:1", resources: {{requests: {{cpu: 1}}}}}}]
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: web, namespace: shop}}
+spec: {{podTemplateRef: {{name: web}}, replicas: {chunks}}}
+"""
+CHUNKS = {"production": 3, "staging": 2, "hangs": 1}
+
+
+class Daemon:
+    """`headroom run` with three clusters, two of them embedded; the API server of the third takes connections and says nothing."""
+
+    def __init__(self, git: GitHttpServer, work: Path, silent_port: int) -> None:
+        self.address = f"127.0.0.1:{free_port()}"
+        kubeconfig = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{silent_port}"}}],
+            "users": [{"name": "it", "user": {"token": "none"}}],
+        }
+        (work / "hangs.kubeconfig").write_text(json.dumps(kubeconfig))
+        embedded = {"cluster": "embedded"}
+        own = {"production": embedded, "staging": embedded, "hangs": {"kubeconfig": str(work / "hangs.kubeconfig")}}
+        settings = {
+            "repository": git.url,
+            "listen": self.address,
+            "git": {"interval": "2s"},
+            "embedded": {"launchDelay": "100ms", "registerDelay": "100ms"},
+            "logs": {"form": "json"},
+            "clusters": [{"name": name, "path": f"clusters/{name}", **more} for name, more in own.items()],
+        }
+        config = work / "headroom.yaml"
+        config.write_text(yaml.safe_dump(settings))
+        self.log = work / "log"
+        with self.log.open("w") as log:
+            command = [sys.executable, "-m", "reconciler", "run", "--config", str(config)]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def fetch(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=10) as response:
+            text: str = response.read().decode()
+            return text
+
+    def clusters(self) -> dict[str, Any]:
+        return {row["name"]: row for row in json.loads(self.fetch("/status"))["clusters"]}
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Iterator[GitHttpServer]:
+    repository = GitRepository(tmp_path)
+    files = {f"clusters/{name}/pool.yaml": POOL for name in CHUNKS}
+    files |= {f"clusters/{name}/web.yaml": BUFFER.format(chunks=chunks) for name, chunks in CHUNKS.items()}
+    repository.push(files)
+    with GitHttpServer(repository.served) as server:
+        yield server
+
+
+@pytest.fixture
+def daemon(git: GitHttpServer, tmp_path: Path) -> Iterator[Daemon]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        running = Daemon(git, tmp_path, silent.getsockname()[1])
+        yield running
+        running.process.terminate()
+        assert running.process.wait(timeout=40) == 0, running.log.read_text()[-3000:]
+
+
+def test_a_cluster_that_hangs_delays_no_other(daemon: Daemon) -> None:
+    def full() -> bool:
+        found = daemon.clusters()
+        assert {name: row["ready"] for name, row in found.items()} == {"production": 3, "staging": 2, "hangs": 0}
+        return True
+
+    eventually(full, within=60, what="the buffers of both others are full")
+    ready = daemon.fetch("/readyz")
+    assert ready.startswith("2 of 3 clusters; hangs: "), ready
+    assert daemon.fetch("/healthz") == "ok\n"
+    assert daemon.clusters()["hangs"]["why"]
+
+    page = daemon.fetch("/")
+    assert "of 3 clusters needs attention" in page
+    assert page.index("clusters/hangs/") < page.index("clusters/production/"), "the one that fails comes first"
+    own = daemon.fetch("/clusters/staging/CapacityBuffer/shop/web")
+    assert '<a href="../../../../">All clusters</a>' in own
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        daemon.fetch("/clusters/absent/status")
+
+    families = text_string_to_metric_families(daemon.fetch("/metrics"))
+    fills = {
+        sample.labels["cluster"]: sample.value
+        for family in families
+        if family.name == "headroom_buffer_fill_ratio"
+        for sample in family.samples
+    }
+    assert fills == {"production": 1, "staging": 1}
