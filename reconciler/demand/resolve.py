@@ -135,7 +135,7 @@ def _scalable(
 ) -> Target | Unresolved:
     target = buffer.target
     assert target is not None
-    group = _group(target)
+    group = group_of(target)
     if target.group not in {"", group}:
         right = f"apiGroup: {group}" if group else "no apiGroup"
         return Unresolved(
@@ -170,7 +170,7 @@ def _scalable(
     )
 
 
-def _group(target: ObjectRef) -> str:
+def group_of(target: ObjectRef) -> str:
     """The group that a target's kind has in Kubernetes; other projects have kinds of the same names in groups of their own."""
     is_theirs = "." in target.group and not target.group.endswith(_KUBERNETES_OWN)
     return target.group if is_theirs else GROUPS.get(target.kind, target.group)

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.demand.node_class import NODE_POOL, pools_of
-from reconciler.demand.resolve import GROUPS, POD_TEMPLATE
+from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
 from reconciler.manifests import codes
 from reconciler.manifests.declared import read_live
 from reconciler.manifests.in_force import served_form
 from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.structure import near_one
 from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
@@ -120,7 +121,8 @@ def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
             continue
         if any(_leads_somewhere(before, there, pools) for before in read_live([live]).buffers):
             code, now = codes.REFERENCE_LOST, _reference(item)
-            words = "it refers to nothing" if now is None else f"{now} does not exist"
+            theirs = f" of group {now.group}" if now is not None and now.group not in {"", group_of(now)} else ""
+            words = "it refers to nothing" if now is None else f"{now}{theirs} does not exist"
             message = f"{words}, but the buffer in the cluster refers to what does: its nodes would be released"
             hint = "correct the name; if the object is to come later, the buffer changes within a minute of that"
             path = (
@@ -144,7 +146,9 @@ def _leads_somewhere(buffer: Buffer, there: AbstractSet[ObjectRef], pools: Seque
         return target is None or bool(pools_of(target, pools))
     if target is None:
         return None if buffer.pod_shape is not None else False
-    return _without_group(target) in there if target.kind in {POD_TEMPLATE, *GROUPS} else None
+    if target.kind in {POD_TEMPLATE, *GROUPS}:
+        return target.group in {"", group_of(target)} and _without_group(target) in there
+    return False if near_one(target.kind, GROUPS) and _without_group(target) not in there else None
 
 
 def _without_group(ref: ObjectRef) -> ObjectRef:

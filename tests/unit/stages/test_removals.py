@@ -154,8 +154,13 @@ def test_a_template_stays_for_as_long_as_a_buffer_refers_to_it() -> None:
     ("written", "said"),
     [
         ("podTemplateRef: {name: shpae}", "PodTemplate/shop/shpae does not exist"),
-        ("podTemplateRef:", "it refers to nothing"),
+        ("podTemplateRef: ", "it refers to nothing"),
         ("scalableRef: {apiGroup: apps, kind: Deployment, name: web}", "Deployment/shop/web does not exist"),
+        ("scalableRef: {apiGroup: apps, kind: Deploymnet, name: web}", "Deploymnet/shop/web does not exist"),
+        (
+            "scalableRef: {apiGroup: aps, kind: Deployment, name: web}",
+            "Deployment/shop/web of group aps does not exist",
+        ),
     ],
 )
 def test_a_buffer_that_refers_to_nothing_any_more_stays_as_it_was(written: str, said: str) -> None:
