@@ -42,7 +42,7 @@ from reconciler.plan.buffers.shortages import with_shortages
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.holding.consolidation import DEPARTURES_KEY, departures_memory, is_serving
+from reconciler.plan.holding.consolidation import DEPARTURES_KEY, departures_memory, is_serving, opened
 from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.nominated import nominated_notes
@@ -247,6 +247,7 @@ def _held(
         replacement_waits=bool(created)
         or any(item.is_on_its_way and item.chunks for item in bins)
         or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts),
+        opened=opened(bins, inputs.departures, inputs.cluster_now),
         price_of=prices.of,
         blocked=blocked,
     )
@@ -295,11 +296,7 @@ def _notes(inputs: PlanInputs, of_the_changes: Sequence[str], missed: Sequence[S
             "FILE or karpenter-metrics:URL",
         )
     notes += [item.message for item in missed]
-    notes += [
-        f"chunks leave {item.node} for cheaper room, which saves ${item.saves:,.2f}/h once Karpenter has consolidated the node"
-        for item in inputs.departures
-        if item.is_under_way(inputs.cluster_now)
-    ]
+    notes += [item.words for item in inputs.departures if item.is_under_way(inputs.cluster_now)]
     if inputs.suspended:
         notes.append("headroom is suspended: nothing of this is applied")
     return tuple(notes)

@@ -1,8 +1,11 @@
-"""Lets chunks leave a held node whose pods and chunks can be had for less. Two placements judge one node, and one node is left in a pass."""
+"""Lets chunks leave a held node whose pods and chunks can be had for less. Two placements judge one node, and one node is left in a pass.
+
+If none can be left, held nodes are opened to the pods of a node that they have room for beside their chunks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -15,6 +18,7 @@ from reconciler.model.edges import Edge
 from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
@@ -24,12 +28,15 @@ from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import (
+    OPEN,
     PATIENCE,
     Candidate,
     LeastPrices,
     Savings,
     candidates,
     chunk_requests,
+    movable,
+    takes_no_chunks_room,
 )
 from reconciler.plan.holding.settling import unchanged_since
 from reconciler.stages.rules import Rules
@@ -48,6 +55,7 @@ class Judged:
     memories: list[tuple[Memory, Memory]] = field(
         default_factory=lambda: [(Memory(), Memory()) for _ in range(MOST_TRIALS)]
     )
+    guests: list[Memory] = field(default_factory=lambda: [Memory() for _ in range(MOST_TRIALS)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,34 @@ class Consolidate:
             left = self._left(state, candidate, bins, memories)
             if left is not None:
                 return left
+        return self._opened(state, bins)
+
+    def _opened(self, state: PassState, bins: Sequence[Bin]) -> PassState:
+        """The state in which held nodes are open to the pods of another node, or else the same state."""
+        held = [item for item in bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
+        now = state.cluster_now
+        prices = Prices(state.instance_types)
+        found = (
+            ()
+            if not held
+            else movable(
+                *(bins, state.effective.node_pools, state.prepared.room, now),
+                staying=self._staying(state, bins),
+                known=state.prepared.departures,
+                price_of=prices.of,
+            )
+        )
+        worth = [item for item in found if self.rules.consolidation.is_worth(item.price, item.price)]
+        shapes = _shapes(state)
+        for candidate, memory in zip(_turns(worth, now), self.judged.guests, strict=False):
+            names = _hosts(state, candidate, held, shapes, memory)
+            hosts = [item for item in held if item.name in names]
+            chunks = Resources.total(chunk_requests(item, _requests(shapes)) for item in hosts)
+            if hosts and takes_no_chunks_room(candidate, found, hosts, chunks, state.prepared.room):
+                name, until = candidate.bin.name, now + candidate.wait + OPEN
+                admitted = Departure(name, now, until, candidate.price, admits=tuple(item.name for item in hosts))
+                departures = (*state.prepared.departures, admitted)
+                return replace(state, prepared=replace(state.prepared, departures=departures))
         return state
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
@@ -131,16 +167,55 @@ def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
 
 def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
     least = LeastPrices(state.instance_types)
-    shapes = {
-        (demand.ref, index): group.shape.requests
-        for demand in state.demands
-        for index, group in enumerate(demand.groups)
-    }
+    shapes = _requests(_shapes(state))
 
     def of(item: Bin, pods: Sequence[Pod]) -> float:
         return least.of(Resources.total([chunk_requests(item, shapes), *(pod.shape.requests for pod in pods)]))
 
     return of
+
+
+def _shapes(state: PassState) -> dict[tuple[ObjectRef, int], PodShape]:
+    """The shape of each demand's groups."""
+    return {(demand.ref, index): group.shape for demand in state.demands for index, group in enumerate(demand.groups)}
+
+
+def _requests(shapes: Mapping[tuple[ObjectRef, int], PodShape]) -> dict[tuple[ObjectRef, int], Resources]:
+    return {key: shape.requests for key, shape in shapes.items()}
+
+
+def _hosts(
+    state: PassState,
+    candidate: Candidate,
+    held: Sequence[Bin],
+    shapes: Mapping[tuple[ObjectRef, int], PodShape],
+    memory: Memory,
+) -> frozenset[str]:
+    """The held nodes that the candidate's pods would come to if chunks were pods; none where its pods do not all find room."""
+    room, options = state.prepared.room, state.prepared.options
+    going = {(pod.namespace, pod.name) for pod in candidate.pods}
+    chunks = [
+        Pod(part.demand.namespace, f"{part.demand} {part.group} {number} on {item.name}", shape, node_name=item.name)
+        for item in held
+        for part in item.chunks
+        if (shape := shapes.get((part.demand, part.group))) is not None
+        for number in range(part.count)
+    ]
+    staying = [pod for pod in room.pods if (pod.namespace, pod.name) not in going]
+    answer = place(
+        Problem(
+            replace(room, pods=(*staying, *chunks)),
+            node_pools=state.effective.node_pools,
+            instance_types=state.instance_types,
+            demands=tuple(demand_of_pod(pod, room, opens_nodes=False) for pod in candidate.pods),
+            overlays=state.effective.node_overlays,
+            options=replace(options, leaving=options.leaving | {candidate.bin.name}, booked=(), optimal=False),
+        ),
+        memory=memory,
+    )
+    if answer.unplaced:
+        return frozenset()
+    return frozenset(place.node for place in answer.occupied if place.node is not None and place.holdings)
 
 
 def _without_pods(

@@ -44,10 +44,8 @@ def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | 
 def _departures(plan: Plan, now: datetime) -> Iterator[Event]:
     for left in plan.departures:
         if left.since == now:
-            message = (
-                f"its chunks get cheaper room, which saves ${left.saves:,.2f}/h once Karpenter has consolidated it"
-            )
-            yield Event(ObjectRef("", "Node", "", left.node), NORMAL, "LeftForCheaperRoom", message)
+            reason = "AdmittedToHeldNodes" if left.admits else "LeftForCheaperRoom"
+            yield Event(ObjectRef("", "Node", "", left.node), NORMAL, reason, left.words)
 
 
 def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:

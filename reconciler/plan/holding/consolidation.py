@@ -1,8 +1,10 @@
 """Held nodes that become smaller: which are worth leaving for cheaper room, and which chunks are on their way off one.
 
 Karpenter does not consolidate a node that headroom protects. So headroom looks itself whether the node's pods and chunks can be had for
-less. It then makes the cheaper room for the chunks and releases the node, and Karpenter moves the pods. The limits are Karpenter's own:
-`consolidationPolicy`, `consolidateAfter` and the budgets for Underutilized and Empty. One node of a NodePool is left at a time.
+less. It then makes the cheaper room for the chunks and releases the node, and Karpenter moves the pods. Nor does Karpenter move pods to a held
+node. So headroom looks too whether another node's pods fit there beside the chunks, and opens held nodes to them for a time. The limits are
+Karpenter's own: `consolidationPolicy`, `consolidateAfter` and the budgets for Underutilized and Empty. One node of a NodePool is left at a
+time.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ DEPARTURES_KEY = "departures"
 WHEN_EMPTY = "WhenEmpty"
 PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
+OPEN = timedelta(minutes=5)
+"""How long held nodes are open to the pods of another. Karpenter looks every ten seconds, and makes sure for 15 more."""
 REST = timedelta(hours=24)
 """How long a node that Karpenter has not consolidated is not left again."""
 
@@ -76,7 +80,8 @@ def _parsed(name: str, value: Any) -> Departure | None:
     """None for an entry of another format, which another version wrote."""
     try:
         since, until = datetime.fromisoformat(value["since"]), datetime.fromisoformat(value["until"])
-        return Departure(name, since, until, float(value["saves"]), tuple(value["claims"]))
+        saves, claims, admits = float(value["saves"]), tuple(value["claims"]), tuple(value.get("admits", ()))
+        return Departure(name, since, until, saves, claims, admits)
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -89,7 +94,8 @@ def departures_memory(known: Iterable[Departure], created: Iterable[str], now: d
             "since": item.since.isoformat(),
             "until": item.until.isoformat(),
             "saves": round(item.saves, 6),
-            "claims": list(claims if item.since == now else item.claims),
+            "claims": list(() if item.admits else claims if item.since == now else item.claims),
+            **({"admits": list(item.admits)} if item.admits else {}),
         }
         for item in known
     }
@@ -156,6 +162,66 @@ def candidates(
             of_pool.append(Candidate(item, price, running, not spot, wait))
         found.append(tuple(sorted(of_pool, key=lambda each: (-each.price, each.bin.name))))
     return Candidates(tuple(filter(None, found)), min(looks, default=None))
+
+
+def movable(
+    bins: Sequence[Bin],
+    node_pools: Iterable[NodePool],
+    view: ClusterView,
+    now: datetime,
+    *,
+    staying: Collection[str],
+    known: Sequence[Departure],
+    price_of: Callable[[Bin], float | None],
+) -> tuple[Candidate, ...]:
+    """Nodes without chunks that Karpenter may consolidate, and whose pods might fit on held nodes. The arguments are those of `candidates`."""
+    busy = {item.node for item in known if item.is_under_way(now)}
+    tried = {item.node for item in known}.union(staying)
+    states, pods, by_pool = pool_states(bins), _pods_by_node(view), by_node_pool(bins)
+    found = []
+    for pool in node_pools:
+        own, wait = by_pool.get(pool.name, []), wait_of(pool)
+        if wait is None or any(item.name in busy or item.is_going for item in own):
+            continue
+        for item in own:
+            running = pods.get(item.name, ())
+            is_quiet = (
+                item.name not in tried and running and _has_no_chunks(item) and unchanged_since(item) + wait <= now
+            )
+            price = price_of(item) if is_quiet else None
+            if price and _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
+                found.append(Candidate(item, price, running, replaceable=False, wait=wait))
+    return tuple(found)
+
+
+def _has_no_chunks(item: Bin) -> bool:
+    ready = item.node is not None and item.node.ready and not item.is_on_its_way
+    return ready and not (
+        item.chunks or item.watched or item.pods or item.is_marked or item.is_protected or item.is_reserved
+    )
+
+
+def takes_no_chunks_room(
+    guest: Candidate, others: Iterable[Candidate], hosts: Sequence[Bin], chunks: Resources, view: ClusterView
+) -> bool:
+    """Whether Karpenter, which knows nothing of chunks, will not fill their room once the hosts are open to the guest's pods.
+
+    hosts: held nodes; chunks: what their chunks request together. Only the sums of requests are compared.
+    """
+    names = {item.name for item in hosts}
+    used = Resources.total(pod.shape.requests for pod in view.pods if pod.node_name in names)
+    free = Resources.total(item.node.allocatable for item in hosts if item.node is not None) - used
+    beside = free - chunks - Resources.total(pod.shape.requests for pod in guest.pods)
+    needs = [
+        Resources.total(pod.shape.requests for pod in other.pods) for other in others if other.bin is not guest.bin
+    ]
+    return all(need.fits(beside) or not need.fits(free) for need in needs)
+
+
+def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:
+    """Held nodes that are open to the pods of another node. Once Karpenter takes that one, they are closed to all others."""
+    there = {item.name for item in bins if not item.is_going}
+    return frozenset(name for item in known if item.node in there and item.is_under_way(now) for name in item.admits)
 
 
 def _may_be_left(item: Bin) -> bool:

@@ -44,17 +44,22 @@ def holds(
     node_pools: Mapping[str, NodePool],
     replaced: frozenset[str],
     replacement_waits: bool,
+    opened: frozenset[str] = frozenset(),
     price_of: PriceOf,
     blocked: bool,
 ) -> Holds:
     """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
     replaced: bins that chunks had to leave. With replacement_waits they stay protected, since the nodes that take their chunks are not
-    there yet. If no node can take them they are released all the same: a pool at its limit could never replace a node otherwise. blocked:
+    there yet. opened: held nodes to which Karpenter may move pods at present. If no node can take them they are released all the same: a pool at its limit could never replace a node otherwise. blocked:
     nothing is released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
-    held = tuple(_hold(item, price_of) for item in own if item.chunks and not _is_held_well(item))
+    held = tuple(
+        _hold(item, price_of, closed=closed)
+        for item in own
+        if item.chunks and not _is_held_well(item, closed=(closed := _is_to_be_closed(item, opened)))
+    )
     free = [item for item in own if not item.chunks and not item.pods]
     waiting = [item for item in free if replacement_waits and item.name in replaced and item.is_marked]
     staying = {item.name for item in waiting}
@@ -72,19 +77,19 @@ def holds(
     return Holds(held, release, delete, tuple(notes))
 
 
-def _is_held_well(item: Bin) -> bool:
+def _is_held_well(item: Bin, *, closed: bool) -> bool:
     """It is protected. If headroom protects it, its annotation says for what, and its taint keeps Karpenter's pods away."""
     is_own = all(is_marked(side) for side in item.sides)
-    is_as_closed = item.is_tainted == _is_to_be_closed(item) or item.is_on_its_way
+    is_as_closed = item.is_tainted == closed or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 
-def _is_to_be_closed(item: Bin) -> bool:
+def _is_to_be_closed(item: Bin, opened: frozenset[str]) -> bool:
     """A reserved node gets no held taint, which would only keep away the pods that it is for."""
-    return not (item.is_served_elsewhere or item.is_reserved)
+    return not (item.is_served_elsewhere or item.is_reserved or item.name in opened)
 
 
-def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
+def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:
     """Marks node and NodeClaim. If only its holdings have changed, it marks the one that they are read from."""
     told = item.is_protected and item.node is not None
     return NodeClaimAction(
@@ -94,7 +99,7 @@ def _hold(item: Bin, price_of: PriceOf) -> NodeClaimAction:
         reason=f"holds {chunk_words(item.chunks)}",
         holdings=item.chunks,
         price=price_of(item),
-        closed=_is_to_be_closed(item),
+        closed=closed,
     )
 
 
