@@ -35,7 +35,9 @@ from reconciler.plan.holding.consolidation import (
     Savings,
     candidates,
     chunk_requests,
-    movable,
+    is_guest,
+    is_left_by_chunks,
+    pods_by_node,
     takes_no_chunks_room,
 )
 from reconciler.plan.holding.settling import unchanged_since
@@ -74,44 +76,52 @@ class Consolidate:
         if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
             return state  # chunks on the move settle first; that change starts another pass
         savings = Savings(self.rules.consolidation, Prices(state.instance_types).of, _least_of(state))
-        found = candidates(
-            *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
-            staying=self._staying(state, bins),
-            known=state.prepared.departures,
-            savings=savings,
-        )
-        if found.next_look is not None:
-            look = Edge(found.next_look + state.view.clock_skew, "a held node may be left for cheaper room")
-            state = replace(state, edges=(*state.edges, look))
-        turns = _turns([candidate for of_pool in found.by_pool for candidate in of_pool], state.cluster_now)
+        state, turns = self._candidates(state, bins, is_left_by_chunks, savings.price_if_possible)
         for candidate, memories in zip(turns, self.judged.memories, strict=False):
             left = self._left(state, candidate, bins, memories)
             if left is not None:
                 return left
         return self._opened(state, bins)
 
+    def _candidates(
+        self,
+        state: PassState,
+        bins: Sequence[Bin],
+        may_be_left: Callable[[Bin], bool],
+        price_of: Callable[[Bin, Sequence[Pod]], float | None],
+    ) -> tuple[PassState, list[Candidate]]:
+        """Those that this pass judges, and the state in which another pass will look at those whose time has not come."""
+        found = candidates(
+            *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
+            staying=self._staying(state, bins),
+            known=state.prepared.departures,
+            may_be_left=may_be_left,
+            price_of=price_of,
+        )
+        if found.next_look is not None:
+            look = Edge(found.next_look + state.view.clock_skew, "a node may be left for cheaper room")
+            state = replace(state, edges=(*state.edges, look))
+        return state, _turns([candidate for of_pool in found.by_pool for candidate in of_pool], state.cluster_now)
+
     def _opened(self, state: PassState, bins: Sequence[Bin]) -> PassState:
         """The state in which held nodes are open to the pods of another node, or else the same state."""
         held = [item for item in bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
-        now = state.cluster_now
-        prices = Prices(state.instance_types)
-        found = (
-            ()
-            if not held
-            else movable(
-                *(bins, state.effective.node_pools, state.prepared.room, now),
-                staying=self._staying(state, bins),
-                known=state.prepared.departures,
-                price_of=prices.of,
-            )
-        )
-        worth = [item for item in found if self.rules.consolidation.is_worth(item.price, item.price)]
-        shapes = _shapes(state)
-        for candidate, memory in zip(_turns(worth, now), self.judged.guests, strict=False):
+        if not held:
+            return state
+        now, prices, shapes = state.cluster_now, Prices(state.instance_types), _shapes(state)
+
+        def price_of(item: Bin, _pods: Sequence[Pod]) -> float | None:
+            price = prices.of(item)
+            return price if price is not None and self.rules.consolidation.is_worth(price, price) else None
+
+        state, turns = self._candidates(state, bins, is_guest, price_of)
+        others = pods_by_node(state.prepared.room)
+        for candidate, memory in zip(turns, self.judged.guests, strict=False):
             names = _hosts(state, candidate, held, shapes, memory)
             hosts = [item for item in held if item.name in names]
             chunks = Resources.total(chunk_requests(item, _requests(shapes)) for item in hosts)
-            if hosts and takes_no_chunks_room(candidate, found, hosts, chunks, state.prepared.room):
+            movable = [others.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
+            if hosts and takes_no_chunks_room(candidate, movable, hosts, chunks, state.prepared.room):
                 name, until = candidate.bin.name, now + candidate.wait + OPEN
                 admitted = Departure(name, now, until, candidate.price, admits=tuple(item.name for item in hosts))
                 departures = (*state.prepared.departures, admitted)

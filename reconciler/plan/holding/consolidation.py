@@ -130,16 +130,18 @@ def candidates(
     *,
     staying: Collection[str],
     known: Sequence[Departure],
-    savings: Savings,
+    may_be_left: Callable[[Bin], bool],
+    price_of: Callable[[Bin, Sequence[Pod]], float | None],
 ) -> Candidates:
-    """Held nodes for which the sums leave room for a saving.
+    """Nodes that may be left, and that Karpenter may consolidate then.
 
-    now: by the cluster's clock. staying: nodes whose chunks must not move. known: departures that are under way or have failed lately.
+    now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
+    node's price if leaving the node, with these pods, may be worth it.
     """
     busy = {item.node for item in known if item.is_under_way(now)}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
-    pods = _pods_by_node(view)
+    pods = pods_by_node(view)
     found: list[tuple[Candidate, ...]] = []
     looks: list[datetime] = []
     by_pool = by_node_pool(bins)
@@ -150,8 +152,8 @@ def candidates(
         of_pool = []
         for item in own:
             running = pods.get(item.name, ())
-            is_open = item.name not in tried and _may_be_left(item)
-            price = savings.price_if_possible(item, running) if is_open else None
+            is_open = item.name not in tried and may_be_left(item)
+            price = price_of(item, running) if is_open else None
             if price is None or not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
                 continue
             rested = unchanged_since(item) + wait
@@ -164,57 +166,26 @@ def candidates(
     return Candidates(tuple(filter(None, found)), min(looks, default=None))
 
 
-def movable(
-    bins: Sequence[Bin],
-    node_pools: Iterable[NodePool],
-    view: ClusterView,
-    now: datetime,
-    *,
-    staying: Collection[str],
-    known: Sequence[Departure],
-    price_of: Callable[[Bin], float | None],
-) -> tuple[Candidate, ...]:
-    """Nodes without chunks that Karpenter may consolidate, and whose pods might fit on held nodes. The arguments are those of `candidates`."""
-    busy = {item.node for item in known if item.is_under_way(now)}
-    tried = {item.node for item in known}.union(staying)
-    states, pods, by_pool = pool_states(bins), _pods_by_node(view), by_node_pool(bins)
-    found = []
-    for pool in node_pools:
-        own, wait = by_pool.get(pool.name, []), wait_of(pool)
-        if wait is None or any(item.name in busy or item.is_going for item in own):
-            continue
-        for item in own:
-            running = pods.get(item.name, ())
-            is_quiet = (
-                item.name not in tried and running and _has_no_chunks(item) and unchanged_since(item) + wait <= now
-            )
-            price = price_of(item) if is_quiet else None
-            if price and _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
-                found.append(Candidate(item, price, running, replaceable=False, wait=wait))
-    return tuple(found)
-
-
-def _has_no_chunks(item: Bin) -> bool:
+def is_guest(item: Bin) -> bool:
+    """Whether it holds no chunks, and Karpenter may consolidate it, so that its pods may come to held nodes."""
     ready = item.node is not None and item.node.ready and not item.is_on_its_way
-    return ready and not (
-        item.chunks or item.watched or item.pods or item.is_marked or item.is_protected or item.is_reserved
-    )
+    kept = item.is_marked or item.is_protected or item.is_reserved
+    return ready and item.in_use and not (item.chunks or item.watched or item.pods or item.is_going or kept)
 
 
 def takes_no_chunks_room(
-    guest: Candidate, others: Iterable[Candidate], hosts: Sequence[Bin], chunks: Resources, view: ClusterView
+    guest: Candidate, others: Iterable[Sequence[Pod]], hosts: Sequence[Bin], chunks: Resources, view: ClusterView
 ) -> bool:
     """Whether Karpenter, which knows nothing of chunks, will not fill their room once the hosts are open to the guest's pods.
 
-    hosts: held nodes; chunks: what their chunks request together. Only the sums of requests are compared.
+    others: the pods of each other node that Karpenter may consolidate. hosts: held nodes; chunks: what their chunks request together. Only the
+    sums of requests are compared.
     """
     names = {item.name for item in hosts}
     used = Resources.total(pod.shape.requests for pod in view.pods if pod.node_name in names)
     free = Resources.total(item.node.allocatable for item in hosts if item.node is not None) - used
     beside = free - chunks - Resources.total(pod.shape.requests for pod in guest.pods)
-    needs = [
-        Resources.total(pod.shape.requests for pod in other.pods) for other in others if other.bin is not guest.bin
-    ]
+    needs = [Resources.total(pod.shape.requests for pod in pods) for pods in others]
     return all(need.fits(beside) or not need.fits(free) for need in needs)
 
 
@@ -224,7 +195,8 @@ def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> fr
     return frozenset(name for item in known if item.node in there and item.is_under_way(now) for name in item.admits)
 
 
-def _may_be_left(item: Bin) -> bool:
+def is_left_by_chunks(item: Bin) -> bool:
+    """Whether headroom holds it for chunks that may be elsewhere."""
     ready = item.node is not None and item.node.ready
     mine = bool(item.chunks) and item.is_marked and not item.is_reserved
     return mine and ready and not (item.is_going or item.is_on_its_way or item.pods or item.watched)
@@ -239,8 +211,8 @@ def _karpenter_may(pool: NodePool, running: Sequence[Pod], view: ClusterView, st
     return not any(why_not_evicted_now(pod, view.pod_disruption_budgets, now) for pod in running)
 
 
-def _pods_by_node(view: ClusterView) -> dict[str, tuple[Pod, ...]]:
-    """Without daemons, which every node has."""
+def pods_by_node(view: ClusterView) -> dict[str, tuple[Pod, ...]]:
+    """The running pods of each node, without daemons, which every node has."""
     found: dict[str, list[Pod]] = {}
     for pod in view.pods:
         if pod.node_name is not None and not pod.is_daemon:

@@ -85,15 +85,55 @@ def test_dear_nodes_that_cannot_be_had_for_less_do_not_keep_others_from_their_tu
 
 def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share() -> None:
     """A node that takes chunks is held, and Karpenter moves no pod to a held node. So the pod would stay where it is."""
-    shop = KeptCluster(instance_types=(SMALL,))
+    shop = KeptCluster(instance_types=(SMALL, LARGE))
     shop.cluster.apply(node_pool(consolidate_after="60s"))
-    shop.add_node("busy", "m-2x")
-    shop.cluster.apply(workload("busy", replicas=2, cpu="700m"))
+    shop.add_node("busy", "m-8x")
+    shop.cluster.apply(workload("busy", replicas=2, cpu="3700m"))
     shop.wait(5)
     shop.add_node("web", "m-2x")
-    shop.cluster.apply(workload(cpu="600m"))
-    shop.cluster.apply(buffer(replicas=1))
+    shop.cluster.apply(workload(cpu="950m"))
+    shop.cluster.apply(buffer(replicas=1, scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "small"}))
+    shop.cluster.apply(workload("small", replicas=0, cpu="600m"))
     shop.keep(30)
     shop.cluster.scale(workload_ref("busy"), 1)
     assert shop.keep(3600, step=20) == []
+    assert types(shop) == ["m-2x", "m-8x"]
+
+
+def beside(cpu: str) -> KeptCluster:
+    """A held node with a pod of 600m and a chunk of the same, and another node with one pod."""
+    shop = KeptCluster(instance_types=(SMALL,))
+    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    shop.add_node("full", "m-2x")
+    shop.cluster.apply(workload("other", replicas=2, cpu=cpu))
+    shop.wait(5)
+    shop.add_node("held", "m-2x")
+    shop.cluster.apply(workload(cpu="600m"))
+    shop.cluster.apply(buffer(replicas=1))
+    shop.keep(30)
+    shop.cluster.scale(workload_ref("other"), 1)
+    shop.keep(30)
+    assert [taint.key for taint in shop.node("node-held").taints] == ["headroom.dev/held"]
+    return shop
+
+
+def test_a_held_node_is_opened_to_pods_that_it_has_room_for_beside_its_chunks() -> None:
+    shop = beside("700m")
+    assert types(shop) == ["m-2x", "m-2x"]
+    seen: list[str] = []
+    for _ in range(90):
+        shop.keep(2)
+        assert provisioning(shop) == "all the time"
+        seen += [note for note in shop.passes[-1].plan.notes if "saves" in note]
+    words = "pods of node-full may move to node-held, which has room beside the chunks, which saves $0.10/h"
+    assert {note.partition(" once")[0] for note in seen} == {words}
+    assert "AdmittedToHeldNodes" in shop.reasons()
+    assert shop.node_names() == ["node-held"]
+    assert [taint.key for taint in shop.node("node-held").taints] == ["headroom.dev/held"], "and it is closed again"
+    assert shop.keep(1800, step=20) == []
+
+
+def test_a_held_node_stays_closed_to_pods_that_would_take_its_chunks_room() -> None:
+    shop = beside("900m")
+    assert shop.keep(1800, step=20) == []
     assert len(types(shop)) == 2
