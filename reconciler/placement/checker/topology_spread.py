@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.model.pods import PodShape, TopologySpread
-from reconciler.model.requirements import Operator
+from reconciler.model.requirements import LabelSelector, Operator
 from reconciler.placement.checker.checked_node import CheckedNode
 from reconciler.placement.checker.node_affinity import accepts, may_accept
 from reconciler.placement.checker.occupancy import UNDECIDED, Occupancy, Placed, with_keys
@@ -117,6 +117,8 @@ class _Spread:
         if constraint.selector is None:
             return []
         selector = with_keys(constraint.selector, shape, constraint.match_label_keys, Operator.IN)
+        if selector == LabelSelector():  # which counts nothing there (podtopologyspread, countPodsMatchSelector)
+            return []
         return [
             item
             for labelled, namespace in self._occupancy.matched(selector)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
-from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
 """A label value; for hostnames the number of the bin, or of the first bin with the same hostname (see `hostnames.py`)."""
+EACH_NODE = ""
+"""The key of a counter that counts on each node by itself, whatever its labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,24 @@ class Selection:
         return all(selector is not None and selector.matches(labels) for selector in self.selectors)
 
 
+def with_label_keys(
+    selector: LabelSelector | None, shape: PodShape, match: Iterable[str], mismatch: Iterable[str] = ()
+) -> LabelSelector | None:
+    """The selector with matchLabelKeys and mismatchLabelKeys: the pod's own values of these labels, as further expressions."""
+    if selector is None or not (match or mismatch):
+        return selector
+    own = dict(shape.labels)
+    extra = [Requirement(key, Operator.IN, (own[key],)) for key in match if key in own]
+    extra += [Requirement(key, Operator.NOT_IN, (own[key],)) for key in mismatch if key in own]
+    return LabelSelector(selector.match_labels, (*selector.expressions, *extra)) if extra else selector
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What a counter counts.
 
-    owners: counts the pods that have this anti-affinity term, instead of those that it selects.
+    owners: counts the pods that have this term, instead of those that it selects. It is required anti-affinity, or with a weight
+    what attracts pods (below 0: keeps them away): a preferred term, or required affinity.
     inclusion: which nodes a spread constraint looks at, by affinity, taints and labels; None for all.
     chunks_only: leaves bound pods out, since running pods may be what fills a KeepMinimum buffer.
     leaving: counts pods that are being deleted too.
@@ -50,6 +65,7 @@ class Counted:
     inclusion: Inclusion | None = None
     chunks_only: bool = False
     leaving: bool = False
+    weight: int = 0
 
     @property
     def anywhere(self) -> tuple[object, ...]:

@@ -8,26 +8,22 @@ the same rules, so what is computed for one is cached for its whole equivalence 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, Rule, constraint_set_of
-from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, Selection
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
+from reconciler.placement.constraints.rule_table import RuleTable
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import Mask
-from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
+from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
-
-_InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]
-"""The fields of `Inclusion`: terms, tolerations and keys."""
 
 
 class Topology:
@@ -35,7 +31,7 @@ class Topology:
 
     def __init__(self, bins: Bins, namespaces: Mapping[str, Mapping[str, str]], needs: KnownNeeds) -> None:
         self._bins = bins
-        self._namespaces = namespaces
+        self._table = RuleTable(namespaces)
         self._needs = needs
         self.counters: list[Counter] = []
         self.hosts = Hosts(bins.hostnames.sharing)
@@ -47,16 +43,10 @@ class Topology:
         self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
         """Cache by number of the class and chunks_only, cleared like the one above."""
         self._existing: dict[int, set[Domain]] = {}
-        self._index: dict[Counted, int] = {}
-        self._inclusions: dict[_InclusionParts, Inclusion] = {}
         self._domains: dict[str, list[Domain | None]] = {}
-        self._owners: list[int] = []
-        """Numbers of the counters that count pods with an anti-affinity term."""
-        self._selecting_known: dict[tuple[str, tuple[tuple[str, str], ...]], list[Any]] = {}
-        """Cache by namespace and labels: how many counters were looked at, and which of them select such pods."""
         self._others_known: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[Rule, ...]] = {}
         """Cache by namespace, labels and chunks_only: other pods' rules for such pods. Cleared like the ones above."""
-        self.assumptions: set[str] = set()
+        self.assumptions = self._table.assumptions
         self.expected: dict[int, set[Domain]] = {}
         """By counter, domains without a node so far, in which other demands will get nodes (see `domains/balance.py`)."""
 
@@ -80,71 +70,18 @@ class Topology:
         key = (needs.equivalence_class, chunks_only)
         rules = self._own.get(key)
         if rules is None:
-            rules = self._own[key] = tuple(self._own_rules(needs, chunks_only=chunks_only))
-        return rules
-
-    def _own_rules(self, needs: Needs, *, chunks_only: bool) -> list[Rule]:
-        shape = needs.shape
-        rules: list[Rule] = []
-        hard = [item for item in shape.topology_spread if item.when_unsatisfiable == "DoNotSchedule"]
-        keys = tuple(sorted({item.topology_key for item in hard}))
-        for constraint in hard:
-            selection = _spread_selection(shape, constraint)
-            inclusion = self._inclusion(
-                needs.affinity_terms if constraint.node_affinity_policy == "Honor" else None,
-                shape.tolerations if constraint.node_taints_policy == "Honor" else None,
-                keys,
-            )
-            counter = self._counter(
-                Counted(constraint.topology_key, (selection,), inclusion=inclusion, chunks_only=chunks_only)
-            )
-            itself = selection.selects(shape)
-            minimum = constraint.min_domains or 1
-            rules.append(SpreadRule(counter, constraint.topology_key, constraint.max_skew, minimum, itself))
-        for term in shape.pod_anti_affinity:
-            selection = self.selection(shape, term, generous=True)
-            counter = self._counter(Counted(term.topology_key, (selection,), chunks_only=chunks_only, leaving=True))
+            rules = self._own[key] = tuple(self._table.own_rules(needs, chunks_only=chunks_only))
             for only in (False, True):
-                self._counter(_owners(term.topology_key, selection, chunks_only=only))
-            rules.append(AntiAffinityRule(counter, term.topology_key, selection.selects(shape)))
-        together = tuple(self.selection(shape, term, generous=False) for term in shape.pod_affinity)
-        for term in shape.pod_affinity:
-            counter = self._counter(Counted(term.topology_key, together))
-            itself = all(selection.selects(shape) for selection in together)
-            rules.append(AffinityRule(counter, term.topology_key, itself))
+                self._ask_for(owned(needs.shape, self._table.selection, chunks_only=only))
         return rules
-
-    def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
-        known = self._inclusions.get(parts)
-        if known is None:
-            known = self._inclusions[parts] = Inclusion(*parts)
-        return known
 
     def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
         """Anti-affinity of other pods and chunks that selects this shape, which must stay out of their domains."""
         key = (shape.namespace, shape.labels, chunks_only)
         rules = self._others_known.get(key)
         if rules is None:
-            rules = self._others_known[key] = tuple(
-                AntiAffinityRule(number, counted.key, counts_itself=False)
-                for number in self._selecting(shape)
-                if (counted := self.counters[number].counted).owners and counted.chunks_only == chunks_only
-            )
+            rules = self._others_known[key] = tuple(self._table.others_rules(shape, chunks_only=chunks_only))
         return rules
-
-    def _selecting(self, shape: PodShape) -> list[int]:
-        """The counters that select the shape. This depends on its namespace and labels alone, so it is cached by these."""
-        known = self._selecting_known.setdefault((shape.namespace, shape.labels), [0, []])
-        labels = dict(shape.labels)
-        for number in range(known[0], len(self.counters)):
-            for selection in self.counters[number].counted.selections:
-                if not selection.selects_labels(shape.namespace, labels):
-                    break
-            else:
-                known[1].append(number)
-        known[0] = len(self.counters)
-        found: list[int] = known[1]
-        return found
 
     def constraints(self, needs: Needs, *, chunks_only: bool) -> ConstraintSet:
         """All rules that a shape is under: its own, and those of pods that keep it off."""
@@ -175,34 +112,16 @@ class Topology:
             equivalence_class.deciding_keys = tuple(sorted(keys - {HOSTNAME_LABEL}))
         return equivalence_class.deciding_keys
 
-    def selection(self, shape: PodShape, term: PodAffinityTerm, *, generous: bool) -> Selection:
-        """The pods that the term selects. generous: where namespaces are not known, take all of them rather than none."""
-        selector = _with_label_keys(term.selector, shape, term.match_label_keys, Operator.IN)
-        selector = _with_label_keys(selector, shape, term.mismatch_label_keys, Operator.NOT_IN)
-        if term.namespace_selector is None:
-            return Selection(frozenset(term.namespaces or (shape.namespace,)), (selector,))
-        if term.namespace_selector == LabelSelector():
-            return Selection(None, (selector,))
-        if not self._namespaces:
-            self.assumptions.add(
-                "labels of namespaces are not known: namespace selectors of pod affinity are not judged"
-            )
-            return Selection(None if generous else frozenset(term.namespaces), (selector,))
-        chosen = {name for name, labels in self._namespaces.items() if term.namespace_selector.matches(labels)}
-        return Selection(frozenset(chosen | set(term.namespaces)), (selector,))
-
-    def _counter(self, counted: Counted) -> int:
-        fresh = len(self.counters)
-        number = self._index.setdefault(counted, fresh)
-        if number == fresh:
-            if counted.owners:
-                self._owners.append(number)
+    def _ask_for(self, more: Iterable[Counted]) -> None:
+        """Makes a counter for each that the table has numbered, and for more."""
+        for counted in more:
+            self._table.number(counted)
+        for counted in self._table.counted[len(self.counters) :]:
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
             self._equivalence_classes.clear()
             self._constraint_sets.clear()
             self._others_known.clear()
-        return number
 
     def _included(self, inclusion: Inclusion | None) -> Mask | None:
         if inclusion is None:
@@ -264,14 +183,7 @@ class Topology:
 
     def _counts_of(self, equivalence_class: EquivalenceClass) -> tuple[int, ...]:
         if equivalence_class.counts_of is None:
-            shape = equivalence_class.shape
-            terms = shape.pod_anti_affinity
-            owned = {(term.topology_key, self.selection(shape, term, generous=True)) for term in terms}
-            selecting = [item for item in self._selecting(shape) if not self.counters[item].counted.owners]
-            owns = (
-                [number for number in self._owners if _is_owned(self.counters[number].counted, owned)] if owned else []
-            )
-            equivalence_class.counts_of = tuple(sorted(selecting + owns))
+            equivalence_class.counts_of = tuple(sorted(set(self._table.counts_of(equivalence_class.shape))))
         return equivalence_class.counts_of
 
     def count_pods(self) -> None:
@@ -279,9 +191,7 @@ class Topology:
         for shape in {
             id(placed.bound_group.shape): placed.bound_group.shape for placed in self._bins.bound_groups
         }.values():
-            for term in shape.pod_anti_affinity:
-                selection = self.selection(shape, term, generous=True)
-                self._counter(_owners(term.topology_key, selection, chunks_only=False))
+            self._ask_for(owned(shape, self._table.selection))
         if not self.counters:
             return
         for placed in self._bins.bound_groups:
@@ -323,28 +233,3 @@ class Topology:
         """The domain in which a pod on an existing bin counts; None where it does not count."""
         item = self.counters[counter]
         return self.domains(item.counted.key)[number] if item.included is None or item.included[number] else None
-
-
-def _is_owned(counted: Counted, owned: set[tuple[str, Selection]]) -> bool:
-    """Whether it is one of these anti-affinity terms of a shape, each a topology key and a selection."""
-    return (counted.key, counted.selections[0]) in owned
-
-
-def _owners(key: str, selection: Selection, *, chunks_only: bool) -> Counted:
-    return Counted(key, (selection,), owners=True, chunks_only=chunks_only, leaving=True)
-
-
-def _spread_selection(shape: PodShape, constraint: TopologySpread) -> Selection:
-    selector = _with_label_keys(constraint.selector, shape, constraint.match_label_keys, Operator.IN)
-    return Selection(frozenset({shape.namespace}), (selector,))
-
-
-def _with_label_keys(
-    selector: LabelSelector | None, shape: PodShape, keys: Iterable[str], operator: Operator
-) -> LabelSelector | None:
-    """The selector with matchLabelKeys and mismatchLabelKeys: the pod's own values of these labels, as further expressions."""
-    own = dict(shape.labels)
-    extra = tuple(Requirement(key, operator, (own[key],)) for key in keys if key in own)
-    if selector is None or not extra:
-        return selector
-    return LabelSelector(selector.match_labels, (*selector.expressions, *extra))

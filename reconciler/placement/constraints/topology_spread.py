@@ -2,14 +2,37 @@
 
 A pod may come to a domain if the count there then exceeds the global minimum by at most maxSkew. The global minimum is the fewest
 pods that count in any domain; it is 0 while there are fewer domains than minDomains (KEP-3022).
+
+Constraints with `ScheduleAnyway` keep no pod off. kube-scheduler scores nodes by them: the fewer pods count in a node's domains, the
+better. Pods of a ReplicaSet, StatefulSet or ReplicationController without constraints are scored by two default ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import floor, log
 
-from reconciler.placement.loops.arrays import SPREAD_ITSELF, SPREAD_OTHERS
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.constraints.domain_counters import (
+    EACH_NODE,
+    Counted,
+    Inclusion,
+    Selection,
+    with_label_keys,
+)
+from reconciler.placement.loops.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
+from reconciler.placement.needs import Needs, NodeTerm
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+CAUSE = "topology spread"
+WEIGHT = 2
+"""Of the score, in kube-scheduler's default profile."""
+
+Including = Callable[[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]], Inclusion]
+"""Gives the one `Inclusion` with these fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +60,132 @@ class SpreadRule:
     def bound(self, least: int) -> int:
         """The most pods that may count in a domain, given the global minimum."""
         return self.max_skew + least
+
+
+@dataclass(frozen=True, slots=True)
+class SoftSpread:
+    """One constraint by which nodes are scored. counter: what counts; on the hostname, on each node by itself."""
+
+    counter: int
+    key: str
+    max_skew: int
+
+
+def spread_rules(
+    needs: Needs, number: Callable[[Counted], int], including: Including, *, chunks_only: bool
+) -> list[SpreadRule]:
+    """The shape's constraints that keep pods off. number: gives the number of a counter."""
+    hard = [item for item in needs.shape.topology_spread if item.when_unsatisfiable == HARD]
+    keys = tuple(sorted({item.topology_key for item in hard}))
+    rules = []
+    for constraint in hard:
+        selection = _selection(needs.shape, constraint)
+        inclusion = _inclusion(needs, constraint, including, keys)
+        key = constraint.topology_key
+        counter = number(Counted(key, (selection,), inclusion=inclusion, chunks_only=chunks_only))
+        minimum = constraint.min_domains or 1
+        rules.append(SpreadRule(counter, key, constraint.max_skew, minimum, selection.selects(needs.shape)))
+    return rules
+
+
+def soft_spread(
+    needs: Needs, number: Callable[[Counted], int], including: Including, *, by_default: bool
+) -> list[SoftSpread]:
+    """What nodes are scored by. by_default: whether pods without constraints of their own are under the default ones."""
+    shape = needs.shape
+    constraints = shape.topology_spread or (default_constraints(shape) if by_default else ())
+    soft = [item for item in constraints if item.when_unsatisfiable == SOFT]
+    keys = tuple(sorted({item.topology_key for item in soft})) if shape.topology_spread else ()
+    found = []
+    for constraint in soft:
+        key, selection = constraint.topology_key, _selection(shape, constraint)
+        counted = Counted(EACH_NODE, (selection,), inclusion=including(None, None, ()))
+        if key != HOSTNAME_LABEL:
+            counted = Counted(key, (selection,), inclusion=_inclusion(needs, constraint, including, keys))
+        found.append(SoftSpread(number(counted), key, constraint.max_skew))
+    return found
+
+
+_OF_ONE_POD = frozenset(
+    {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash"}
+)
+"""Labels that no controller selects by, since they differ from pod to pod."""
+
+
+def default_constraints(shape: PodShape) -> tuple[TopologySpread, ...]:
+    """kube-scheduler's own for pods of controllers (pkg/scheduler/framework/plugins/podtopologyspread, systemDefaultConstraints).
+
+    They select what the pod's controller selects, of which nothing is known here but the pod's labels."""
+    selector = LabelSelector(tuple(item for item in shape.labels if item[0] not in _OF_ONE_POD))
+    return (TopologySpread(HOSTNAME_LABEL, 3, SOFT, selector), TopologySpread(ZONE_LABEL, 5, SOFT, selector))
+
+
+def _inclusion(needs: Needs, constraint: TopologySpread, including: Including, keys: tuple[str, ...]) -> Inclusion:
+    return including(
+        needs.affinity_terms if constraint.node_affinity_policy == "Honor" else None,
+        needs.shape.tolerations if constraint.node_taints_policy == "Honor" else None,
+        keys,
+    )
+
+
+def _selection(shape: PodShape, constraint: TopologySpread) -> Selection:
+    """kube-scheduler counts nothing by a selector that is there but empty (countPodsMatchSelector)."""
+    selector = with_label_keys(constraint.selector, shape, constraint.match_label_keys)
+    return Selection(frozenset() if selector == LabelSelector() else frozenset({shape.namespace}), (selector,))
+
+
+# The loops below are compiled with the scheduler's walk (see placement/scheduler).
+
+
+def least_count(counters: CounterArrays, counter: int, min_domains: int) -> int:
+    """The global minimum of a constraint; 0 while there are fewer domains than minDomains."""
+    first, width, present, counts = counters[1], counters[2], counters[5], counters[6]
+    domains, least = 0, PLENTY
+    for place in range(first[counter], first[counter] + width[counter]):
+        if present[place]:
+            domains += 1
+            least = min(least, counts[place])
+    return 0 if domains == 0 or domains < min_domains else least
+
+
+def score_spread(  # noqa: C901, PLR0917 - compiled code takes plain arrays, and no keywords
+    totals: Numbers,
+    raw: Fractions,
+    able: Numbers,
+    soft: Numbers,
+    strict: bool,  # noqa: FBT001 - as above
+    domains: Numbers,
+    counters: CounterArrays,
+    seen: Numbers,
+) -> None:
+    """Adds the plugin's score to the totals of able nodes: 100 where the fewest pods count. raw, seen: to write to.
+
+    soft: a row for each constraint: its counter, key and maxSkew. strict: nodes that lack one of the keys score 0."""
+    key_of, first, counts = counters[0], counters[1], counters[6]
+    for index in range(len(able)):
+        raw[index] = 0.0
+        for row in range(len(soft) if strict else 0):
+            if domains[soft[row, 1], able[index]] < 0:
+                raw[index] = -1.0
+    for row in range(len(soft)):
+        counter, key, max_skew = soft[row, 0], soft[row, 1], soft[row, 2]
+        own = key_of[counter]
+        seen[: len(seen)] = 0
+        size = 0
+        for index in range(len(able)):
+            if raw[index] >= 0.0:
+                domain = domains[own, able[index]]
+                size += 1 - seen[domain]  # those that lack the key are seen in the last place, as one domain more
+                seen[domain] = 1
+        weight = log(size + 2.0)
+        for index in range(len(able)):
+            if raw[index] >= 0.0 and domains[key, able[index]] >= 0:
+                raw[index] += counts[first[counter] + domains[own, able[index]]] * weight + (max_skew - 1.0)
+    low, high = PLENTY, 0
+    for index in range(len(able)):
+        if raw[index] >= 0.0:
+            low, high = min(low, floor(raw[index] + 0.5)), max(high, floor(raw[index] + 0.5))
+    for index in range(len(able)):
+        if raw[index] >= 0.0:
+            score = 100 if high == 0 else 100 * (high + low - floor(raw[index] + 0.5)) // high
+            totals[able[index]] += WEIGHT * score

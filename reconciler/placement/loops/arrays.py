@@ -33,6 +33,7 @@ ROUNDING = 1e-9
 PLENTY = 2**62
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
+Fractions: TypeAlias = NDArray[np.float64]
 
 NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
 """found, marks, loads, spans, line, room. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
@@ -51,3 +52,7 @@ OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
 not allowed. Empty if no node shall be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
 whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost, and the template of one node that
 takes them all (-1: not known)."""
+CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flags, Numbers, Numbers]
+"""key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
+where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
+present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""

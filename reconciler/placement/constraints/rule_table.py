@@ -1,0 +1,115 @@
+"""The rules between pods as rows: which counters a shape counts in, and which ones decide where it may go.
+
+A counter belongs to one term of some pod spec. Each plugin's file says which counters a shape's terms need. Here they get numbers, so that
+equal ones are one. What they count is kept by others: by `Topology` for placing, by the arrays of `placement/scheduler` for
+kube-scheduler's model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.constraints.constraint_set import Rule
+from reconciler.placement.constraints.domain_counters import Counted, Inclusion, Selection, with_label_keys
+from reconciler.placement.constraints.inter_pod_affinity import (
+    AntiAffinityRule,
+    attracted,
+    attracting,
+    own_rules,
+    owned,
+)
+from reconciler.placement.constraints.topology_spread import SoftSpread, soft_spread, spread_rules
+from reconciler.placement.needs import Needs, NodeTerm
+
+_InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]
+"""The fields of `Inclusion`: terms, tolerations and keys."""
+
+
+class RuleTable:
+    """Numbers counters as shapes ask for them. counted: by number, what the counter counts. assumptions: what was not judged."""
+
+    def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        self._namespaces = namespaces
+        self.counted: list[Counted] = []
+        self.assumptions: set[str] = set()
+        self._index: dict[Counted, int] = {}
+        self._inclusions: dict[_InclusionParts, Inclusion] = {}
+        self._selecting: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, list[int]]] = {}
+        """Cache by namespace and labels: how many counters were looked at, and which of them select such pods."""
+
+    def number(self, counted: Counted) -> int:
+        fresh = len(self.counted)
+        number = self._index.setdefault(counted, fresh)
+        if number == fresh:
+            self.counted.append(counted)
+        return number
+
+    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> list[Rule]:
+        """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
+        between = own_rules(needs.shape, self.number, self.selection, chunks_only=chunks_only)
+        return [*spread_rules(needs, self.number, self._inclusion, chunks_only=chunks_only), *between]
+
+    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> list[Rule]:
+        """Anti-affinity of other pods and chunks that selects this shape, which must stay out of their domains."""
+        return [
+            AntiAffinityRule(number, counted.key, counts_itself=False)
+            for number in self.selecting(shape)
+            if (counted := self.counted[number]).owners and not counted.weight and counted.chunks_only == chunks_only
+        ]
+
+    def soft_spread(self, needs: Needs, *, by_default: bool) -> list[SoftSpread]:
+        """The constraints that nodes are scored by. by_default: see `topology_spread.soft_spread`."""
+        return soft_spread(needs, self.number, self._inclusion, by_default=by_default)
+
+    def attractions(self, shape: PodShape) -> list[tuple[int, int]]:
+        """The counters that nodes are scored by for such a pod, each with its weight: its own terms, and others' that select it."""
+        others = [(number, self.counted[number].weight) for number in self.selecting(shape)]
+        return attracted(shape, self.number, self.selection) + [item for item in others if item[1]]
+
+    def watch_owners(self, shape: PodShape) -> None:
+        """Adds the counters of pods that keep others off, or attract them, as this shape does."""
+        for counted in (*owned(shape, self.selection), *attracting(shape, self.selection)):
+            self.number(counted)
+
+    def counts_of(self, shape: PodShape) -> list[int]:
+        """The counters in which a pod of this shape counts, one of them as often as it has the term."""
+        selecting = [number for number in self.selecting(shape) if not self.counted[number].owners]
+        terms = [*owned(shape, self.selection), *owned(shape, self.selection, chunks_only=True)]
+        terms += attracting(shape, self.selection)
+        return sorted(selecting + [self._index[counted] for counted in terms if counted in self._index])
+
+    def selecting(self, shape: PodShape) -> list[int]:
+        """The counters that select the shape. This depends on its namespace and labels alone, so it is cached by these."""
+        seen, found = self._selecting.get((shape.namespace, shape.labels), (0, []))
+        labels = dict(shape.labels)
+        for number in range(seen, len(self.counted)):
+            for selection in self.counted[number].selections:
+                if not selection.selects_labels(shape.namespace, labels):
+                    break
+            else:
+                found.append(number)
+        self._selecting[shape.namespace, shape.labels] = (len(self.counted), found)
+        return found
+
+    def selection(self, shape: PodShape, term: PodAffinityTerm, generous: bool) -> Selection:  # noqa: FBT001 - see `Selecting`
+        """The pods that the term selects. generous: where namespaces are not known, take all of them rather than none."""
+        selector = with_label_keys(term.selector, shape, term.match_label_keys, term.mismatch_label_keys)
+        if term.namespace_selector is None:
+            return Selection(frozenset(term.namespaces or (shape.namespace,)), (selector,))
+        if term.namespace_selector == LabelSelector():
+            return Selection(None, (selector,))
+        if not self._namespaces:
+            self.assumptions.add(
+                "labels of namespaces are not known: namespace selectors of pod affinity are not judged"
+            )
+            return Selection(None if generous else frozenset(term.namespaces), (selector,))
+        chosen = {name for name, labels in self._namespaces.items() if term.namespace_selector.matches(labels)}
+        return Selection(frozenset(chosen | set(term.namespaces)), (selector,))
+
+    def _inclusion(self, *parts: *_InclusionParts) -> Inclusion:
+        known = self._inclusions.get(parts)
+        if known is None:
+            known = self._inclusions[parts] = Inclusion(*parts)
+        return known
