@@ -1,4 +1,4 @@
-"""Compiles the loops of kernel before anybody waits for them, into numba's cache: `python -m reconciler.placement.precompile`.
+"""Compiles the loops before anybody waits for them, into numba's cache: `python -m reconciler.placement.precompile`.
 
 The image's build calls it. It makes a placement just large enough for the loops, so that they are compiled for the types of arrays
 that real placements use.
@@ -10,6 +10,7 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
     InstanceType,
+    Node,
     NodeClaimTemplate,
     NodeClassRef,
     NodePool,
@@ -24,6 +25,8 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.loops.kernel import WORTH_COMPILING
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.placement.scheduler.arrays import PodKind
+from reconciler.placement.scheduler.model import WORTH_SCHEDULING, SchedulerModel
 
 
 def compile_ahead() -> list[Placement]:
@@ -57,9 +60,21 @@ def compile_ahead() -> list[Placement]:
     return [place(Problem(ClusterView(), [NodePool("general", template)], types, demands)) for template in templates]
 
 
+def schedule_ahead() -> list[int]:
+    """Binds pods by kube-scheduler's model, enough of them for its loops to be compiled, and takes them back."""
+    room = Resources.parse({"cpu": "200", "memory": "256Gi", "pods": "2000"})
+    model = SchedulerModel(
+        [Node(f"node-{number}", room) for number in range(10)], [], [PodKind(_shape("10m", "1Mi"))], {}
+    )
+    rows: list[int] = model.schedule([0] * (WORTH_SCHEDULING // 10)).tolist()
+    model.take_back()
+    return rows
+
+
 def _shape(cpu: str, memory: str) -> PodShape:
     return PodShape("default", Resources.parse({"cpu": cpu, "memory": memory, "pods": "1"}))
 
 
 if __name__ == "__main__":
     compile_ahead()
+    schedule_ahead()

@@ -23,7 +23,13 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import PlannedNode
-from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.pods import (
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    PodShape,
+    TopologySpread,
+    WeightedPodAffinityTerm,
+)
 from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
@@ -72,7 +78,7 @@ def pod_document(
 ) -> Document:
     """meant_for: name of the one node that has its seat; bound_to: there already, past any scheduler."""
     requests = {key: value for key, value in shape.requests.quantities().items() if key != PODS}
-    limits = {}
+    limits = {key: value for key, value in requests.items() if "/" in key}  # extended resources are never overcommitted
     if meant_for is not None:
         requests[_seat(meant_for)] = limits[_seat(meant_for)] = "1"
     container: Document = {
@@ -80,7 +86,8 @@ def pod_document(
         "image": "pause",
         "resources": {"requests": requests, "limits": limits},
         "ports": [
-            {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol} for port in shape.host_ports
+            {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol, "hostIP": port.address}
+            for port in shape.host_ports
         ],
     }
     spec: Document = {
@@ -182,11 +189,18 @@ def _spread(item: TopologySpread) -> Document:
         "maxSkew": item.max_skew,
         "whenUnsatisfiable": item.when_unsatisfiable,
         "labelSelector": _selector(item.selector),
+        "minDomains": item.min_domains if item.when_unsatisfiable == "DoNotSchedule" else None,
+        "nodeTaintsPolicy": item.node_taints_policy,
+        "matchLabelKeys": list(item.match_label_keys),
     }
 
 
 def _term(item: PodAffinityTerm) -> Document:
-    return {"topologyKey": item.topology_key, "labelSelector": _selector(item.selector)}
+    return {
+        "topologyKey": item.topology_key,
+        "labelSelector": _selector(item.selector),
+        "matchLabelKeys": list(item.match_label_keys),
+    }
 
 
 def _node_term(item: NodeSelectorTerm) -> Document:
@@ -195,13 +209,25 @@ def _node_term(item: NodeSelectorTerm) -> Document:
 
 def _affinity(shape: PodShape) -> Document:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    found: Document = {}
-    if shape.required_node_terms:
-        found["nodeAffinity"] = {
-            required: {"nodeSelectorTerms": [_node_term(item) for item in shape.required_node_terms]}
-        }
-    if shape.pod_affinity:
-        found["podAffinity"] = {required: [_term(item) for item in shape.pod_affinity]}
-    if shape.pod_anti_affinity:
-        found["podAntiAffinity"] = {required: [_term(item) for item in shape.pod_anti_affinity]}
-    return found
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    node_terms = [_node_term(item) for item in shape.required_node_terms]
+    return {
+        "nodeAffinity": {
+            required: {"nodeSelectorTerms": node_terms} if node_terms else None,
+            preferred: [
+                {"weight": item.weight, "preference": _node_term(item.term)} for item in shape.preferred_node_terms
+            ],
+        },
+        "podAffinity": {
+            required: [_term(item) for item in shape.pod_affinity],
+            preferred: [_weighted(item) for item in shape.preferred_pod_affinity],
+        },
+        "podAntiAffinity": {
+            required: [_term(item) for item in shape.pod_anti_affinity],
+            preferred: [_weighted(item) for item in shape.preferred_pod_anti_affinity],
+        },
+    }
+
+
+def _weighted(item: WeightedPodAffinityTerm) -> Document:
+    return {"weight": item.weight, "podAffinityTerm": _term(item.term)}

@@ -1,6 +1,6 @@
 """Node selectors, node affinity and node names on existing nodes: kube-scheduler's plugins NodeAffinity and NodeName.
 
-`offers/compatibility.py` judges the same for new nodes.
+`offers/compatibility.py` judges the same for new nodes. kube-scheduler scores nodes by the preferred terms that they match.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reconciler.model.pods import PreferredNodeTerm
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
 from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
-from reconciler.placement.requirements import WELL_KNOWN, Values
+from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
 
+CAUSE = "node labels"
+WEIGHT = 2
+"""Of the score, in kube-scheduler's default profile."""
 _MOST_LOOKED_AT = 200
 """The most nodes to search for the one with the fewest wrong labels."""
 
@@ -48,12 +52,22 @@ class NodeAffinity(Stateless):
             self._masks[terms] = mask
         return mask
 
+    def liked(self, preferred: Sequence[PreferredNodeTerm]) -> Amounts:
+        """By bin, the weights of the preferred terms that it matches, added up. A term that asks for nothing matches nothing."""
+        weights = np.zeros(len(self._names), dtype=np.int64)
+        for item in preferred:
+            if item.term.expressions or item.term.fields:
+                literal = Requirements.of(item.term.expressions, stable=False)
+                names = Requirements.of(item.term.fields, stable=False)
+                weights += item.weight * self.meeting((NodeTerm(literal, literal, names),))
+        return weights
+
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         return np.where(self.meeting(batch.needs.terms)[bins], PLENTY, 0)
 
     def cause(self, batch: Batch, number: int) -> str:
         del batch, number
-        return "node labels"
+        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """What is wrong with the node that has the fewest wrong labels."""
@@ -85,3 +99,16 @@ def _wrong_label(key: str, cell: Cell, values: Values) -> str:
     if cell is None:
         return f"no label {key}"
     return f"{key}={' or '.join(map(str, possible))}, {instead_words(values)}"
+
+
+# The loop below is compiled with the scheduler's walk (see placement/scheduler).
+
+
+def score_node_affinity(totals: Numbers, able: Numbers, liked: Amounts) -> None:
+    """Adds the plugin's score to the totals of able nodes: 100 where the preferred terms that match weigh most."""
+    most = 0
+    for index in range(len(able)):
+        most = max(most, liked[able[index]])
+    if most > 0:
+        for index in range(len(able)):
+            totals[able[index]] += WEIGHT * (100 * liked[able[index]] // most)

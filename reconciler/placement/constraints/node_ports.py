@@ -11,6 +11,7 @@ from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.phrases import ports_words
 
+CAUSE = "host port taken"
 _UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
 
 
@@ -58,7 +59,7 @@ class NodePorts:
 
     def cause(self, batch: Batch, number: int) -> str:
         del batch, number
-        return "host port taken"
+        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         first = bins[0]

@@ -14,6 +14,8 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
 from reconciler.placement.phrases import listed
 
+CAUSE = "node not available"
+
 
 class NodeUnschedulable(Stateless):
     """names: of existing bins. unavailable: why each takes no pods; "" where it does."""
@@ -33,7 +35,7 @@ class NodeUnschedulable(Stateless):
 
     def cause(self, batch: Batch, number: int) -> str:
         del batch, number
-        return "node not available"
+        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Each reason with the first node it holds for: `node-1 is cordoned, node-2 and 3 others are not ready`."""

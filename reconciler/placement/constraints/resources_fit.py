@@ -1,6 +1,7 @@
 """Requests against free room: kube-scheduler's plugin NodeResourcesFit, on existing nodes.
 
-For planned nodes the loops in `loops/planned_nodes.py` judge the same on arrays.
+For planned nodes the loops in `loops/planned_nodes.py` judge the same on arrays. kube-scheduler scores nodes by what is left (LeastAllocated),
+and in its plugin NodeResourcesBalancedAllocation by whether the pod brings CPU and memory into balance.
 """
 
 from __future__ import annotations
@@ -9,9 +10,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.placement.amounts import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.phrases import amount_words, listed
+
+FULL, TOO_SMALL = "node full", "node too small"
+WEIGHT = 1
+"""Of both scores, in kube-scheduler's default profile."""
+_UNSAID = {CPU: 100, MEMORY: 200 * 2**20}
+"""What a container counts for in the score of what is left where it requests nothing (schedutil.DefaultMilliCPURequest)."""
 
 
 class ResourcesFit:
@@ -57,11 +65,11 @@ class ResourcesFit:
 
     def cause(self, batch: Batch, number: int) -> str:
         whole = times(np.maximum(self.room[number], 0), batch.needs.request)
-        return "node full" if whole else "node too small"
+        return FULL if whole else TOO_SMALL
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         numbers = list(bins)
-        if self.cause(batch, numbers[0]) == "node too small":
+        if self.cause(batch, numbers[0]) == TOO_SMALL:
             row, lacking = nearest(batch, np.maximum(self.room[numbers], 0))
             return f"{self._names[numbers[row]]} lacks {lack_words(self._columns, lacking)} even without the pods on it"
         free = np.maximum(self.free(batch)[numbers], 0)
@@ -86,3 +94,47 @@ def nearest(batch: Batch, free: Amounts) -> tuple[int, dict[int, int]]:
 def lack_words(columns: ResourceColumns, lacking: Mapping[int, int]) -> str:
     """`200m CPU and 1Gi memory`."""
     return listed(amount_words(columns.names[column], amount) for column, amount in lacking.items()) or "room"
+
+
+def weighed(requests: Resources) -> tuple[int, int]:
+    """CPU and memory as LeastAllocated counts them. Containers are not known one by one here: of several, one may request nothing."""
+    return requests.get(CPU) or _UNSAID[CPU], requests.get(MEMORY) or _UNSAID[MEMORY]
+
+
+# The loops below are compiled with the scheduler's walk (see placement/scheduler). Columns 0 and 1 are CPU and memory.
+
+
+def fits(room: Amounts, used: Amounts, node: int, request: Amounts) -> bool:
+    """Whether what is asked for is free on the node."""
+    for column in range(len(request)):
+        if request[column] > 0 and request[column] > room[node, column] - used[node, column]:
+            return False
+    return True
+
+
+def balance(room: Amounts, used: Amounts, node: int, cpu: int, memory: int) -> int:
+    """100 where as much of CPU as of memory is taken once these are added, 50 where all of one and none of the other."""
+    if room[node, 0] == 0 or room[node, 1] == 0:
+        return 100
+    of_cpu = min(1.0, (used[node, 0] + cpu) / room[node, 0])
+    of_memory = min(1.0, (used[node, 1] + memory) / room[node, 1])
+    return int((1.0 - abs((of_cpu - of_memory) / 2)) * 100)
+
+
+def score_resources(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
+    totals: Numbers, able: Numbers, room: Amounts, used: Amounts, load: Amounts, request: Amounts, weight: Amounts
+) -> None:
+    """Adds the scores of both plugins to the totals of able nodes. load, weight: what pods and the pod count for, see `weighed`."""
+    for index in range(len(able)):
+        node = able[index]
+        left, resources = 0, 0
+        for column in range(2):
+            if room[node, column] > 0:
+                resources += 1
+                free = room[node, column] - load[node, column] - weight[column]
+                left += max(0, free) * 100 // room[node, column]
+        if resources > 0:
+            totals[node] += WEIGHT * (left // resources)
+        if request[0] > 0 or request[1] > 0:
+            after = balance(room, used, node, request[0], request[1])
+            totals[node] += WEIGHT * (50 + (50 + after - balance(room, used, node, 0, 0)) // 2)

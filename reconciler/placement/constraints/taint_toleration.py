@@ -1,6 +1,7 @@
 """Taints and tolerations: kube-scheduler's plugin TaintToleration. NoSchedule and NoExecute keep off pods without a toleration.
 
-Chunks with a taint of their own are placed only on nodes that have it, as long as nodes may be made for them.
+Chunks with a taint of their own are placed only on nodes that have it, as long as nodes may be made for them. kube-scheduler scores
+nodes by their PreferNoSchedule taints that a pod does not tolerate.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from reconciler.placement.constraints.constraint import Stateless
 from reconciler.placement.label_table import Mask
 from reconciler.placement.phrases import taint_words
 
+CAUSE = "node taints"
+WEIGHT = 3
+"""Of the score, in kube-scheduler's default profile."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -49,6 +53,17 @@ class TaintToleration(Stateless):
             mask = self._masks[tolerations] = np.array([judged[taints] for taints in self._taints], dtype=np.bool_)
         return mask
 
+    def avoided(self, tolerations: tuple[Toleration, ...]) -> Amounts:
+        """By bin, how many PreferNoSchedule taints are not tolerated."""
+        soft = {
+            taints: sum(
+                taint.effect == "PreferNoSchedule" and not tolerated((taint,), tolerations, soft_taints=False)
+                for taint in taints
+            )
+            for taints in set(self._taints)
+        }
+        return np.array([soft[taints] for taints in self._taints], dtype=np.int64)
+
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         shape = batch.needs.shape
         able = self.tolerating(shape.tolerations)[bins]
@@ -65,7 +80,7 @@ class TaintToleration(Stateless):
 
     def cause(self, batch: Batch, number: int) -> str:
         del batch, number
-        return "node taints"
+        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Names the node with the fewest taints that are in the way."""
@@ -79,3 +94,15 @@ class TaintToleration(Stateless):
         }
         name = min(missed, key=lambda item: len(missed[item]))
         return f"{name} {taint_words(missed[name], tolerations)}"
+
+
+# The loop below is compiled with the scheduler's walk (see placement/scheduler).
+
+
+def score_taints(totals: Numbers, able: Numbers, avoided: Amounts) -> None:
+    """Adds the plugin's score to the totals of able nodes: 100 where no taint is in the way, 0 where most are."""
+    most = 0
+    for index in range(len(able)):
+        most = max(most, avoided[able[index]])
+    for index in range(len(able)):
+        totals[able[index]] += WEIGHT * (100 if most == 0 else 100 - 100 * avoided[able[index]] // most)

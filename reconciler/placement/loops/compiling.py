@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pickle import UnpicklingError
+from types import FunctionType
 from typing import Any
+from zlib import crc32
+
+from reconciler.placement.loops import arrays
 
 
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
@@ -37,3 +41,32 @@ def _whole(load: Callable[..., Any]) -> Callable[..., Any]:
             return None
 
     return load_whole
+
+
+def linked(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> dict[str, Any] | None:
+    """Loops of several files compiled, each for the others to call; None where numba is absent.
+
+    parts: the names of a file, and those of its loops, in the order in which they call each other. The compiled code is cached beside the
+    source. Where that folder is not writable, each process compiles again.
+    """
+    jitted = jit()
+    if jitted is None:
+        return None
+    stamp, made = _stamp(parts), dict[str, Any]()
+    for file, names in parts:
+        seen = {**file, **made}
+        for name in names:
+            seen[name] = made[name] = jitted(FunctionType(file[name].__code__, seen, f"{name}_{stamp:08x}"))
+    return made
+
+
+def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
+    """A checksum of all loops. numba caches a loop by its own name and file, and does not notice changes of loops it calls."""
+    numbers = sorted(
+        (name, value)
+        for names in (vars(arrays), *(file for file, _ in parts))
+        for name, value in names.items()
+        if isinstance(value, int | float) and name.isupper()
+    )
+    codes = [file[name].__code__ for file, names in parts for name in names]
+    return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FunctionType
-from typing import Any
-from zlib import crc32
 
-from reconciler.placement.loops import arrays, growth, planned_nodes, sizes
-from reconciler.placement.loops.compiling import jit
+from reconciler.placement.loops import growth, planned_nodes, sizes
+from reconciler.placement.loops.compiling import linked
 
 WORTH_COMPILING = 400
 """From this many batches on, the compiled loops save more time than it takes to load them."""
@@ -56,27 +53,9 @@ class Kernel:
 
 @lru_cache(maxsize=1)
 def compiled() -> Kernel:
-    """The loops compiled; plain where numba is absent.
-
-    The compiled code is cached beside the source. Where that folder is not writable, each process compiles again.
-    """
-    jitted = jit()
-    if jitted is None:
-        return plain()
-    stamp = _stamp()
-    made: dict[str, Any] = {}
-    for file, parts in _PARTS:
-        names = {**vars(file), **made}
-        for name in parts:
-            names[name] = made[name] = jitted(FunctionType(names[name].__code__, names, f"{name}_{stamp:08x}"))
-    return Kernel(*(made[name] for name in Kernel.__slots__))
-
-
-def _stamp() -> int:
-    """A checksum of all loops. numba caches a loop by its own name and file, and does not notice changes of loops it calls."""
-    numbers = sorted((name, value) for name, value in vars(arrays).items() if isinstance(value, int | float))
-    codes = [vars(file)[name].__code__ for file, parts in _PARTS for name in parts]
-    return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
+    """The loops compiled; plain where numba is absent."""
+    made = linked([(vars(file), names) for file, names in _PARTS])
+    return plain() if made is None else Kernel(*(made[name] for name in Kernel.__slots__))
 
 
 @lru_cache(maxsize=1)

@@ -10,8 +10,12 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.place import place
-from reconciler.placement.precompile import compile_ahead
+from reconciler.placement.precompile import compile_ahead, schedule_ahead
 from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.placement.scheduler.arrays import PodKind
+from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.walk import compiled_walk
+from tests.builders import node, pod
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
 from tests.unit.placement.worlds import catalogue
 
@@ -46,6 +50,16 @@ def test_each_loop_is_compiled_for_one_kind_of_arguments() -> None:
     assert {name: len(getattr(loops, name).signatures) for name in Kernel.__slots__} == dict.fromkeys(
         Kernel.__slots__, 1
     )
+
+
+def test_the_schedulers_loops_are_compiled_for_one_kind_of_arguments() -> None:
+    assert -1 not in schedule_ahead()
+    world = [node("a"), node("b")]
+    kinds = [PodKind(item.groups[0].shape) for item in demands_of(decoded(pod_manifests(100)))]
+    loops = compiled_walk()
+    SchedulerModel(world, [pod(node="a")], kinds, {}).schedule(range(len(kinds)))
+    used = ("schedule", "take_back")
+    assert {name: len(getattr(loops, name).signatures) for name in used} == dict.fromkeys(used, 1)
 
 
 def placement_of_a_mix() -> Placement:

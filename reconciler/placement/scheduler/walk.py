@@ -1,0 +1,250 @@
+"""kube-scheduler's walk over arrays: filter, score, bind, for one pod after the other. `model.py` makes the arrays.
+
+The rules and scores themselves are in the plugins' files in `constraints/`. `bind` is the only function that changes what is on nodes;
+with sign -1 it takes a pod back. All of it is plain Python that numba can compile. Inner loops take plain arrays, since tuples of
+arrays that are passed on in a loop cost more than what the loop does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from reconciler.placement.constraints import (
+    inter_pod_affinity,
+    node_affinity,
+    node_ports,
+    node_unschedulable,
+    resources_fit,
+    taint_toleration,
+    topology_spread,
+)
+from reconciler.placement.constraints.inter_pod_affinity import score_affinity
+from reconciler.placement.constraints.node_affinity import score_node_affinity
+from reconciler.placement.constraints.resources_fit import fits, score_resources
+from reconciler.placement.constraints.taint_toleration import score_taints
+from reconciler.placement.constraints.topology_spread import least_count, score_spread
+from reconciler.placement.loops import planned_nodes
+from reconciler.placement.loops.arrays import (
+    AFFINITY,
+    SPREAD_OTHERS,
+    CounterArrays,
+    Fractions,
+    Numbers,
+)
+from reconciler.placement.loops.compiling import linked
+from reconciler.placement.loops.planned_nodes import allowed
+
+CAUSES = (
+    *("", node_unschedulable.CAUSE, node_affinity.CAUSE, taint_toleration.CAUSE, resources_fit.FULL),
+    *(topology_spread.CAUSE, inter_pod_affinity.CAUSE_APART, inter_pod_affinity.CAUSE_TOGETHER, node_ports.CAUSE),
+)
+ABLE, CLOSED, LABELS, TAINTS, FULL, SPREAD, APART, TOGETHER, PORTS = range(len(CAUSES))
+"""Verdicts on nodes: the first rule that keeps the pod off, in kube-scheduler's order of plugins."""
+FIT, MASK, AVOIDED, LIKED, STRICT = range(5)
+"""Columns of `looks`: rows of requests, masks, avoided and liked that a kind of pod has; and whether its soft spread is its own."""
+RULES, SOFT, ATTRACTIONS, COUNTED = range(4)
+"""Rows of `spans`: where a kind's rows of each of these tables begin. They end where the next kind's begin."""
+CODE, COUNTER, SKEW, MIN_DOMAINS, ITSELF, VERDICT, BOUND = range(7)
+"""Columns of `rules`. VERDICT: on the nodes that the rule keeps the pod off. BOUND: of a spread rule, written for each pod."""
+
+BinArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
+"""domains, room, used, load. domains: keys × nodes; room, used: nodes × resources; load: nodes × CPU and memory, see `weighed`."""
+KindArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+"""looks, requests, weights, masks, avoided, liked. requests: rows × resources; weights: rows × CPU and memory; the others: rows × nodes."""
+RowArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers]
+"""spans, rules, soft, attractions, counted: rows of all kinds. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
+ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Fractions, Numbers]
+"""verdicts, able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
+
+
+def bind(  # noqa: PLR0917 - compiled code takes no keywords
+    bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows: RowArrays, kind: int, node: int, sign: int
+) -> None:
+    """Puts a pod of the kind on the node. sign: -1 takes it back."""
+    domains, _, used, load = bins
+    key_of, first, _, view, included, _, counts, totals = counters
+    row, spans, counted = kinds[0][kind, FIT], rows[0], rows[4]
+    for column in range(used.shape[1]):
+        used[node, column] += sign * kinds[1][row, column]
+    for column in range(2):
+        load[node, column] += sign * kinds[2][row, column]
+    for place in range(spans[COUNTED, kind], spans[COUNTED, kind + 1]):
+        counter = counted[place]
+        domain = domains[key_of[counter], node]
+        if domain >= 0 and included[view[counter], node]:
+            counts[first[counter] + domain] += sign
+            totals[counter] += sign
+
+
+def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
+    """Writes how many pods may count in a domain under each spread rule. Returns whether the pod is the first of those with affinity
+    to each other, to which affinity does not apply."""
+    totals, alone = counters[7], True
+    for row in range(len(rules)):
+        counter = rules[row, COUNTER]
+        if rules[row, CODE] <= SPREAD_OTHERS:
+            rules[row, BOUND] = rules[row, SKEW] + least_count(counters, counter, rules[row, MIN_DOMAINS])
+        elif rules[row, CODE] == AFFINITY and (totals[counter] > 0 or rules[row, ITSELF] == 0):
+            alone = False
+    return alone
+
+
+def verdict_of_rules(  # noqa: PLR0917 - as above
+    rules: Numbers,
+    domains: Numbers,
+    key_of: Numbers,
+    first: Numbers,
+    counts: Numbers,
+    alone: bool,  # noqa: FBT001 - as above
+    node: int,
+) -> int:
+    """ABLE, or the verdict of the first rule between pods that keeps the pod off the node.
+
+    A node without the label has no domain: spread and affinity keep pods off, anti-affinity does not."""
+    for row in range(len(rules)):
+        code, counter = rules[row, CODE], rules[row, COUNTER]
+        domain = domains[key_of[counter], node]
+        if domain < 0:
+            if code <= SPREAD_OTHERS or code == AFFINITY:
+                return int(rules[row, VERDICT])
+        elif (
+            not (code == AFFINITY and alone) and allowed(code, rules[row, BOUND], counts[first[counter] + domain]) <= 0
+        ):
+            return int(rules[row, VERDICT])
+    return ABLE
+
+
+def filter_nodes(  # noqa: PLR0917 - as above
+    bins: BinArrays,
+    counters: CounterArrays,
+    kinds: KindArrays,
+    rows: RowArrays,
+    scratch: ScratchArrays,
+    kind: int,
+    begin: int,
+    most: int,
+) -> tuple[int, int]:
+    """Writes the verdict on each node, and the nodes that are able, at most `most`, looking from node `begin` on.
+
+    Returns how many are able, and how many were looked at."""
+    domains, room, used, _ = bins
+    key_of, first, counts = counters[0], counters[1], counters[6]
+    looks, spans, verdicts, able = kinds[0], rows[0], scratch[0], scratch[1]
+    request, mask = kinds[1][looks[kind, FIT]], kinds[3][looks[kind, MASK]]
+    rules = rows[1][spans[RULES, kind] : spans[RULES, kind + 1]]
+    alone = set_bounds(rules, counters)
+    found, nodes = 0, len(mask)
+    for step in range(nodes):
+        node = (begin + step) % nodes
+        verdict = mask[node]
+        if verdict == ABLE and not fits(room, used, node, request):
+            verdict = FULL
+        if verdict == ABLE and len(rules) > 0:
+            verdict = verdict_of_rules(rules, domains, key_of, first, counts, alone, node)
+        verdicts[node] = verdict
+        if verdict == ABLE:
+            able[found] = node
+            found += 1
+            if found == most:
+                return found, step + 1
+    return found, nodes
+
+
+def score_nodes(  # noqa: PLR0917 - as above
+    bins: BinArrays,
+    counters: CounterArrays,
+    kinds: KindArrays,
+    rows: RowArrays,
+    scratch: ScratchArrays,
+    kind: int,
+    found: int,
+) -> None:
+    """Writes the totals of the nodes that are able, by the plugins of the default profile and their weights."""
+    domains, room, used, load = bins
+    looks, requests, weights, _, avoided, liked = kinds
+    spans, _, soft, attractions, _ = rows
+    _, every, totals, raw, seen = scratch
+    able = every[:found]
+    for index in range(found):
+        totals[able[index]] = 0
+    score_taints(totals, able, avoided[looks[kind, AVOIDED]])
+    score_node_affinity(totals, able, liked[looks[kind, LIKED]])
+    row = looks[kind, FIT]
+    score_resources(totals, able, room, used, load, requests[row], weights[row])
+    of_kind = soft[spans[SOFT, kind] : spans[SOFT, kind + 1]]
+    if len(of_kind) > 0:
+        score_spread(totals, raw, able, of_kind, looks[kind, STRICT] == 1, domains, counters, seen)
+    drawn = attractions[spans[ATTRACTIONS, kind] : spans[ATTRACTIONS, kind + 1]]
+    if len(drawn) > 0:
+        score_affinity(totals, raw, able, drawn, domains, counters)
+
+
+def schedule(  # noqa: PLR0917 - as above
+    bins: BinArrays,
+    counters: CounterArrays,
+    kinds: KindArrays,
+    rows: RowArrays,
+    scratch: ScratchArrays,
+    order: Numbers,
+    lots: Numbers,
+    most: int,
+) -> None:
+    """Binds a pod for each kind of the order's first row, one after the other. Writes its node to the second row, -1 for none.
+
+    lots: by node; of equal scores the lowest lot wins. most: how many able nodes are looked for."""
+    able, totals = scratch[1], scratch[2]
+    begin = 0
+    for place in range(order.shape[1]):
+        kind = order[0, place]
+        found, seen = filter_nodes(bins, counters, kinds, rows, scratch, kind, begin, most)
+        begin = (begin + seen) % len(lots)
+        best = -1
+        if found > 1:
+            score_nodes(bins, counters, kinds, rows, scratch, kind, found)
+        for index in range(found):
+            node = able[index]
+            if best < 0 or totals[node] > totals[best] or (totals[node] == totals[best] and lots[node] < lots[best]):
+                best = node
+        order[1, place] = best
+        if best >= 0:
+            bind(bins, counters, kinds, rows, kind, best, 1)
+
+
+def take_back(bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows: RowArrays, order: Numbers) -> None:
+    """Takes back what `schedule` bound, the last pod first."""
+    for place in range(order.shape[1] - 1, -1, -1):
+        if order[1, place] >= 0:
+            bind(bins, counters, kinds, rows, order[0, place], order[1, place], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The functions that `model.py` calls, compiled or not."""
+
+    bind: Callable[..., None]
+    filter_nodes: Callable[..., tuple[int, int]]
+    score_nodes: Callable[..., None]
+    schedule: Callable[..., None]
+    take_back: Callable[..., None]
+
+
+PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, take_back)
+_PARTS = (
+    (planned_nodes, ("allowed",)),
+    (topology_spread, ("least_count", "score_spread")),
+    (inter_pod_affinity, ("score_affinity",)),
+    (taint_toleration, ("score_taints",)),
+    (node_affinity, ("score_node_affinity",)),
+    (resources_fit, ("fits", "balance", "score_resources")),
+)
+_OWN = ("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back")
+
+
+@lru_cache(maxsize=1)
+def compiled_walk() -> Walk:
+    """The same compiled; plain where numba is absent."""
+    made = linked([*((vars(file), names) for file, names in _PARTS), (globals(), _OWN)])
+    return PLAIN if made is None else Walk(*(made[name] for name in Walk.__slots__))

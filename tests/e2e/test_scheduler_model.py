@@ -1,0 +1,172 @@
+"""kube-scheduler's model beside the real one: each pod is bound to a node that the model gives the highest score, or waits where it says so.
+
+The nodes and running pods of generated worlds are created on a real API server, each world with a namespace and node labels of its own.
+Then pods come one by one, the next of a world only after the scheduler has decided on the one before; one that has to wait is taken
+away. Some belong to a ReplicaSet, so that the default spread constraints apply to them. Where several nodes have the same score,
+kube-scheduler takes any, and so any of them is right.
+
+`HEADROOM_FUZZ=300` tries so many worlds; a dozen of pods that were foretold wrongly are told with the world's number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from reconciler.placement.scheduler.model import SchedulerModel
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.rest import Document, condition
+from tests.e2e.world_documents import node_document, node_name, pod_document
+from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
+
+pytestmark = pytest.mark.e2e
+
+WORLDS = int(os.environ.get("HEADROOM_FUZZ", "40"))
+LEAST_SHARE = 0.99
+AT_ONCE = 8
+
+
+@dataclass
+class Told:
+    """A world in the cluster. right: pods bound where the model said, of several nodes or of one only. wrong: the others, in words."""
+
+    number: int
+    world: SchedulingWorld
+    model: SchedulerModel
+    right: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"model-{self.number:03}"
+
+
+@cache
+def generated() -> tuple[SchedulingWorld, ...]:
+    """Always the same ones."""
+    found: list[SchedulingWorld] = []
+
+    @settings(
+        max_examples=WORLDS,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(world=scheduling_worlds())
+    def collect(world: SchedulingWorld) -> None:
+        found.append(world)
+
+    collect()
+    return tuple(found)
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
+    """Nobody but the scheduler acts here."""
+    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
+        yield running
+
+
+def test_pods_are_bound_where_the_model_says(plane: ControlPlane) -> None:
+    worlds = [
+        Told(number, world, SchedulerModel(world.nodes, world.pods, world.kinds, {"shop": {}}))
+        for number, world in enumerate(generated())
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda told: _stage(plane, told), worlds))
+        for step in range(max(len(told.world.order) for told in worlds)):
+            coming = [told for told in worlds if step < len(told.world.order)]
+            list(pool.map(lambda told: plane.api.create(_coming(told, step)), coming))  # noqa: B023 - used up at once
+            decided = _decided(plane, step, len(coming))
+            for told in coming:
+                _judge(plane, told, step, decided[told.name])
+    right = [choices for told in worlds for choices in told.right]
+    wrong = [f"{told.name}: {words}" for told in worlds for words in told.wrong]
+    print(  # noqa: T201 - the figure that this is run for
+        f"{len(right)} of {len(right) + len(wrong)} pods bound as foretold, {right.count(0)} of them waiting and {right.count(1)} with one "
+        f"node that is best; {len(wrong)} otherwise:",
+        *wrong[:12],
+        sep="\n",
+    )
+    assert len(right) >= 3 * len(worlds)
+    assert len(right) >= LEAST_SHARE * (len(right) + len(wrong)), wrong
+
+
+def _stage(plane: ControlPlane, told: Told) -> None:
+    plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": told.name}})
+    for node in told.world.nodes:
+        document = node_document(told.name, node)
+        plane.api.create(document)
+        # The API server taints every new node as not ready, and nobody here would take that away.
+        plane.api.patch("v1", "Node", document["metadata"]["name"], {"spec": {"taints": document["spec"]["taints"]}})
+    for kind, item in enumerate(told.world.kinds):
+        if item.by_default:
+            plane.api.create(_replica_set(told, kind))
+    for pod in told.world.pods:
+        plane.api.create(pod_document(told.name, pod.name, pod.shape, bound_to=pod.node_name))
+
+
+def _replica_set(told: Told, kind: int) -> Document:
+    """It selects by all labels of its pods, as a Deployment's does by template and pod-template-hash."""
+    labels = dict(told.world.kinds[kind].shape.labels)
+    containers = [{"name": "main", "image": "pause"}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": f"set-{kind}", "namespace": told.name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+def _coming(told: Told, step: int) -> Document:
+    kind = told.world.order[step]
+    document = pod_document(told.name, f"pod-{step}", told.world.kinds[kind].shape)
+    if told.world.kinds[kind].by_default:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"set-{kind}", "uid": f"uid-{kind}"}
+        document["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    return document
+
+
+def _decided(plane: ControlPlane, step: int, count: int) -> dict[str, str]:
+    """By namespace, the node of the pod that came in this step; "" if the scheduler found none."""
+    found: dict[str, str] = {}
+
+    def all_decided() -> bool:
+        for pod in plane.api.list("v1", "Pod"):
+            if pod["metadata"]["name"] == f"pod-{step}":
+                node = pod["spec"].get("nodeName", "")
+                if node or condition(pod, "PodScheduled") == "False":
+                    found[pod["metadata"]["namespace"]] = node
+        return len(found) == count
+
+    eventually(all_decided, within=120, what="the scheduler has decided on every pod", every=0.3)
+    return found
+
+
+def _judge(plane: ControlPlane, told: Told, step: int, node: str) -> None:
+    """Compares, and follows what the real scheduler did."""
+    model, kind = told.model, told.world.order[step]
+    names = [node_name(told.name, item.name) for item in model.nodes]
+    best = model.best(kind)
+    row = names.index(node) if node else -1
+    if row in best or (row < 0 and not best):
+        told.right.append(len(best))
+    else:
+        foretold = ", ".join(names[item] for item in best) or f"none ({dict(model.causes(kind))})"
+        told.wrong.append(f"pod-{step} of kind {kind} is on {node or 'no node'}, not on {foretold}")
+    if row >= 0:
+        model.bind(kind, row)
+    else:
+        plane.api.delete("v1", "Pod", f"pod-{step}", namespace=told.name)

@@ -1,0 +1,108 @@
+"""kube-scheduler's model over generated worlds: what it binds breaks no rule, however its loops run, and can be taken back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
+from reconciler.model.view import ClusterView
+from reconciler.placement.checker.violations import violations
+from reconciler.placement.problem import Problem
+from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.walk import PLAIN, compiled_walk
+from tests.builders import buffer_ref, pod
+from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
+
+
+def modelled(world: SchedulingWorld) -> SchedulerModel:
+    return SchedulerModel(world.nodes, world.pods, world.kinds, {"shop": {}})
+
+
+def amounts(model: SchedulerModel) -> list[object]:
+    """All that binding changes."""
+    arrays = model._arrays
+    return [item.tolist() for item in (*arrays.bins, *arrays.counters)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds())
+def test_no_rule_is_broken(world: SchedulingWorld) -> None:
+    """By the checker of placements, which shares nothing with the model."""
+    model = modelled(world)
+    rows = model.schedule(world.order).tolist()
+    bound = Counter((kind, row) for kind, row in zip(world.order, rows, strict=True))
+    demands = tuple(
+        Demand(buffer_ref(f"kind-{kind}"), (ChunkGroup(item.shape, world.order.count(kind)),), world.order.count(kind))
+        for kind, item in enumerate(world.kinds)
+        if kind in world.order
+    )
+    holdings = [(row, Holding(buffer_ref(f"kind-{kind}"), 0, count)) for (kind, row), count in sorted(bound.items())]
+    placement = Placement(
+        occupied=tuple(
+            OccupiedBin(node.name, None, tuple(holding for at, holding in holdings if at == row))
+            for row, node in enumerate(model.nodes)
+            if row in rows
+        ),
+        unplaced=tuple(Unplaced(item.demand, 0, item.count, ()) for row, item in holdings if row < 0),
+    )
+    view = ClusterView(nodes=world.nodes, pods=world.pods, namespaces={"shop": {}})
+    assert violations(Problem(view, demands=demands), placement) == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds(), seed=st.integers(0, 3))
+def test_the_loops_as_written_and_compiled_agree(world: SchedulingWorld, seed: int) -> None:
+    """A read of what was never written would show here: compiled it finds what lies in memory."""
+    lots = np.random.default_rng(seed).permutation(len(world.nodes))
+    with patch("reconciler.placement.scheduler.model.SchedulerModel._walk", lambda *_: PLAIN):
+        plain = modelled(world).schedule(world.order, lots).tolist()
+    with patch("reconciler.placement.scheduler.model.SchedulerModel._walk", lambda *_: compiled_walk()):
+        assert modelled(world).schedule(world.order, lots).tolist() == plain
+    assert compiled_walk() is not PLAIN, "numba is a dependency: its wheel should be there"
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds(), data=st.data())
+def test_what_is_taken_back_leaves_no_trace(world: SchedulingWorld, data: st.DataObject) -> None:
+    model = modelled(world)
+    before = amounts(model)
+    first = model.schedule(world.order).tolist()
+    model.take_back()
+    assert amounts(model) == before
+
+    model.schedule(data.draw(st.permutations(world.order)))
+    model.take_back()
+    assert amounts(model) == before
+    assert model.schedule(world.order).tolist() == first
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds())
+def test_a_pod_counts_the_same_whether_it_ran_before_or_the_model_bound_it(world: SchedulingWorld) -> None:
+    model = modelled(world)
+    rows = model.schedule(world.order).tolist()
+    came = tuple(
+        pod(f"came-{number}", node=model.nodes[row].name, pod_shape=world.kinds[kind].shape)
+        for number, (kind, row) in enumerate(zip(world.order, rows, strict=True))
+        if row >= 0
+    )
+    assert amounts(modelled(replace(world, pods=(*world.pods, *came)))) == amounts(model)
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds())
+def test_the_best_nodes_are_those_that_some_lot_chooses(world: SchedulingWorld) -> None:
+    model, kind, nodes = modelled(world), world.order[0], len(world.nodes)
+    chosen = set()
+    for first in range(nodes):
+        chosen.update(model.schedule([kind], (np.arange(nodes) - first) % nodes).tolist())
+        model.take_back()
+    assert sorted(chosen - {-1}) == model.best(kind)
+    assert (chosen == {-1}) == (model.causes(kind).total() == nodes)
