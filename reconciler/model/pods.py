@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import cast
@@ -19,6 +20,14 @@ class NodeSelectorTerm:
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
+
+    def holds(self, labels: Mapping[str, str], node: str) -> bool:
+        """Whether a node with these labels and this name satisfies all of them. A term without any matches nothing."""
+        if not self.expressions and not self.fields:
+            return False
+        return all(item.holds(labels.get(item.key)) for item in self.expressions) and all(
+            item.holds(node) for item in self.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,12 @@ class PodShape:
     attachment_places: tuple[tuple[str, tuple[NodeSelectorTerm, ...]], ...] = field(compare=False, default=())
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     """Cached, since a shape has many parts and is looked up again and again."""
+
+    def selects(self, labels: Mapping[str, str], node: str = "") -> bool:
+        """Whether node selector and required node affinity match a node with these labels and this name. Terms are alternatives."""
+        if any(labels.get(key) != value for key, value in self.node_selector):
+            return False
+        return not self.required_node_terms or any(term.holds(labels, node) for term in self.required_node_terms)
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
-from reconciler.cluster.embedded.matching import selects
 from reconciler.cluster.embedded.provisioner import Provisioner
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
@@ -246,7 +245,7 @@ def _is_spot(claim: NodeClaim) -> bool:
 
 def _takes(node: Node, room: Resources, pod: Pod) -> bool:
     tolerated = all(any(item.tolerates(taint) for item in pod.shape.tolerations) for taint in node.taints)
-    return tolerated and pod.shape.requests.fits(room) and selects(pod.shape, dict(node.labels), node.name)
+    return tolerated and pod.shape.requests.fits(room) and pod.shape.selects(dict(node.labels), node.name)
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

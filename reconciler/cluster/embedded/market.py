@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.cluster.embedded.matching import all_hold
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -105,7 +104,7 @@ class Market:
                     ZONE_LABEL: offering.zone,
                     CAPACITY_TYPE_LABEL: offering.capacity_type,
                 }
-                if all_hold(requirements, own):
+                if all(wanted.holds(own.get(wanted.key)) for wanted in requirements):
                     yield LaunchOption(item, offering, own)
                     break
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
 from reconciler.cluster.embedded.market import LaunchOption, single_valued
-from reconciler.cluster.embedded.matching import selects, tolerates
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
@@ -33,6 +32,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.placement.constraints.taint_toleration import tolerated
 
 MOST_ATTEMPTS = 3
 """The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""
@@ -109,9 +109,9 @@ class Provisioner:
 
     def _join(self, pod: Pod, node: Coming) -> bool:
         requests = node.requests + pod.shape.requests
-        if not tolerates(pod.shape, node.pool.template.taints):
+        if not tolerated(node.pool.template.taints, pod.shape.tolerations):
             return False
-        ways = [way for way in node.ways if _holds(way, requests) and selects(pod.shape, way.labels)]
+        ways = [way for way in node.ways if _holds(way, requests) and pod.shape.selects(way.labels)]
         if ways:
             node.ways, node.requests = ways, requests
             node.pods.append(pod)
@@ -119,7 +119,7 @@ class Provisioner:
 
     def _open(self, pod: Pod, pool: NodePool, coming: Iterable[Coming]) -> Coming | None:
         template = pool.template
-        if pool.replicas is not None or not tolerates(pod.shape, template.taints):
+        if pool.replicas is not None or not tolerated(template.taints, pod.shape.tolerations):
             return None
         labels = {
             **single_valued(template.requirements),
@@ -134,7 +134,7 @@ class Provisioner:
         ways = [
             way
             for way in self._world.market.purchases(template.requirements, labels, requests)
-            if selects(pod.shape, way.labels) and self._within_limits(pool, way, coming)
+            if pod.shape.selects(way.labels) and self._within_limits(pool, way, coming)
         ]
         return Coming(pool, ways, requests, [pod]) if ways else None
 
@@ -179,7 +179,7 @@ def daemons_on(world: World, labels: Mapping[str, str], taints: Iterable[Taint])
 
 
 def _runs_on(shape: PodShape, labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
-    return tolerates(shape, taints) and selects(replace(shape, required_node_terms=()), labels)
+    return tolerated(taints, shape.tolerations) and replace(shape, required_node_terms=()).selects(labels)
 
 
 def planned_claim(node: Coming) -> dict[str, Any]:

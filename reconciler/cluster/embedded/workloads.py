@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from reconciler.cluster.decoding.selectors import selector_in
-from reconciler.cluster.embedded.matching import selects, tolerates
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
@@ -26,6 +24,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.constraints.taint_toleration import tolerated
 
 MANAGER = "kube-controller-manager"
 _REPLICATED = {
@@ -219,8 +218,8 @@ class Workloads:
 
 
 def _runs_on(shape: PodShape, node: Node) -> bool:
-    tolerant = replace(shape, tolerations=(*shape.tolerations, *_DAEMONS_TOLERATE))
-    return selects(shape, dict(node.labels), node.name) and tolerates(tolerant, node.taints)
+    tolerations = (*shape.tolerations, *_DAEMONS_TOLERATE)
+    return shape.selects(dict(node.labels), node.name) and tolerated(node.taints, tolerations)
 
 
 def _template(body: Body) -> Body:
