@@ -249,3 +249,15 @@ def test_few_chunks_too_share_the_last_node() -> None:
     )
 
     assert held(placed(replace(asked, instance_types=sold)), "b") == [3]
+
+
+def test_an_empty_selector_counts_no_pods() -> None:
+    """As in kube-scheduler: all chunks may be in the one zone that they select, with other zones empty."""
+    anyone = TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", LabelSelector(), node_affinity_policy="Ignore")
+    nodes = tuple(node(f"node-{zone[-1]}", zone=zone) for zone in ZONES)
+    asked = demand(count=3, pod_shape=web("1", anyone, **{ZONE_LABEL: "zone-a"}))
+    world = World(ClusterView(nodes=nodes), (), (), (asked,))
+    placement = world.placed()
+    assert [item.node for item in placement.occupied] == ["node-a"]
+    assert placement.unplaced == ()
+    assert world.broken_rules(placement) == ()
