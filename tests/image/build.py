@@ -176,14 +176,21 @@ def _base() -> Path:
 
 
 def _mirror() -> str:
-    """Where this machine's own Debian is from."""
+    """Where this machine's own Debian is from, as apt knows it once its lists are there."""
     told = re.search(r"^VERSION_CODENAME=(\S+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
-    command = ["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for line in listed.splitlines():
-        site, _, rest = line.partition(" ")
-        if told is not None and rest == f"{told.group(1)} main":
-            return site
+    command = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(SITE) $(COMPONENT) $(RELEASE) $(CODENAME)",
+        "Created-By: Packages",
+    ]
+    for _ in range(2):
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for site, component, *names in map(str.split, listed.splitlines()):
+            if told is not None and component == "main" and told.group(1) in names:
+                return site
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
     raise RuntimeError("apt knows no Debian mirror here: the image's base is made of its packages")
 
 
