@@ -132,7 +132,7 @@ def healthy() -> World:
     shop = Shop()
     shop.run("start")
     shop.settle()
-    for hour in range(9):
+    for hour in range(5):
         shop.run(after=1500)
         shop.cluster.scale(deployment_ref(), 10 + hour % 3 * 5)
         for _ in range(6):

@@ -71,6 +71,9 @@ class FillHistory:
         """Of all buffers together, the oldest first."""
         return tuple(self._points)
 
+    def by_buffer(self) -> dict[str, tuple[FillPoint, ...]]:
+        return {str(ref): tuple(known.points) for ref, known in self._buffers.items()}
+
     def of(self, buffer: str) -> BufferPast:
         """buffer: its name, as in `CapacityBuffer/shop/web`."""
         known = next((found for ref, found in self._buffers.items() if str(ref) == buffer), None)

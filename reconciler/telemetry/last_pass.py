@@ -61,6 +61,11 @@ class LastPass:
         with self._lock:
             return self._fill.of(buffer)
 
+    def pasts(self) -> dict[str, tuple[FillPoint, ...]]:
+        """How full each buffer was, by its name."""
+        with self._lock:
+            return self._fill.by_buffer()
+
     def observe(self, trigger: str, result: PassResult, seen: Seen | None = None) -> None:
         """Takes over a pass. seen: what its plan was made from."""
         now = self._clock.now()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
+from reconciler import __version__
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.forge.opening import links_to
+from reconciler.model.fill import FillPoint
 from reconciler.model.redaction import redacted
 from reconciler.model.standing import StandingNodes
+from reconciler.outlook import WEEK
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock
 from reconciler.report.json_text import to_json
@@ -22,6 +25,7 @@ from reconciler.report.status.document import Live, PassReport, daemon_status_do
 from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page
 from reconciler.report.status.words import name_of
 from reconciler.report.timeline.page import timeline_page
+from reconciler.report.words import cluster_title
 from reconciler.settings.settings import Settings
 from reconciler.spending.standing import standing_nodes
 from reconciler.telemetry.last_pass import LastPass
@@ -64,7 +68,7 @@ class DaemonPages:
         return {
             "/": kept_page(self._version, self._overview, script=_script()),
             "/status": kept_page(self._version_of_status, lambda: to_json(self.document()), JSON),
-            "/capacity": kept_page(self._version_of_capacity, self._capacity),
+            "/capacity": kept_page(self._version_of_capacity, self._capacity, script=_script()),
         }
 
     def find(self, path: str) -> Page | None:
@@ -133,10 +137,20 @@ class DaemonPages:
         return None if outlook is None else (outlook, self._clock.now().replace(second=0, microsecond=0))
 
     def _capacity(self) -> str:
+        """From the beginning of today, so that what was there stands beside what was asked for."""
         outlook = self._cycle.outlook
         assert outlook is not None
-        timeline = outlook.ahead(self._clock.now())
-        return rendered_page("timeline.html.j2", timeline_page(timeline, cluster=self._cluster))
+        now = self._clock.now()
+        begins = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        timeline = outlook.ahead(begins, now + WEEK - begins)
+        _, document = self._document()
+        there: dict[str, Sequence[FillPoint]] = {
+            f"NodePool/{row['name']}": (FillPoint(now, row["nodes"], row["ready"]),) for row in document["nodePools"]
+        }
+        there |= self._last.pasts()
+        page = timeline_page(timeline, now, there=there)
+        frame = {"cluster": cluster_title(self._cluster), "version": __version__, **self._around}
+        return rendered_page("timeline.html.j2", {**page, **frame})
 
 
 @cache

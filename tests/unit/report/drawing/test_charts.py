@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.fill import FillPoint
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Behavior, TimePattern
 from reconciler.model.timelines import CapacityTimeline
@@ -48,6 +49,7 @@ from tests.timelines import (
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
+LATER = NOW + timedelta(hours=11)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -89,8 +91,10 @@ def test_pages(templates: Templates) -> None:
     outcomes = [span.outcome for span in budgets() if span.start == NOW]
     page = budget_page(outcomes, budgets(), heading="Disruption budgets on shop", now=NOW, zone=BERLIN)
     check("budgets.html", without_code(templates.render("budgets.html.j2", page)))
-    page = timeline_page(capacity(), cluster="shop", zone=BERLIN)
-    check("timeline.html", without_code(templates.render("timeline.html.j2", page)))
+    there = {"CapacityBuffer/shop/web": (FillPoint(NOW, 8, 2), FillPoint(LATER, 8, 6))}
+    page = timeline_page(capacity(), LATER, there=there, zone=BERLIN)
+    frame = {"cluster": "shop", "version": "1.2.3", "dashboard": "", "above": False}
+    check("timeline.html", without_code(templates.render("timeline.html.j2", {**page, **frame})))
 
 
 def test_the_week_in_a_pull_request(templates: Templates) -> None:

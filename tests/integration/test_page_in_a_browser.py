@@ -1,0 +1,160 @@
+"""The daemon's page in a real browser: on a phone and on a desk, light and dark, by keyboard, without scripts, and while it changes. Needs Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.model.changes import Plan
+from tests.browser import Browser
+from tests.controlplane.waiting import eventually
+from tests.fakes.passes import FakePass
+from tests.page_worlds import COMMIT, World, empty, healthy, large_pass, sick
+
+LOOKS = [(width, dark) for width in (390, 1280) for dark in (False, True)]
+FIRST = ("empty", "healthy", "sick")
+PATHS = [
+    *((name, "/") for name in FIRST),
+    ("healthy", "/CapacityBuffer/shop/web"),
+    ("sick", "/CapacityBuffer/shop/flash-sale"),
+    ("healthy", "/NodePool/general"),
+    ("healthy", "/capacity"),
+]
+# Text whose contrast with what is behind it is less than WCAG 2.2 (1.4.3) asks for: 4.5, or 3 where it is large.
+PALE = """
+(() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const bright = ([r, g, b]) => {
+    const part = [r, g, b].map((one) => one / 255).map((one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length && (colour.length < 4 || colour[3] === 1)) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const element of document.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !element.checkVisibility() || element.closest("svg, noscript, script, style")) continue;
+    const style = getComputedStyle(element), size = parseFloat(style.fontSize);
+    const pair = [bright(parse(style.color)), bright(behind(element))].sort((one, other) => other - one);
+    const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    if (contrast < (large ? 3 : 4.5)) found.push(element.textContent.trim().slice(0, 40) + " " + contrast.toFixed(2));
+  }
+  return found;
+})()
+"""
+# What the focus is on, and whether one can see that it is.
+FOCUS = """
+(() => {
+  const at = document.activeElement, style = getComputedStyle(at);
+  return [at.textContent.trim(), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2];
+})()
+"""
+LOOK_NOW = 'document.dispatchEvent(new Event("visibilitychange"))'
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[str, World]:
+    return {"empty": empty(), "healthy": healthy(), "sick": sick()}
+
+
+@pytest.fixture(scope="module")
+def addresses(worlds: dict[str, World]) -> Iterator[dict[str, str]]:
+    with worlds["empty"].served() as first, worlds["healthy"].served() as second, worlds["sick"].served() as third:
+        yield dict(zip(FIRST, (first, second, third), strict=True))
+
+
+@pytest.mark.parametrize(("world", "path"), PATHS)
+def test_everything_is_in_sight_and_can_be_read(
+    world: str, path: str, addresses: dict[str, str], browser: Browser
+) -> None:
+    with browser.opened(f"{addresses[world]}{path}", height=900) as tab:
+        for width, dark in LOOKS:
+            tab.look(width=width, height=900, dark=dark)
+            assert tab.value("document.documentElement.scrollWidth") <= width
+            assert tab.value(PALE) == [], (width, dark)
+
+
+def test_the_first_line_says_what_is_wrong_and_the_title_too(addresses: dict[str, str], browser: Browser) -> None:
+    with browser.opened(f"{addresses['sick']}/", width=390, height=844) as tab:
+        first = "2 of 5 buffers are not full: shop/search is not ready and shop/flash-sale lacks 18 of 30 chunks"
+        assert tab.value('document.querySelector("h1").textContent') == first
+        assert tab.value("document.title") == f"! {first} · production"
+        bottom = tab.value('document.querySelector(".alarm:not([hidden])").getBoundingClientRect().bottom')
+        assert bottom < 844, "on a phone it is seen without scrolling that the repository is stalled"
+
+
+def test_all_that_can_be_followed_is_reached_by_keyboard(addresses: dict[str, str], browser: Browser) -> None:
+    with browser.opened(f"{addresses['healthy']}/", width=1280, height=900) as tab:
+        count = tab.value('[...document.querySelectorAll("a, summary")].filter((one) => one.checkVisibility()).length')
+        reached = []
+        for _ in range(count):
+            tab.press("Tab")
+            words, is_seen = tab.value(FOCUS)
+            assert is_seen, words
+            reached.append(words)
+        assert reached[:4] == ["production", "The week ahead", "JSON", "Metrics"]
+        assert {"shop/web", "shop/checkout", "ci/ci-runners"} <= set(reached)
+
+
+def test_times_are_in_the_viewers_zone_and_in_utc(addresses: dict[str, str], browser: Browser) -> None:
+    with browser.opened(f"{addresses['healthy']}/", zone="America/New_York") as tab:
+        told = tab.value('document.querySelector("#schedules ~ .scroll time").title')
+        assert "02:00 EST (07:00 UTC)" in told
+
+
+def test_without_scripts_it_says_the_same_in_utc_and_loads_itself_again(
+    addresses: dict[str, str], browser: Browser
+) -> None:
+    with browser.opened(f"{addresses['healthy']}/", script=False) as tab:
+        assert tab.value('document.querySelector("h1").textContent') == "All 3 buffers are ready"
+        assert tab.value('document.querySelector("#schedules ~ .scroll time").textContent').endswith(" 07:00 UTC")
+        assert tab.value('document.querySelector("meta[http-equiv=refresh]").content') == "15"
+
+
+def test_it_shows_what_is_new_and_keeps_what_is_open_and_where_the_focus_is(browser: Browser) -> None:
+    made = empty()
+    plan, seen = large_pass(made.clock.now(), buffers=20, nodes=40, pods=40)
+    made.last.observe("commit", FakePass(plan=plan), seen)
+    made.clock.advance(1)
+    with made.served() as address, browser.opened(f"{address}/", width=1280, height=900) as tab:
+        tab.value('document.querySelector("#calm").open = true')
+        tab.value("""document.querySelector('a[href="CapacityBuffer/shop/buffer-007"]').focus()""")
+        lacks = "1 of 20 buffers is not full: shop/buffer-007 lacks 4 of 20 chunks"
+        assert tab.value('document.querySelector("h1").textContent') == lacks
+        made.last.observe("change", FakePass(plan=large_pass(made.clock.now(), buffers=21, nodes=40, pods=40)[0]), seen)
+        tab.value(LOOK_NOW)
+        now = lacks.replace("20 buffers", "21 buffers")
+        eventually(lambda: tab.value('document.querySelector("h1").textContent') == now, within=60, what="it is new")
+        assert tab.value('document.querySelector("#calm").open')
+        assert tab.value("document.activeElement.textContent") == "shop/buffer-007"
+
+
+def test_it_says_when_the_daemon_does_not_answer_and_when_no_pass_has_ended_for_long(browser: Browser) -> None:
+    made = empty()
+    with made.served() as address:
+        opened = browser.opened(f"{address}/")
+        tab = opened.__enter__()
+        assert "The last pass ended" in tab.value('document.querySelector("#stale").textContent'), "its clock is fixed"
+    tab.value(LOOK_NOW)
+    told = "The daemon does not answer."
+    eventually(lambda: tab.value('document.querySelector("#stale").textContent').startswith(told), within=60, what=told)
+    opened.__exit__(None, None, None)
+
+
+def test_a_credential_in_a_message_is_not_shown(browser: Browser) -> None:
+    from reconciler.model.errors import Transient  # noqa: PLC0415 - only here
+
+    made = empty()
+    failure = Transient("https://bot:s3cret@git.example/r.git does not answer")
+    made.last.observe("tick", FakePass(plan=Plan(COMMIT, made.clock.now()), failure=failure))
+    with made.served() as address, browser.opened(f"{address}/") as tab:
+        shown = tab.value("document.documentElement.outerHTML")
+    assert "git.example/r.git does not answer" in shown
+    assert "s3cret" not in shown
