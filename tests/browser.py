@@ -62,6 +62,12 @@ class Tab:
         assert "exceptionDetails" not in said, said["exceptionDetails"]
         return said["result"].get("value")
 
+    def seconds(self) -> float:
+        """Of CPU, that the page's process has spent."""
+        self._call("Performance.enable")
+        found = {item["name"]: float(item["value"]) for item in self._call("Performance.getMetrics")["metrics"]}
+        return found["ProcessTime"]
+
     def press(self, key: str) -> None:
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_CODES[key])

@@ -21,6 +21,7 @@ from tests.perf.large_cluster import write_buffers, write_documents, write_snaps
 from tests.perf.many_buffers import held_buffers
 from tests.perf.measure import Figures, measure
 from tests.perf.placement_limits import held_placement
+from tests.perf.status_page import held_page
 
 HEADROOM = str(Path(sys.executable).with_name("headroom"))
 DOCUMENTS = 1000
@@ -166,7 +167,7 @@ def held_commands() -> int:
             f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
             f"{held}{memory}{'  EXCEEDED' if over else ''}",
         )
-    return failed + held_buffers()
+    return failed + held_buffers() + held_page()
 
 
 if __name__ == "__main__":

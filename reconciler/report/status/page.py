@@ -224,7 +224,7 @@ def keeper_words_of(row: Row) -> str:
 def _pool_row(row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[str, Any]:
     own = sorted((node for node in nodes if node.node_pool == row["name"]), key=lambda node: _urgency(node, now))
     return {
-        "name": row["name"] or "nodes of no NodePool",
+        "name": f"NodePool/{row['name']}" if row["name"] else "Nodes of no NodePool",
         "path": f"NodePool/{row['name'] or NO_POOL}",
         "count": row["nodes"],
         "counts": ", ".join(pool_facts(row)),

@@ -143,7 +143,7 @@ def _group(
     if present is not None:
         x = axis.x(present.now)
         drawing.line(x, begins - 6, x, bottom, "now")
-        drawing.text(x + 3, begins - 26, "now", "bad small")
+        drawing.text(x, bottom + 11, "now", "bad small")
     return bottom + 18
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.model.fill import FillPoint
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.drawing.time_axis import local_zone
+from reconciler.report.drawing.time_axis import instant_words, local_zone
 from reconciler.report.drawing.value_lanes import number_of
 from reconciler.report.json_text import timestamp
 from reconciler.report.timeline.chart import DESK, PHONE, Present, timeline_chart
@@ -57,6 +57,6 @@ def _row(lane: Lane, now: datetime, there: Sequence[FillPoint], zone: str) -> di
         "tone": "bad" if lacks else "",
         "next": "" if following is None else number_of(following.value),
         "at": None if following is None else timestamp(following.start),
-        "local": "" if following is None or not zone else moment(following.start, time_zone(zone)),
+        "local": "" if following is None or not zone else f"{instant_words(following.start, time_zone(zone))} {zone}",
         "why": present.why,
     }
