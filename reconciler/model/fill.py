@@ -10,7 +10,7 @@ from datetime import datetime
 class FillPoint:
     """What holds from `since` until the next point. wanted, ready: chunks. price: USD an hour of all nodes; 0 of one buffer's points.
 
-    Of several passes that one point stands for: the most that was wanted, the least that was ready, and the last price.
+    Of several passes that one point stands for: the one with the largest shortage, and the last price.
     """
 
     since: datetime

@@ -81,5 +81,6 @@ class FillHistory:
 
 
 def _joined(first: FillPoint, second: FillPoint) -> FillPoint:
-    """One point for both. A shortage is never averaged away."""
-    return FillPoint(first.since, max(first.wanted, second.wanted), min(first.ready, second.ready), second.price)
+    """One point for both, with the larger shortage of the two, so that none is averaged away."""
+    worst = first if first.wanted - first.ready > second.wanted - second.ready else second
+    return FillPoint(first.since, worst.wanted, worst.ready, second.price)
