@@ -15,6 +15,7 @@ _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 KARPENTER = "karpenter.sh"
 AUTOSCALING = "autoscaling.x-k8s.io"
 METRICS = "autoscaling.karpenter.sh"
+KUEUE = "kueue.x-k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ CAPACITY_BUFFERS = _custom(AUTOSCALING, "CapacityBuffer", ("v1beta1", "v1alpha1"
 BUFFERS = _custom(AUTOSCALING, "Buffer", ("v1alpha1",), namespaced=True)
 PROVISIONING_REQUESTS = _custom(AUTOSCALING, "ProvisioningRequest", ("v1", "v1beta1"), namespaced=True)
 PROVISIONING_CLASSES = _custom(AUTOSCALING, "ProvisioningClass", ("v1alpha1",), namespaced=False)
+QUEUED_WORKLOADS = _custom(KUEUE, "Workload", ("v1beta2", "v1beta1"), namespaced=True, declared=False)
 METRICS_PRODUCERS = _custom(METRICS, "MetricsProducer", ("v1alpha1",), namespaced=True)
 
 WORKLOADS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
@@ -110,6 +112,7 @@ RESOURCES = (
     BUFFERS,
     PROVISIONING_REQUESTS,
     PROVISIONING_CLASSES,
+    QUEUED_WORKLOADS,
     METRICS_PRODUCERS,
 )
 BY_KIND = {resource.key: resource for resource in (*RESOURCES, CONFIG_MAPS)}

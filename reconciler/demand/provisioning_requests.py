@@ -45,10 +45,11 @@ _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What requests are judged by. attempts: number of the last attempt that has a NodeClaim, by uid of the request. priorities: those of
-    real pods, since real pods will use the room."""
+    real pods, since real pods will use the room. queued: of Kueue's Workloads, by namespace and name."""
 
     workloads: Mapping[ObjectRef, Workload]
     absence_of: AbsenceOf
+    queued: Mapping[tuple[str, str], int]
     view: ClusterView
     now: datetime
     rules: RequestRules
@@ -74,6 +75,7 @@ def request_demands(
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
         absence_of=declared.absence_of,
+        queued={(item.namespace, item.name): item.priority for item in view.queued},
         view=view,
         now=now,
         rules=rules,
@@ -134,7 +136,7 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
         opens_nodes=kind is RequestKind.ATOMIC and state.phase in _WITH_CHUNKS,
         only_ready=kind is RequestKind.CHECK and state.phase is Phase.WAITING,
         whole=state.phase is not Phase.BOOKED,
-        priority=0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes)),
+        priority=_priority(request, shapes, context),
         declared_priority=declared_priority(request.annotations),
         booked=state.phase is Phase.BOOKED,
         created=request.created,
@@ -152,6 +154,14 @@ def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
     counts = context.consumption.left(request, shapes, used)
     groups = tuple(ChunkGroup(shape, count) for shape, count in zip(shapes, counts, strict=True))
     return replace(demand, groups=groups, desired=sum(counts))
+
+
+def _priority(request: ProvisioningRequest, shapes: tuple[PodShape, ...] | str, context: _Context) -> int:
+    """That of the Workload for which Kueue has made it, as Kueue orders them; else the least of its pods."""
+    queued = context.queued.get((request.ref.namespace, request.queued_as))
+    if queued is not None:
+        return queued
+    return 0 if isinstance(shapes, str) else min(map(context.priorities.of, shapes))
 
 
 def _not_ready(demand: Demand, state: RequestState, condition: Condition) -> Demand:

@@ -103,8 +103,20 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
         uid=str(mapping_at(of_the_server, "metadata").get("uid") or ""),
         status_times=condition_times_of(of_the_server),
         status_manager=origin.other_manager("status.conditions"),
+        queued_as=_queued_as(of_the_server),
         deleting="deletionTimestamp" in mapping_at(of_the_server, "metadata"),
     )
+
+
+def _queued_as(manifest: Manifest) -> str:
+    """The name of Kueue's Workload that owns the object; "" for none."""
+    owners = mapping_at(manifest, "metadata").get("ownerReferences") or ()
+    found = (
+        str(owner.get("name", ""))
+        for owner in owners
+        if owner.get("kind") == "Workload" and str(owner.get("apiVersion", "")).startswith("kueue.x-k8s.io/")
+    )
+    return next(found, "")
 
 
 PROVISIONING_REQUEST = Kind(

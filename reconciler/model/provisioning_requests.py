@@ -50,7 +50,7 @@ class ProvisioningRequest:
     """A ProvisioningRequest. created, uid: creation time (RFC 3339) and uid, "" while it is only in Git. parameters: sorted.
 
     defaults: its class's parameters, for those that it does not set. status_times: `lastTransitionTime` by condition type.
-    status_manager: the field manager other than headroom that writes its conditions. deleting: it has been deleted, but a
+    status_manager: the field manager other than headroom that writes its conditions. queued_as: Kueue's Workload that it is for. deleting: it has been deleted, but a
     finalizer still keeps it.
     """
 
@@ -67,6 +67,7 @@ class ProvisioningRequest:
     status_times: Labels = ()
     defaults: Labels = ()
     status_manager: str | None = None
+    queued_as: str = ""
     deleting: bool = False
 
     @property

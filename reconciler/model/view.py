@@ -17,7 +17,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Requirement
 from reconciler.model.runtime_classes import RuntimeClass
 from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
-from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
+from reconciler.model.workloads import DaemonSet, PriorityClass, QueuedWorkload, Workload
 
 Manifest = Mapping[str, Any]
 """A Kubernetes object as plain JSON values."""
@@ -111,7 +111,7 @@ class ClusterView:
     findings: what the user should know about the view's origin (such as files of a snapshot that are not read).
     nominated: pods for which kube-scheduler has chosen a node, once `with_nominated` has put those on it that fit.
     clock_skew: this machine's time less the cluster's, to correct ages. clock_doubt: how much further ahead it may be, where the
-    API server does not tell the time. finished_pods: those that used a provisioning request and have ended; `pods` lacks them.
+    API server does not tell the time. queued: Kueue's Workloads. finished_pods: those that used a provisioning request and have ended; `pods` lacks them.
     """
 
     revision: str = ""
@@ -124,6 +124,7 @@ class ClusterView:
     finished_pods: tuple[Pod, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     workloads: tuple[Workload, ...] = ()
+    queued: tuple[QueuedWorkload, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
@@ -209,6 +210,7 @@ _KINDS: Mapping[type, tuple[str, str]] = {
     Pod: ("", "Pod"),
     PodDisruptionBudget: ("policy", "PodDisruptionBudget"),
     PriorityClass: ("scheduling.k8s.io", "PriorityClass"),
+    QueuedWorkload: ("kueue.x-k8s.io", "Workload"),
     ResourceClaim: ("resource.k8s.io", "ResourceClaim"),
     ResourceClaimTemplate: ("resource.k8s.io", "ResourceClaimTemplate"),
     ResourceQuota: ("", "ResourceQuota"),

@@ -37,6 +37,15 @@ class DaemonSet:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedWorkload:
+    """What Kueue queues as one, such as a Job. It makes the ProvisioningRequests of the Workload, in its order of priority."""
+
+    namespace: str
+    name: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PriorityClass:
     """A PriorityClass. value: the priority of its pods; global_default: also of pods that name no class."""
 

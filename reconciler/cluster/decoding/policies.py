@@ -1,4 +1,4 @@
-"""Administrators' policies about pods: priority classes, quotas, disruption budgets and labels of namespaces."""
+"""Administrators' policies about pods: priority classes, queues' priorities, quotas, disruption budgets and labels of namespaces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.decoding import wire
-from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, Resource
+from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
 from reconciler.manifests.pod_shape import requirement_of, selector_of
 from reconciler.manifests.pod_spec_wire import Quantities, SelectorRequirementWire
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import PodDisruptionBudget, ResourceQuota
-from reconciler.model.workloads import PriorityClass
+from reconciler.model.workloads import PriorityClass, QueuedWorkload
 
 _QUOTA_PREFIX = "requests."
 _QUOTA_PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
@@ -29,6 +29,11 @@ class NamespaceLabels:
 
 def _priority_class(_resource: Resource, priority: wire.PriorityClassWire, _data: Any) -> PriorityClass:
     return PriorityClass(priority.metadata.name, priority.value, bool(priority.global_default))
+
+
+def _queued_workload(_resource: Resource, workload: wire.QueuedWorkloadWire, _data: Any) -> QueuedWorkload:
+    metadata = workload.metadata
+    return QueuedWorkload(metadata.namespace or "", metadata.name, workload.spec.priority or 0)
 
 
 def _resource_quota(_resource: Resource, quota: wire.ResourceQuotaWire, _data: Any) -> ResourceQuota:
@@ -79,11 +84,12 @@ def _namespace(_resource: Resource, namespace: wire.NamespaceWire, _data: Any) -
     return NamespaceLabels(namespace.metadata.name, namespace.metadata.labels or {})
 
 
-PolicyValue = PriorityClass | ResourceQuota | PodDisruptionBudget | NamespaceLabels
+PolicyValue = PriorityClass | QueuedWorkload | ResourceQuota | PodDisruptionBudget | NamespaceLabels
 DECODERS: dict[
     tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], PolicyValue | None]]
 ] = {
     ("scheduling.k8s.io", "PriorityClass"): (msgspec.json.Decoder(wire.PriorityClassWire), _priority_class),
+    QUEUED_WORKLOADS.key: (msgspec.json.Decoder(wire.QueuedWorkloadWire), _queued_workload),
     ("", "ResourceQuota"): (msgspec.json.Decoder(wire.ResourceQuotaWire), _resource_quota),
     POD_DISRUPTION_BUDGETS.key: (msgspec.json.Decoder(wire.PodDisruptionBudgetWire), _pod_disruption_budget),
     ("", "Namespace"): (msgspec.json.Decoder(wire.NamespaceWire), _namespace),

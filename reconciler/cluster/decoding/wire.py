@@ -244,6 +244,15 @@ class PriorityClassWire(Wire, frozen=True):
     global_default: bool | None = None
 
 
+class QueuedSpecWire(Wire, frozen=True):
+    priority: int | None = None
+
+
+class QueuedWorkloadWire(Wire, frozen=True):
+    metadata: MetadataWire
+    spec: QueuedSpecWire = QueuedSpecWire()
+
+
 class ScopeRequirementWire(Wire, frozen=True):
     scope_name: str = ""
     operator: str = ""

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from reconciler.cluster.decoding.decode import list_items
-from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, WORKLOADS, Resource
+from reconciler.cluster.resources import CONFIG_MAPS, QUEUED_WORKLOADS, RESOURCES, WORKLOADS, Resource
 from reconciler.cluster.snapshot.scaled import WorkloadKinds
 from reconciler.manifests.instance_types import instance_types_from
 from reconciler.model.errors import Invalid, Misused
@@ -20,6 +20,8 @@ from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import InstanceType
 
 WORKLOADS_FILE = "workloads.json"
+QUEUED_FILE = "kueueworkloads.json"
+"""Kueue's Workloads, which have the plural that is taken for all kinds with a scale."""
 CATALOG_FILE = "instance_types.json"
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 UNREAD_FILE = Code("unread-file", Severity.WARNING)
@@ -27,7 +29,6 @@ _LIST = ".json"
 _LISTS = (_LIST, ".yaml", ".yml")
 """Suffixes of files that may be meant as lists of objects. Notes and pictures next to them are fine."""
 _MOST_BYTES = 4 * 2**30  # unpacked; an archive that claims more is not a cluster
-_BY_FILE = {f"{resource.plural}.json": resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,12 @@ class Snapshot:
 
 def file_of(resource: Resource) -> str:
     """`pods.json`, for example. Kinds with a scale share `workloads.json`, even those that headroom does not know by name."""
+    if resource == QUEUED_WORKLOADS:
+        return QUEUED_FILE
     return WORKLOADS_FILE if resource in WORKLOADS else f"{resource.plural}.json"
+
+
+_BY_FILE = {file_of(resource): resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
 
 
 def read_snapshot(path: str | Path) -> Snapshot:

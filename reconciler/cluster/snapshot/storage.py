@@ -1,4 +1,4 @@
-"""What a snapshot keeps of volumes, devices, claims and classes: what placement looks at.
+"""What a snapshot keeps of volumes, devices, claims, classes and queued workloads: what planning looks at.
 
 Parameters and attributes of volumes are for the driver only and may name secrets, so they are never kept.
 """
@@ -13,6 +13,7 @@ from reconciler.cluster.resources import (
     CSI_NODES,
     DEVICE_CLASSES,
     PERSISTENT_VOLUMES,
+    QUEUED_WORKLOADS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -44,6 +45,7 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
     },
     STORAGE_CLASSES.key: {"allowedTopologies": None, "provisioner": None, "volumeBindingMode": None},
     CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None, "topologyKeys": None}}},
+    QUEUED_WORKLOADS.key: {"spec": {"priority": None}},
     RUNTIME_CLASSES.key: {"overhead": None, "scheduling": None},
     RESOURCE_SLICES.key: {"spec": None},
     DEVICE_CLASSES.key: {"spec": {"selectors": None}},
