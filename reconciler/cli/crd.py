@@ -3,29 +3,59 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from reconciler.model.view import Manifest
 
 _KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
 
 @click.command("crd", short_help="Print headroom's CustomResourceDefinitions.")
 @click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]...")
+@click.option("--all", "everything", is_flag=True, help="Also what the cluster has already. It is not asked.")
 @click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-def command(kinds: tuple[str, ...], output: str) -> None:
+def command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
     """Print the CustomResourceDefinitions of Buffer, MetricsProducer, ProvisioningClass and ProvisioningRequest, or of some KINDs.
 
-    ProvisioningRequest is Cluster Autoscaler's kind, and this definition is for clusters without one: where there is one, name
-    the other kinds. CapacityBuffer and NodePool come with Karpenter and are not printed.
+    What the current cluster has from somebody else, or in a newer form, is left out, and told on stderr. So ProvisioningRequest, which is
+    Cluster Autoscaler's kind, is never replaced. CapacityBuffer and NodePool come with Karpenter and are not printed.
 
     \b
         headroom crd | kubectl apply --server-side -f -
-        headroom crd ProvisioningRequest | kubectl apply --server-side -f -
+        headroom crd ProvisioningRequest | kubectl create -f -
     """
     from reconciler.manifests.crds import crds, to_yaml  # noqa: PLC0415 - heavy, and only for this command
 
-    chosen = crds(kinds or _KINDS)
+    chosen = list(crds(kinds or _KINDS))
+    if not everything:
+        chosen = _without_those_there(chosen)
     if output == "json":
-        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(chosen)}, indent=2))
+        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": chosen}, indent=2))
         return
     click.echo("---\n".join(to_yaml(definition) for definition in chosen), nl=False)
+
+
+def _without_those_there(chosen: list[Manifest]) -> list[Manifest]:
+    """If the cluster does not say what it has, the kind that may be somebody else's is left out."""
+    from reconciler.manifests.crds import why_left_out  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.model.errors import Failure  # noqa: PLC0415 - likewise
+    from reconciler.wiring.cluster import definitions_there  # noqa: PLC0415 - likewise
+
+    try:
+        there = definitions_there(item["metadata"]["name"] for item in chosen)
+        left_out = {
+            item["metadata"]["name"]: why_left_out(item, there.get(item["metadata"]["name"])) for item in chosen
+        }
+    except Failure as failure:
+        why = f"whether the cluster has one is not known ({failure.message}); --all prints it"
+        left_out = {
+            item["metadata"]["name"]: why if item["spec"]["names"]["kind"] == "ProvisioningRequest" else ""
+            for item in chosen
+        }
+    for name, why in left_out.items():
+        if why:
+            click.echo(f"{name} is left out: {why}", err=True)
+    return [item for item in chosen if not left_out[item["metadata"]["name"]]]

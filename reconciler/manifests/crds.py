@@ -14,6 +14,7 @@ from reconciler.manifests.provisioning_request import PROVISIONING_REQUEST
 from reconciler.manifests.schema import schema_of
 from reconciler.model.view import Manifest
 
+_PART_OF, _HEADROOM = "app.kubernetes.io/part-of", "headroom"
 _AGE = ("Age", "date", ".metadata.creationTimestamp")
 _OBJECT_FIELDS: Mapping[str, Any] = {
     "apiVersion": {"type": "string", "description": "Version of this representation of the object."},
@@ -48,7 +49,7 @@ class _Definition:
             "kind": "CustomResourceDefinition",
             "metadata": {
                 "name": f"{self.plural}.{kind.group}",
-                "labels": {"app.kubernetes.io/part-of": "headroom"},
+                "labels": {_PART_OF: _HEADROOM},
                 # The API server requires this annotation of groups that end in k8s.io.
                 "annotations": {"api-approved.kubernetes.io": "unapproved, defined by headroom"},
             },
@@ -136,6 +137,18 @@ KINDS = tuple(definition.kind.name for definition in _DEFINITIONS)
 def crds(kinds: Collection[str] = KINDS) -> tuple[Manifest, ...]:
     """The definitions of these kinds. CapacityBuffer and NodePool are not among them: Karpenter ships them."""
     return tuple(definition.manifest() for definition in _DEFINITIONS if definition.kind.name in kinds)
+
+
+def why_left_out(definition: Manifest, there: Manifest | None) -> str:
+    """Why a definition must not be applied over the one that is there; "" if it may be."""
+    if there is None:
+        return ""
+    labels = there["metadata"].get("labels") or {}
+    if labels.get(_PART_OF) != _HEADROOM:
+        return "the cluster has one that is not headroom's"
+    own = {version["name"] for version in definition["spec"]["versions"]}
+    newer = [version["name"] for version in there["spec"]["versions"] if version["name"] not in own]
+    return f"the cluster has a newer one, with version {', '.join(newer)}" if newer else ""
 
 
 def to_yaml(manifest: Manifest) -> str:

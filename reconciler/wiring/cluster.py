@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from reconciler.settings.settings import Settings
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
     from reconciler.model.nodes import InstanceType
+    from reconciler.model.view import Manifest
 
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
 Count = Callable[[str, str, str], None]
+_SECONDS_TO_ASK = 5.0
 
 
 class NoClusterHere(Invalid):
@@ -70,6 +73,34 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
         if found is None:
             raise
         return found
+
+
+def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
+    """By name, those of these CustomResourceDefinitions that the cluster has which is here; none without a cluster.
+
+    Raises `Transient` or `Invalid` if the cluster does not say.
+    """
+    import msgspec  # noqa: PLC0415 - only where it is used
+
+    from reconciler.cluster.connection import Connection, in_cluster_access, kubeconfig_access  # noqa: PLC0415 - likewise
+
+    try:
+        choice = _what_is_there()
+    except NoClusterHere:
+        return {}
+    connection = Connection(in_cluster_access if choice == "in-cluster" else kubeconfig_access, timeout=_SECONDS_TO_ASK)
+    found: dict[str, Manifest] = {}
+    try:
+        for name in names:
+            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+            answer = connection.request("GET", path, resource="customresourcedefinitions")
+            if answer.ok:
+                found[name] = msgspec.json.decode(answer.data)
+            elif answer.status != HTTPStatus.NOT_FOUND:
+                raise Invalid(answer.failure().message)
+    finally:
+        connection.close()
+    return found
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.manifests.crds import crds, to_yaml
+from reconciler.manifests.crds import crds, to_yaml, why_left_out
 
 FORBIDDEN = {"$ref", "definitions", "uniqueItems", "patternProperties", "deprecated", "additionalItems", "id"}
 """What a structural schema of apiextensions.k8s.io/v1 must not have."""
@@ -64,3 +64,13 @@ def test_yaml_is_what_was_printed() -> None:
         assert yaml.safe_load(text) == crd
         assert text.endswith("\n")
         assert "&id" not in text
+
+
+def test_a_definition_of_somebody_else_or_a_newer_one_is_not_to_be_replaced() -> None:
+    (ours,) = crds(["ProvisioningRequest"])
+    assert why_left_out(ours, None) == ""
+    assert why_left_out(ours, ours) == ""
+    theirs = {**ours, "metadata": {"name": ours["metadata"]["name"]}}
+    assert why_left_out(ours, theirs) == "the cluster has one that is not headroom's"
+    newer = {**ours, "spec": {"versions": [{"name": "v2"}, *ours["spec"]["versions"]]}}
+    assert why_left_out(ours, newer) == "the cluster has a newer one, with version v2"
