@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_class
@@ -18,28 +20,22 @@ from tests.e2e.shop import CLAIM, PLACEHOLDER
 
 pytestmark = pytest.mark.e2e
 
-QUEUE, (JOB,), (PATIENT,), (ALONE,) = yaml_blocks("batch-with-kueue.md")
+(POOL,), QUEUE, (JOB,), (PATIENT,), (ALONE,), (PINNED,) = yaml_blocks("batch-with-kueue.md")
+GATE = "example.com/data-is-there"
+WIDE = {
+    "name": "default",
+    "resources": [{"name": "cpu", "nominalQuota": "24"}, {"name": "memory", "nominalQuota": "96Gi"}],
+}
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
 CONFIG = ("kueue.x-k8s.io/v1beta1", "ProvisioningRequestConfig")
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
-# Each node has room for one pod of the Job, and there may be three of them.
-NODE_POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: batch
-spec:
-  limits: {cpu: "12"}
-  disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: "100%"}]}
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements:
-        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-        - {key: kubernetes.io/os, operator: In, values: [linux]}
-        - {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ["4"]}
-"""
+
+
+def node_pool() -> str:
+    """The one of the docs, for the KWOK provider. Each node has room for one pod of the Job, and there may be three of them."""
+    text = yaml.safe_dump(POOL).replace("karpenter.k8s.aws/", "karpenter.kwok.sh/")
+    return text.replace("karpenter.k8s.aws", "karpenter.kwok.sh").replace("EC2NodeClass", "KWOKNodeClass")
 
 
 class Batch:
@@ -56,10 +52,14 @@ class Batch:
         self.api.apply(ALONE)
         return str(ALONE["metadata"]["name"])
 
-    def submit(self, name: str, *, pods: int = 3, gate: str = "", **annotations: str) -> None:
-        """gate: what its pods wait for before they are scheduled."""
-        job = copy.deepcopy(JOB)
+    def submit(
+        self, name: str, *, pods: int = 3, gate: str = "", labels: dict[str, str] | None = None, **parameters: str
+    ) -> None:
+        """gate: what its pods wait for before they are scheduled. parameters: of its request, for nodes of its own among others."""
+        job = copy.deepcopy(ALONE if "reserve" in parameters else JOB)
+        annotations = {f"provreq.kueue.x-k8s.io/{key}": value for key, value in parameters.items()}
         job["metadata"] |= {"name": name, "annotations": annotations}
+        job["metadata"]["labels"] |= labels or {}
         job["spec"] |= {"parallelism": pods, "completions": pods}
         if gate:
             job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": gate}]
@@ -70,10 +70,33 @@ class Batch:
         assert job is not None
         return job
 
-    def pods(self, name: str) -> list[Document]:
+    def pods(self, name: str, count: int = 3) -> list[Document]:
         pods = self.api.list("v1", "Pod", namespace="research", labels=f"job-name={name}")
-        assert len(pods) == 3
+        assert len(pods) == count
         return pods
+
+    def lift_gates(self, name: str) -> None:
+        for pod in self.pods(name):
+            spec = {"spec": {"schedulingGates": None}}
+            self.api.patch("v1", "Pod", pod["metadata"]["name"], spec, namespace="research")
+
+    def nodes(self) -> set[str]:
+        """The NodeClaims."""
+        return {claim["metadata"]["name"] for claim in self.api.list(*CLAIM)}
+
+    def add_stranger(self, node_claim: str) -> None:
+        """A pod that asks nobody, on the node of this NodeClaim."""
+        claim = self.api.get(*CLAIM, node_claim)
+        assert claim is not None
+        pod = copy.deepcopy(JOB["spec"]["template"])
+        pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": claim["status"]["nodeName"]}
+        metadata = {"name": "stranger", "namespace": "research"}
+        self.api.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
+
+    def reason(self, job: str) -> str:
+        """Of the condition Provisioned."""
+        conditions = self.request(job)["status"]["conditions"]
+        return next(str(item["reason"]) for item in conditions if item["type"] == "Provisioned")
 
     def request(self, job: str, attempt: int = 1) -> Document:
         """The one that Kueue makes when the Job comes up for the so-manieth time."""
@@ -115,7 +138,7 @@ def batch(control_plane_with_kueue: ControlPlane, tmp_path: Path) -> Iterator[Ba
     """With headroom at work. What the test submitted is deleted after it."""
     made = Batch(control_plane_with_kueue)
     repository = CapacityRepository(tmp_path / "repository")
-    repository.push({"nodepool.yaml": NODE_POOL})
+    repository.push({"nodepool.yaml": node_pool()})
     with DaemonProcess(repository.folder, install_rbac(control_plane_with_kueue), tmp_path):
         yield made
         for job in made.api.list("batch/v1", "Job", namespace="research"):
@@ -150,25 +173,92 @@ def test_a_second_job_waits_and_follows(batch: Batch) -> None:
     batch.wait_until_nothing_is_left()
 
 
+def test_the_patient_job_of_the_docs_runs_as_written(batch: Batch) -> None:
+    batch.api.apply(PATIENT)
+    name = str(PATIENT["metadata"]["name"])
+    request = batch.wait_for_condition(name, "Provisioned")
+    assert request["spec"]["parameters"] == {"ValidUntilSeconds": "3600"}
+    batch.wait_until_done(name)
+    batch.wait_until_nothing_is_left()
+
+
 def test_a_job_that_cannot_be_had_is_tried_as_often_as_kueue_has_it(batch: Batch) -> None:
     """There is quota for four pods, but the pool ends with three nodes."""
     retry = {"backoffLimitCount": 1, "backoffBaseSeconds": 1, "backoffMaxSeconds": 1}
     batch.api.patch(*CONFIG, "whole-jobs", {"spec": {"retryStrategy": retry}})
-    batch.submit("large", pods=4, **dict.fromkeys(PATIENT["metadata"]["annotations"], "5"))
+    batch.submit("large", pods=4, ValidUntilSeconds="5")
     batch.wait_for_condition("large", "Failed")
     batch.wait_for_condition("large", "Failed", attempt=2)
     batch.wait_until_given_up("large")
     assert batch.api.list(*CLAIM) == []
 
 
-def test_a_job_whose_nodes_go_before_its_pods_came_is_given_up(batch: Batch) -> None:
-    batch.submit("train", gate="example.com/data-is-there")
+def test_a_job_whose_nodes_go_before_its_pods_came_gets_others_and_runs(batch: Batch) -> None:
+    batch.submit("train", gate=GATE)
     batch.wait_for_condition("train", "Provisioned")
     eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
+    lost = batch.nodes()
     for claim in batch.api.list(*CLAIM):
         batch.api.delete(*CLAIM, claim["metadata"]["name"])
-    batch.wait_for_condition("train", "CapacityRevoked")
-    batch.wait_until_given_up("train")
+    eventually(lambda: batch.nodes() - lost, within=60, what="other nodes are made")
+    batch.lift_gates("train")
+    batch.wait_until_done("train")
+    assert condition(batch.request("train"), "CapacityRevoked") is None
+    batch.wait_until_nothing_is_left()
+
+
+def test_a_strangers_pod_on_a_booked_node_costs_the_job_nothing(batch: Batch) -> None:
+    """The pool is at its limit, so that there is no other room until the stranger has gone."""
+    batch.submit("train", gate=GATE)
+    batch.wait_for_condition("train", "Provisioned")
+    eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
+    made = batch.nodes()
+    batch.add_stranger(min(made))
+    eventually(lambda: batch.reason("train") == "CapacityIsLost", within=60, what="the loss is told")
+    batch.api.delete("v1", "Pod", "stranger", namespace="research")
+    eventually(lambda: batch.reason("train") == "CapacityIsProvisioned", within=60, what="it is made good")
+    batch.lift_gates("train")
+    batch.wait_until_done("train")
+    assert batch.nodes() <= made
+    assert condition(batch.request("train"), "CapacityRevoked") is None
+    batch.wait_until_nothing_is_left()
+
+
+def test_of_two_jobs_that_wait_the_one_of_higher_priority_is_served_first(batch: Batch) -> None:
+    """Kueue has quota for both, the pool nodes for one."""
+    quota = {"spec": {"resourceGroups": [{"coveredResources": ["cpu", "memory"], "flavors": [WIDE]}]}}
+    batch.api.patch("kueue.x-k8s.io/v1beta1", "ClusterQueue", "batch", quota)
+    for name, value in (("low", 1), ("high", 100)):
+        batch.api.apply(
+            {
+                "apiVersion": "kueue.x-k8s.io/v1beta1",
+                "kind": "WorkloadPriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+        )
+    batch.submit("first")
+    batch.wait_for_condition("first", "Provisioned")
+    for name in ("low", "high"):
+        batch.submit(name, labels={"kueue.x-k8s.io/priority-class": name})
+        batch.wait_for_condition(name, "Accepted")
+    done = {name: batch.wait_until_done(name) for name in ("high", "low")}
+    assert done["high"]["status"]["completionTime"] <= done["low"]["status"]["startTime"]
+    batch.wait_until_nothing_is_left()
+
+
+def test_kueue_pins_the_pods_of_two_jobs_to_their_own_nodes(batch: Batch) -> None:
+    """By provisioningClassDetails: the nodes of both jobs have room for the pods of either."""
+    batch.api.apply(PINNED)
+    batch.submit("one", pods=1, reserve="true")
+    batch.submit("two", pods=1, reserve="true")
+    for name in ("one", "two"):
+        request = batch.wait_for_condition(name, "Provisioned")
+        own = {"ReservedNodes": f"research.{request['metadata']['name']}"}
+        assert request["status"]["provisioningClassDetails"] == own
+        (pod,) = eventually(partial(batch.pods, name, 1), within=60, what=f"the pod of {name} is there")
+        assert pod["spec"]["nodeSelector"] == {"headroom.dev/reserved": own["ReservedNodes"]}
+        batch.wait_until_done(name)
     batch.wait_until_nothing_is_left()
 
 
