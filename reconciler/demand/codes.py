@@ -27,6 +27,7 @@ SCHEDULE_NOT_FOUND = Code("schedule-not-found", Severity.ERROR)
 STATUS_OF_ANOTHER = Code("status-of-another", Severity.WARNING)
 HALF_CONSUMPTION = Code("half-consumption", Severity.WARNING)
 REQUEST_NOT_FOUND = Code("request-not-found", Severity.WARNING)
+PODS_BEFORE_ANSWER = Code("pods-before-answer", Severity.WARNING)
 IMMUTABLE_FIELD = Code("immutable-field", Severity.ERROR)
 SERVED_TWICE = Code("served-twice", Severity.WARNING)
 

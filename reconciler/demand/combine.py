@@ -17,6 +17,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.reserved_nodes import selects_reserved_nodes
 from reconciler.model.view import ClusterView
 
 
@@ -44,9 +45,19 @@ def demands(
     buffers, findings = buffer_demands(
         declared, view, dialect=dialect, instance_types=instance_types, now=now, memory=memory
     )
-    pods = pending_demands(view, include_pending=include_pending)
+    pods = _of_no_request(pending_demands(view, include_pending=include_pending), asked)
     ordered = sorted((*asked, *_kept_from(asked, buffers)), key=_ORDER)
     return (*pods, *ordered), (*of_requests, *findings)
+
+
+def _of_no_request(pods: tuple[Demand, ...], requests: Sequence[Demand]) -> tuple[Demand, ...]:
+    """Without pods that select the nodes of a request: their room is among what the request asks for."""
+    asking = {
+        value for item in requests if item.request is not None and item.groups for _, value in item.request.details
+    }
+    if not asking:
+        return pods
+    return tuple(pod for pod in pods if selects_reserved_nodes(pod.groups[0].shape) not in asking)
 
 
 def with_leaving(found: Sequence[Demand], leaving: Sequence[Demand]) -> tuple[Demand, ...]:

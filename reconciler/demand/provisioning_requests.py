@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import attrgetter
+from statistics import median
 
-from reconciler.demand.codes import IMMUTABLE_FIELD, TARGET_NOT_FOUND
+from reconciler.demand.codes import IMMUTABLE_FIELD, PODS_BEFORE_ANSWER, TARGET_NOT_FOUND
 from reconciler.demand.consumer_findings import consumer_findings
 from reconciler.demand.priorities import Priorities, declared_priority
+from reconciler.demand.quota import Allowance, QuotaRequest, with_reserved, within_quotas
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -21,6 +24,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
+    PROVISIONED,
     Phase,
     ProvisioningRequest,
     RequestKind,
@@ -28,17 +32,19 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_parameters import NO_RETRY, parameter_problems
+from reconciler.model.request_parameters import BOOKED_FOR, MOST_RUN, NO_RETRY, parameter_problems, seconds_of
 from reconciler.model.request_records import RequestRecord, read_records
-from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_write
+from reconciler.model.reserved_nodes import RESERVED_NODES, may_come, own_taint, toleration_to_write
 from reconciler.model.runtime_classes import admitted
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, ResourceQuota
 from reconciler.model.workloads import Workload
 from reconciler.requests.acceptance import AcceptedRequest, accepted_requests
+from reconciler.requests.conditions import over_quota
 from reconciler.requests.consumption import Consumption, consumption_of
 from reconciler.requests.life import attempts_in, phase_of, record_of, spec_digest, valid_until
 
 NOT_TOLERATED = "TolerationMissing"
+_LAUNCHES_LOOKED_AT = 20
 _WITH_CHUNKS = frozenset({Phase.WAITING, Phase.BOOKED})
 
 
@@ -50,6 +56,7 @@ class _Context:
     workloads: Mapping[ObjectRef, Workload]
     absence_of: AbsenceOf
     queued: Mapping[tuple[str, str], int]
+    nodes_take: timedelta | None
     view: ClusterView
     now: datetime
     rules: RequestRules
@@ -75,6 +82,7 @@ def request_demands(
     context = _Context(
         workloads=workload_index(declared.workloads, view.workloads),
         absence_of=declared.absence_of,
+        nodes_take=_nodes_take(view),
         queued={(item.namespace, item.name): item.priority for item in view.queued},
         view=view,
         now=now,
@@ -84,8 +92,8 @@ def request_demands(
         consumption=consumption_of((*view.pods, *view.finished_pods)),
         priorities=Priorities(declared.priority_classes, without_class=0),
     )
-    provided = accepted_requests(declared)
-    demands = tuple(_demand(accepted, context) for accepted in provided)
+    provided = accepted_requests(declared, rules)
+    demands = within_namespaces(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
     edited = (
         _edited(accepted.request)
         for accepted, demand in zip(provided, demands, strict=True)
@@ -96,7 +104,53 @@ def request_demands(
         for accepted, demand in zip(provided, demands, strict=True)
         if any(item.reason == TEMPLATE_NOT_FOUND for item in demand.conditions)
     )
-    return demands, (*edited, *incomplete, *of_pods)
+    early = (
+        _before_answer(item, item.request) for item in demands if item.request is not None and _says_no(item.request)
+    )
+    return demands, (*edited, *incomplete, *early, *of_pods)
+
+
+def _nodes_take(view: ClusterView) -> timedelta | None:
+    """How long it took lately from a NodeClaim to a node that is ready: the median of the newest."""
+    took = [
+        (claim.created, (ready - claim.created).total_seconds())
+        for claim in view.node_claims
+        if claim.created is not None and (ready := claim.since("Initialized")) is not None
+        if claim.condition("Initialized") == "True"
+    ]
+    newest = sorted(took, reverse=True)[:_LAUNCHES_LOOKED_AT]
+    return timedelta(seconds=median(seconds for _, seconds in newest)) if newest else None
+
+
+def within_namespaces(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota]) -> tuple[Demand, ...]:
+    """Requests whose pods the ResourceQuotas of their namespace would not let be created ask for nothing. Each takes from what those that
+    are served before it leave. An attempt that is under way goes on."""
+    if not quotas:
+        return demands
+    left: dict[str, list[ResourceQuota]] = {}
+    for quota in quotas:
+        left.setdefault(quota.namespace, []).append(quota)
+    judged: dict[ObjectRef, Demand] = {}
+    for demand in sorted(demands, key=attrgetter("order")):
+        there, state = left.get(demand.ref.namespace), demand.request
+        if not there or state is None or not demand.groups:
+            continue
+        allowed = within_quotas([QuotaRequest(group.shape, group.count) for group in demand.groups], there)
+        if all(item.count == group.count for item, group in zip(allowed, demand.groups, strict=True)):
+            left[demand.ref.namespace] = with_reserved(there, demand.groups)
+        elif state.phase is Phase.WAITING and not state.record.under_way:
+            judged[demand.ref] = _over_quota(demand, state, allowed)
+    return tuple(judged.get(demand.ref, demand) for demand in demands)
+
+
+def _over_quota(demand: Demand, state: RequestState, allowed: Sequence[Allowance]) -> Demand:
+    names = ", ".join(
+        f"{demand.ref.namespace}/{name}" for name in sorted({name for item in allowed for name in item.quotas})
+    )
+    count = sum(group.count for group in demand.groups)
+    message = f"ResourceQuota {names} lets {sum(item.count for item in allowed):,} of its {count:,} pods be created"
+    state = replace(state, phase=Phase.NOT_READY)
+    return replace(demand, groups=(), desired=None, request=state, conditions=over_quota(state, message))
 
 
 def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
@@ -109,6 +163,23 @@ def _edited(request: ProvisioningRequest) -> Finding:
     message = "a request of this name ran with another spec and has ended: it is not run again"
     hint = "a request runs once: give the changed one a new name"
     return Finding(code.name, code.severity, message, request.position, request.ref, "spec", hint)
+
+
+def _says_no(state: RequestState) -> bool:
+    """Whether a check has no room for its pods, and some of them wait all the same."""
+    answers = (item.status for item in state.status_conditions if item.type == PROVISIONED)
+    said_no = state.record.provisioned is None and ConditionStatus.FALSE in answers
+    return state.kind is RequestKind.CHECK and said_no and bool(state.own_pods) and state.phase is not Phase.LEFT
+
+
+def _before_answer(demand: Demand, state: RequestState) -> Finding:
+    """Karpenter heeds no annotation, and headroom cannot stop it."""
+    code = PODS_BEFORE_ANSWER
+    count = len(state.own_pods)
+    pods = "1 pod of it waits" if count == 1 else f"{count:,} pods of it wait"
+    message = f"the check says no, and {pods}: Karpenter makes nodes for pods that wait, whatever a check says"
+    hint = "give the pods a scheduling gate until the request is Provisioned, or let Kueue start them"
+    return Finding(code.name, code.severity, message, demand.source, demand.ref, "status.conditions", hint)
 
 
 def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
@@ -191,7 +262,10 @@ def _state(
         pods=pods,
         served=served,
         own_pods=context.consumption.waiting(request, most=pods - served),
-        booked_for=context.rules.booked_for,
+        booked_for=seconds_of(request.parameter(BOOKED_FOR)) or context.rules.booked_for,
+        runs_for=seconds_of(request.parameter(MOST_RUN)),
+        nodes_take=context.nodes_take,
+        details=() if (taint := own_taint(request)) is None else ((RESERVED_NODES, taint.value),),
     )
     phase, ends = phase_of(state, context.now, complete=context.view.complete)
     return replace(state, phase=phase, ends=ends)

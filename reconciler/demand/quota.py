@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.model.demand import ChunkGroup
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.requirements import LabelSelector, Requirement
@@ -47,6 +48,20 @@ def without(quota: ResourceQuota, pods: Iterable[PodShape]) -> ResourceQuota:
     taken = Resources.total(shape.requests for shape in pods if in_scope(shape, quota.scopes))
     used = Resources.of((name, max(0, amount - taken.get(name))) for name, amount in quota.used)
     return replace(quota, used=used)
+
+
+def with_reserved(quotas: Iterable[ResourceQuota], groups: Iterable[ChunkGroup]) -> list[ResourceQuota]:
+    """The quotas with these chunks used up as well."""
+    groups = tuple(groups)
+    return [
+        replace(
+            quota,
+            used=Resources.total(
+                (quota.used, *(g.shape.requests * g.count for g in groups if in_scope(g.shape, quota.scopes)))
+            ),
+        )
+        for quota in quotas
+    ]
 
 
 def _allow(request: QuotaRequest, quotas: Sequence[ResourceQuota], reserved: list[Resources]) -> Allowance:

@@ -12,7 +12,8 @@ class Availability:
     ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready and are waited for. new: on nodes
     that the plan makes. cut: the cap that keeps some waiting. stopped: the NodePool at its limit, or what is out of stock and until when. why: what stood in the way
     of unplaced chunks. unread: what of the cluster cannot be read, so that missing chunks may be there after all. tried: of a request,
-    whether its current attempt has asked for nodes or set some aside. waiting: of a request, its own pods that have no place yet: the
+    whether its current attempt has asked for nodes or set some aside. fitting: of a request that is not placed, how many of its
+    chunks would have a place at least. waiting: of a request, its own pods that have no place yet: the
     nodes for them are Karpenter's to make.
     """
 
@@ -27,3 +28,4 @@ class Availability:
     unread: str = ""
     tried: bool = True
     waiting: int = 0
+    fitting: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -65,7 +65,7 @@ class NodeClaimCreation:
     """A NodeClaim to be created.
 
     The name is derived from the request and from the names in use, so that a repeated pass asks for the same object.
-    labels: in addition to those of every NodeClaim of its pool. made_by: in words, who makes the node if headroom does not. Such
+    labels: in addition to those of every NodeClaim of its pool. lives_for: at most so long, whatever its pool says. made_by: in words, who makes the node if headroom does not. Such
     nodes occur only in forecasts.
     """
 
@@ -73,6 +73,7 @@ class NodeClaimCreation:
     planned: PlannedNode
     reason: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    lives_for: timedelta | None = None
     made_by: str = ""
 
 

@@ -83,13 +83,15 @@ ALL_OR_NOTHING = "all or nothing"
 class UnplacedReason:
     """Why candidates could not take a group. cause: in a few words (`node labels`). count: how many candidates have this cause.
     example: the nearest miss, as a sentence. nearness: how close these candidates came; the closest shows what really stopped
-    the group. chunks: how many chunks have no place for this reason, counted when the plan is made."""
+    the group. chunks: how many chunks have no place for this reason, counted when the plan is made.
+    fitting: of `ALL_OR_NOTHING`, how many chunks would have a place."""
 
     cause: str
     count: int
     example: str
     nearness: int = field(default=0, compare=False)
     chunks: int = field(default=0, compare=False)
+    fitting: int = field(default=0, compare=False)
 
     @property
     def order(self) -> tuple[int, int, str, str]:

@@ -113,12 +113,13 @@ CLASS_ANNOTATIONS = (
 class RequestRules:
     """booked_for: how long capacity is set aside. valid_for: the default of `ValidUntilSeconds` of an atomic request. first_retry:
     the pause after the first failed attempt, doubled after each. kept_for: how long an ended request from the repository stays in
-    the cluster."""
+    the cluster. only_declared_classes: classes without a ProvisioningClass are not provided for."""
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)
     first_retry: timedelta = timedelta(minutes=1)
     kept_for: timedelta = timedelta(days=7)
+    only_declared_classes: bool = False
 
 
 class Phase(StrEnum):
@@ -157,7 +158,8 @@ class RequestState:
     deleting: its object has been deleted but still exists.
     ends: set while it is ENDING. status_conditions: those of its object. ignored: in words, parameters without an effect here.
     pods: of all pod sets together. served: how many of its own pods have a node before it is booked. own_pods: those that wait for one.
-    booked_for: how long its capacity is set aside.
+    booked_for: how long its capacity is set aside. runs_for: how long nodes made for it live at most. nodes_take: how long nodes took lately
+    until they were ready. details: values for whoever starts its pods, such as the label of its own nodes.
     """
 
     kind: RequestKind
@@ -176,3 +178,6 @@ class RequestState:
     served: int = 0
     own_pods: tuple[ObjectRef, ...] = ()
     booked_for: timedelta = timedelta(minutes=10)
+    runs_for: timedelta | None = None
+    nodes_take: timedelta | None = None
+    details: Labels = ()

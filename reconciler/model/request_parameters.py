@@ -1,6 +1,7 @@
 """The parameters of headroom's provisioning classes, and what their values mean.
 
-Names and values are Cluster Autoscaler's, except `reserve`, which it ignores like every unknown parameter, with a line in its log.
+Names and values are Cluster Autoscaler's. It ignores `reserve` and `bookedForSeconds`, with a line in its log. `maxRunDurationSeconds` is the
+name that GKE's queued provisioning has for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ PROCESSOR_INSTANCE = "processorInstance"
 """Directs a check to one of several Cluster Autoscalers."""
 RESERVE = "reserve"
 """The same as the annotation `headroom.dev/reserve`, for those who can set parameters but no annotations, such as users of Kueue."""
+BOOKED_FOR = "bookedForSeconds"
+"""How long the capacity is set aside, in place of the setting (autoscaler #6555)."""
+MOST_RUN = "maxRunDurationSeconds"
+"""How long the nodes that are made live at most."""
 PARAMETERS = {
+    BOOKED_FOR: frozenset(RequestKind),
+    MOST_RUN: frozenset({RequestKind.ATOMIC}),
     VALID_UNTIL: frozenset(RequestKind),
     NO_RETRY: frozenset({RequestKind.CHECK}),
     PROCESSOR_INSTANCE: frozenset({RequestKind.CHECK}),
@@ -57,10 +64,9 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
             others = ", ".join(sorted(other.value for other in PARAMETERS[name]))
             message = f"{name} has no effect: only {others} has it, and this class is {kind.value}"
             yield ParameterProblem(name, message, "remove it", unknown=True)
-        elif name == VALID_UNTIL and validity(value) is None:
+        elif name in {VALID_UNTIL, BOOKED_FOR, MOST_RUN} and seconds_of(value) is None:
             message = f"{name} must be a number of seconds above 0, not {value!r}; the default is used"
-            seconds = f"{default_validity(kind, RequestRules()).total_seconds():.0f}"
-            yield ParameterProblem(name, message, f'write {name}: "{seconds}", which is the default, or remove it')
+            yield ParameterProblem(name, message, _seconds(name, kind))
         elif name == NO_RETRY and value not in {"true", "false"}:
             message = f'{name} must be "true" or "false", not {value!r}; the check is repeated'
             yield ParameterProblem(name, message, _yes_or_no(name, value))
@@ -74,10 +80,18 @@ def default_validity(kind: RequestKind, rules: RequestRules) -> timedelta:
     return rules.valid_for if kind is RequestKind.ATOMIC else LONGEST_CHECK
 
 
-def validity(value: str | None) -> timedelta | None:
-    """The value of ValidUntilSeconds; None where it is absent or invalid."""
+def seconds_of(value: str | None) -> timedelta | None:
+    """The value of a parameter in seconds; None where it is absent or invalid."""
     seconds = whole_number(value) if value is not None and value[:1].isdecimal() else None
     return None if seconds is None or not 0 < seconds <= _MOST_SECONDS else timedelta(seconds=seconds)
+
+
+def _seconds(name: str, kind: RequestKind) -> str:
+    rules = RequestRules()
+    defaults = {VALID_UNTIL: default_validity(kind, rules), BOOKED_FOR: rules.booked_for}
+    if name not in defaults:
+        return f'write {name}: "3600" for an hour, or remove it'
+    return f'write {name}: "{defaults[name].total_seconds():.0f}", which is the default, or remove it'
 
 
 def _yes_or_no(name: str, value: str) -> str:

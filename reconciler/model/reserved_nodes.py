@@ -14,6 +14,8 @@ from reconciler.model.requirements import Taint
 
 RESERVED_TAINT = "headroom.dev/reserved"
 """The taint's key. Its value names the request."""
+RESERVED_NODES = "ReservedNodes"
+"""The name in `status.provisioningClassDetails` of the value that its own nodes have as taint and as label."""
 _DIGITS = 10
 
 
@@ -41,6 +43,11 @@ def own_taint(request: ProvisioningRequest) -> Taint | None:
 def may_come(shape: PodShape, taint: Taint) -> bool:
     """Whether pods of this shape may be on nodes with that taint."""
     return any(toleration.tolerates(taint) for toleration in shape.tolerations)
+
+
+def selects_reserved_nodes(shape: PodShape) -> str:
+    """The value of the label of reserved nodes that the pod selects, which Karpenter makes no nodes for; "" if it selects none."""
+    return dict(shape.node_selector).get(RESERVED_TAINT, "")
 
 
 def toleration_to_write(taint: Taint) -> str:

@@ -125,7 +125,11 @@ class Tallies:
     def of_request(self, demand: Demand, request: RequestState) -> Availability:
         """Of a ProvisioningRequest, for its decision. Its own pods that wait have places of their own, or will have."""
         tally = self._of(demand.ref)
-        there = replace(_availability(tally, ""), why=_why_not(tally, launched=request.record.under_way))
+        there = replace(
+            _availability(tally, ""),
+            why=_why_not(tally, launched=request.record.under_way),
+            fitting=max((row.fitting for row in tally.rows()), default=0),
+        )
         if not request.own_pods or request.phase is not Phase.WAITING:
             return there
         pods = [_availability(self._of(ref), "") for ref in request.own_pods]

@@ -62,7 +62,7 @@ from reconciler.plan.objects.prune import Pruning, prune, with_waiting
 from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from reconciler.plan.requests.collection import collect, remembered, still_to_run
-from reconciler.plan.requests.requests import RequestPlan, attempts_tried, labelled, request_plan
+from reconciler.plan.requests.requests import RequestPlan, attempts_tried, for_requests, request_plan
 from reconciler.plan.requests.rollback import rolled_back
 from reconciler.plan.requests.untaint import untainted
 from reconciler.timetable.capacity_schedule import state_at
@@ -129,7 +129,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     created, capped = _created(inputs, replace(capped, cuts=(*capped.cuts, *inputs.refused)))
     tallies = _tallies(inputs, bins, created, capped)
     requests = _requests(inputs, bins, tallies)
-    created = made_by_others(labelled(created, inputs.demands, requests.decisions), inputs.demands)
+    created = made_by_others(for_requests(created, inputs.demands, requests.decisions), inputs.demands)
     held = _held(inputs, bins, created, capped, prices, blocked=bool(blocked))
     held = held if blocked else held.with_deleted(rolled_back(bins, inputs.demands, requests.decisions, prices.of))
     freed = () if blocked else untainted(bins, inputs.demands, requests.decisions)

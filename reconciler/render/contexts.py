@@ -35,6 +35,7 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
     labels |= {NODEPOOL_LABEL: pool.name, PLACEHOLDER_LABEL: "true"}
     if node_class is not None:
         labels[f"{node_class.group}/{node_class.kind.lower()}"] = node_class.name
+    lives_for = min(filter(None, (template.expire_after, creation.lives_for)), default=None)
     annotations = dict(template.annotations)
     if pool.hash is not None:
         annotations[NODEPOOL_HASH] = pool.hash
@@ -57,7 +58,7 @@ def node_claim_context(creation: NodeClaimCreation, pool: NodePool) -> dict[str,
         "requests": planned.requests.quantities(),
         "taints": [_taint(taint) for taint in (*template.taints, *planned.taints)],
         "startup_taints": [_taint(taint) for taint in template.startup_taints],
-        "expire_after": "Never" if template.expire_after is None else format_duration(template.expire_after),
+        "expire_after": "Never" if lives_for is None else format_duration(lives_for),
         "termination_grace_period": None
         if template.termination_grace_period is None
         else format_duration(template.termination_grace_period),

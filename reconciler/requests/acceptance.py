@@ -6,15 +6,21 @@ that controller, whatever its class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
-from reconciler.model.provisioning_requests import ACCEPTED, ProvisioningClass, ProvisioningRequest, RequestKind
+from reconciler.model.provisioning_requests import (
+    ACCEPTED,
+    ProvisioningClass,
+    ProvisioningRequest,
+    RequestKind,
+    RequestRules,
+)
 from reconciler.model.request_parameters import PROCESSOR_INSTANCE
 
-PARAMETER_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "LeftToAnother"
+PARAMETER_NOT_ALLOWED, CLASS_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "ClassNotAllowed", "LeftToAnother"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +37,18 @@ class AcceptedRequest:
     left_to_another: bool = False
 
 
-def accepted_requests(declared: Declared) -> tuple[AcceptedRequest, ...]:
+def accepted_requests(declared: Declared, rules: RequestRules) -> tuple[AcceptedRequest, ...]:
     """The requests of known classes. Other classes are left to whoever provides them."""
     classes = {item.class_name: item for item in declared.provisioning_classes}
     return tuple(
-        _accepted(request, request.kind, classes)
+        _accepted(request, request.kind, classes, rules)
         for request in declared.provisioning_requests
         if request.kind is not None
     )
 
 
 def _accepted(
-    request: ProvisioningRequest, kind: RequestKind, classes: Mapping[str, ProvisioningClass]
+    request: ProvisioningRequest, kind: RequestKind, classes: Mapping[str, ProvisioningClass], rules: RequestRules
 ) -> AcceptedRequest:
     other = _provider_of(request, kind)
     if other:
@@ -52,9 +58,17 @@ def _accepted(
         )
     provisioning_class = classes.get(request.class_name)
     if provisioning_class is None:
-        return AcceptedRequest(request, kind)
+        return AcceptedRequest(request, kind, _undeclared(request, classes) if rules.only_declared_classes else None)
     request = replace(request, defaults=provisioning_class.defaults)
     return AcceptedRequest(request, kind, _against(request, provisioning_class))
+
+
+def _undeclared(request: ProvisioningRequest, classes: Collection[str]) -> Condition:
+    message = (
+        f"class {request.class_name} has no ProvisioningClass, and only classes that have one are provided for"
+        f" (requests.onlyDeclaredClasses): {', '.join(sorted(classes)) or 'there is none'}"
+    )
+    return Condition(ACCEPTED, ConditionStatus.FALSE, CLASS_NOT_ALLOWED, message)
 
 
 def _provider_of(request: ProvisioningRequest, kind: RequestKind) -> str:

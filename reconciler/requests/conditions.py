@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from reconciler.model.availability import Availability
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -24,6 +25,7 @@ FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsPro
 LOST = "CapacityIsLost"
 """Provisioned is still True: the lost part is made good as long as the booking lasts."""
 UNDER_WAY, FAILED_ATTEMPT, CAPPED, PODS_WAIT = "AttemptUnderWay", "AttemptFailed", "BeyondACap", "PodsWaitForNodes"
+OVER_QUOTA = "QuotaExceeded"
 RAN_BEFORE = "RanBefore"
 _NEXT = re.compile(r", the next one begins at [0-9:]+ UTC")
 
@@ -65,8 +67,8 @@ def no_room(message: str) -> tuple[Condition, Condition]:
     return not_yet(NOT_FOUND, message), available
 
 
-def under_way(number: int, there: Availability, state: RequestState) -> Condition:
-    """How far an attempt is."""
+def under_way(record: RequestRecord, there: Availability, state: RequestState, now: datetime) -> Condition:
+    """How far an attempt is, and when its nodes may be ready. That time changes only when it has passed."""
     parts = (
         (state.served, "have a node"),
         (there.ready, "ready"),
@@ -76,7 +78,24 @@ def under_way(number: int, there: Availability, state: RequestState) -> Conditio
         (there.waiting, "exist and wait for a node from Karpenter"),
     )
     words = ", ".join(f"{count:,} {where}" for count, where in parts if count)
-    return not_yet(UNDER_WAY, f"attempt {number}: {words}")
+    due = "" if record.began is None or state.nodes_take is None else _due(record.began + state.nodes_take, state, now)
+    return not_yet(UNDER_WAY, f"attempt {record.attempt}: {words}{due}")
+
+
+def _due(ready: datetime, state: RequestState, now: datetime) -> str:
+    if now < ready:
+        return f"; ready at about {ready:%H:%M:%S} UTC, since nodes took {_lately(state)} lately"
+    return f"; nodes took {_lately(state)} lately, and these take longer"
+
+
+def _lately(state: RequestState) -> str:
+    seconds = 0 if state.nodes_take is None else round(state.nodes_take.total_seconds())
+    return format_duration(timedelta(seconds=max(1, seconds)))
+
+
+def over_quota(state: RequestState, message: str) -> tuple[Condition, ...]:
+    """Its pods could not be created, so that nothing is made for them."""
+    return accepted(state, not_yet(OVER_QUOTA, message))
 
 
 def pods_wait(there: Availability) -> Condition:

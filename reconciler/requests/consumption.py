@@ -10,6 +10,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS, ProvisioningRequest
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord
+from reconciler.model.reserved_nodes import selects_reserved_nodes
 
 _Key = tuple[str, str]
 
@@ -60,7 +61,8 @@ class Consumption:
 
 
 def consumption_of(pods: Iterable[Pod]) -> Consumption:
-    """Daemon pods, pods that are leaving, and pods with scheduling gates consume nothing."""
+    """Daemon pods, pods that are leaving, and pods with scheduling gates consume nothing. A pod that waits and selects the nodes of its
+    request is no other's to place: its room is still the request's to ask for."""
     bound: dict[_Key, list[Pod]] = {}
     pending: dict[_Key, list[Pod]] = {}
     for pod in pods:
@@ -72,7 +74,7 @@ def consumption_of(pods: Iterable[Pod]) -> Consumption:
             continue
         if pod.node_name is not None:
             bound.setdefault((pod.namespace, name), []).append(pod)
-        elif not pod.gated:
+        elif not (pod.gated or selects_reserved_nodes(pod.shape)):
             pending.setdefault((pod.namespace, name), []).append(pod)
     return Consumption(bound, pending)
 

@@ -38,7 +38,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.quantity import whole_number
-from reconciler.model.request_parameters import VALID_UNTIL, default_validity, validity
+from reconciler.model.request_parameters import VALID_UNTIL, default_validity, seconds_of
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.requests import conditions
@@ -118,7 +118,7 @@ def valid_until(request: ProvisioningRequest, kind: RequestKind, rules: RequestR
     created = _time(request.created)
     if created is None:
         return None
-    asked = validity(request.parameter(VALID_UNTIL))
+    asked = seconds_of(request.parameter(VALID_UNTIL))
     return created + (asked or default_validity(kind, rules))
 
 
@@ -197,6 +197,9 @@ def _provisioned(demand: Demand, state: RequestState, now: datetime) -> Decision
 
 def _no_room(state: RequestState, there: Availability, now: datetime) -> Decision:
     message = there.why or "there is no room for all of it on nodes that are ready"
+    fitting = state.served + there.ready + there.fitting
+    if fitting:
+        message = f"at least {fitting:,} of {state.pods:,} pods have room: {message}"
     said = conditions.no_room(message)
     if state.no_retry:
         told = conditions.merged(state, conditions.accepted(state, *said[1:]))
@@ -214,7 +217,7 @@ def _tried(demand: Demand, state: RequestState, there: Availability, now: dateti
     elif record.under_way or any(group.count for group in demand.groups):
         if not record.under_way:
             record = replace(record, attempt=record.attempt + 1, under_way=True, began=now, retry_at=None)
-        said = conditions.under_way(record.attempt, there, state)
+        said = conditions.under_way(record, there, state, now)
     else:
         said = conditions.pods_wait(there)
     return Decision(record, conditions.merged(state, conditions.accepted(state, said)))

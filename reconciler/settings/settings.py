@@ -67,7 +67,7 @@ class CapSettings:
     new_nodes_per_pass: int = 100
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
-    nodes_per_request: int = 1000
+    nodes_per_request: int = 0
     prune_share: float = 0.25
     prune_objects_at_least: int = 5
     prune_nodes_at_least: int = 2
@@ -92,12 +92,14 @@ class RequestSettings:
     booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request without
     ValidUntilSeconds is tried, from its creation. first_retry: the wait after its first failed attempt, doubled after each.
     kept_for: how long an ended request from Git stays in the cluster, and is remembered after it has left Git.
+    only_declared_classes: provide only for classes that have a ProvisioningClass, so that leaving one out forbids it.
     """
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)
     first_retry: timedelta = timedelta(minutes=1)
     kept_for: timedelta = timedelta(hours=168)
+    only_declared_classes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,5 +121,8 @@ class Place:
             demands=tuple(problem.demands),
             placement=placement,
             memory=self.memory,
-            booked_for=self.rules.requests.booked_for,
+            booked_for=max(
+                (item.request.booked_for for item in problem.demands if item.request is not None),
+                default=self.rules.requests.booked_for,
+            ),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.view import LiveObject
@@ -26,4 +27,10 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
             condition.message,
         )
         after.append(dict(there) if same else condition_document(condition, generation, before, now))
-    return None if after == [known[name] for name in sorted(known)] else ApplyStatus(live.ref, {"conditions": after})
+    status: dict[str, Any] = {"conditions": after}
+    same = after == [known[name] for name in sorted(known)]
+    details = {} if outcome.demand.request is None else dict(outcome.demand.request.details)
+    if details:
+        status["provisioningClassDetails"] = details
+        same = same and details == (live.body.get("status") or {}).get("provisioningClassDetails")
+    return None if same else ApplyStatus(live.ref, status)

@@ -79,6 +79,7 @@ def make_cycle(
                 valid_for=settings.requests.valid_for,
                 first_retry=settings.requests.first_retry,
                 kept_for=settings.requests.kept_for,
+                only_declared_classes=settings.requests.only_declared_classes,
             ),
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),

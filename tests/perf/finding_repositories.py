@@ -278,6 +278,7 @@ WITHOUT_PLAN: Mapping[str, str] = {
     "drift-waits": "one finding for a NodePool with held nodes that have drifted",
     "inventory-is-new": "one finding for a cluster",
     "inventory-of-another-path": "one finding for a repository",
+    "pods-before-answer": "needs a check that was answered: judged once for each request",
     "owned-elsewhere": "needs objects of another inventory: judged one by one in plan/objects/objects.py",
     "drifted": "the embedded cluster keeps no field managers of what was never applied",
     "placement-rejected": "a defect of headroom, which no repository is known to show",

@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 from reconciler.model.provisioning_requests import PROVISIONED
-from reconciler.settings.settings import CapSettings, Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import Document
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request
@@ -60,8 +59,8 @@ def burst() -> Pass:
 
 
 def large() -> Pass:
-    """Planned in one go, and made in waves."""
-    shop = BatchShop(instance_types=TYPES, settings=Settings(caps=CapSettings(nodes_per_request=2000)))
+    """Planned in one go, and made in steps: some 1,960 nodes of 64 CPUs."""
+    shop = BatchShop(instance_types=TYPES)
     sets = []
     for number, cpu in enumerate(POD_SETS):
         shop.cluster.apply(pod_template(f"worker-{number}", cpu=cpu))

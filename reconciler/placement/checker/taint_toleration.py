@@ -30,10 +30,10 @@ def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterab
 
 
 def reserved_violations(node: CheckedNode) -> Iterable[str]:
-    """Judges an existing node: chunks that need nodes of their own and are not booked yet must be on one made for them."""
+    """Judges an existing node: chunks that need nodes of their own must be on one made for them."""
     for item in node.occupants:
         taint = item.shape.own_taint
-        if taint is not None and item.demand is not None and not item.demand.booked and taint not in node.taints:
+        if taint is not None and item.demand is not None and taint not in node.taints:
             yield f"{node.name}: chunks are on a node that was not made for them alone"
 
 

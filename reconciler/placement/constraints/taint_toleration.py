@@ -67,7 +67,7 @@ class TaintToleration(Stateless):
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         shape = batch.needs.shape
         able = self.tolerating(shape.tolerations)[bins]
-        if shape.own_taint is not None and batch.rank.after_bookings:
+        if shape.own_taint is not None:
             able = able & self._having(shape.own_taint)[bins]
         return np.where(able, PLENTY, 0)
 

@@ -70,7 +70,7 @@ def _reasons_of_wholes(
         # This many were placed in order. In another order, or with other new nodes, there may be more.
         if placed:
             words += f": at least {placed:,} of its {size:,} pods would have a place"
-        together = UnplacedReason(ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS)
+        together = UnplacedReason(ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS, fitting=placed)
         found |= dict.fromkeys((batch.number for batch in members), (together,))
         first = stopped or members[0]
         reasons = reasons_of(state, first, circumstances)

@@ -20,7 +20,7 @@ class PlanCaps:
     price_per_hour: float = 0.0
     nodes_per_pool: int = 0
     pruning: PruneRules = field(default_factory=PruneRules)
-    nodes_per_request: int = 1000
+    nodes_per_request: int = 0
 
 
 MOST_IN_A_WAVE = 500

@@ -15,6 +15,7 @@ from reconciler.model.placement import read_holdings
 from reconciler.model.provisioning_requests import RequestRules, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
+from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 from reconciler.plan.launching.back_offs import LaunchRecord
@@ -156,23 +157,35 @@ def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[Obj
     return made
 
 
-def labelled(
+def for_requests(
     created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimCreation, ...]:
-    """Labels each new node with the attempt that it is made in, or that it makes good. With several requests on one node, the first in order counts."""
-    attempts = {
-        demand.ref: decision.record.attempt_label
-        for demand in demands
-        if (decision := decisions.get(demand.ref)) is not None and decision.makes_nodes and decision.record.uid
-    }
-    if not attempts:
-        return tuple(created)
-    order = {ref: number for number, ref in enumerate(attempts)}
+    """New nodes with what the requests on them ask for: a bounded life, and labels.
 
-    def label(creation: NodeClaimCreation) -> NodeClaimCreation:
-        own = [holding.demand for holding in creation.planned.holdings if holding.demand in attempts]
+    The labels name the attempt that a node is made in, or makes good. With several requests on one node, the first in order counts. A node
+    that is reserved has the value of its taint as a label, which pods can select.
+    """
+    asking = {
+        demand.ref: (decision.record.attempt_label, demand.request.runs_for)
+        for demand in demands
+        if demand.request is not None and (decision := decisions.get(demand.ref)) is not None
+        if decision.makes_nodes and decision.record.uid
+    }
+    if not asking:
+        return tuple(created)
+    order = {ref: number for number, ref in enumerate(asking)}
+
+    def completed(creation: NodeClaimCreation) -> NodeClaimCreation:
+        own = sorted(
+            {item.demand for item in creation.planned.holdings if item.demand in asking}, key=order.__getitem__
+        )
         if not own:
             return creation
-        return replace(creation, labels=((ATTEMPT_LABEL, attempts[min(own, key=order.__getitem__)]),))
+        reserved = ((taint.key, taint.value) for taint in reserved_taints(creation.planned.taints))
+        return replace(
+            creation,
+            labels=((ATTEMPT_LABEL, asking[own[0]][0]), *reserved),
+            lives_for=min(filter(None, (asking[ref][1] for ref in own)), default=None),
+        )
 
-    return tuple(map(label, created))
+    return tuple(map(completed, created))

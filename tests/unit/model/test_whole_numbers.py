@@ -16,7 +16,7 @@ from reconciler.model.durations import duration_hint, parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.quantity import parse_quantity, whole_number
-from reconciler.model.request_parameters import validity
+from reconciler.model.request_parameters import seconds_of
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.requirements import values_of
 from reconciler.plan.node_pools.disruption_budgets import limit_of
@@ -44,7 +44,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "bound of a requirement": lambda text: values_of(Requirement("cores", Operator.GT, (text,))).allows("4"),
     "label for a bound": lambda text: values_of(Requirement("cores", Operator.GT, ("3",))).allows(text),
     "requirement": lambda text: Requirement("cores", Operator.LT, (text,)).holds(text),
-    "validity": validity,
+    "seconds_of": seconds_of,
     "priority": lambda text: declared_priority(((PRIORITY_ANNOTATION, text),)),
     "allow-windows": allow_windows_of,
     "YAML": resolve_plain,

@@ -250,6 +250,45 @@ def test_more_nodes_than_one_request_may_have_are_not_made() -> None:
     assert shop.conditions()["Provisioned"] == ("False", "BeyondACap")
 
 
+@pytest.fixture
+def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two nodes, as one of 500 is of a request for more than 1,000."""
+    monkeypatch.setattr("reconciler.plan.launching.caps.MOST_IN_A_WAVE", 2)
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_more_nodes_than_one_step_makes_come_in_steps_of_one_attempt() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(asked(18))
+    made = []
+    for _ in range(3):
+        shop.run()
+        made.append(len(shop.claims()))
+    assert made == [2, 4, 6]
+    assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+    assert attempts(shop) == {"1"}
+    assert len(shop.claims()) == 6
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_a_step_that_fails_takes_the_steps_before_it_along() -> None:
+    shop = BatchShop(pool=node_pool(consolidate_after="1h"))
+    shop.cluster.apply(asked(18))
+    shop.run()
+    shop.sandbox.wait(10)
+    out_of_stock(shop)
+    for _ in range(12):
+        if shop.conditions()["Provisioned"] == ("False", "AttemptFailed"):
+            break
+        shop.run()
+        shop.sandbox.wait(3)
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("False", "AttemptFailed")
+    assert shop.claims() == []
+
+
 def test_of_two_that_cannot_both_be_made_the_older_one_is() -> None:
     shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
     shop.cluster.apply(request("z-older", count=9, class_name=ATOMIC))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.embedded import Document, node_pool
-from tests.fakes.requests import ATOMIC, BatchShop, request
+from tests.fakes.requests import ATOMIC, BatchShop, request, request_ref
 
 MADE = ("True", "CapacityIsProvisioned")
 NONE = ("False", "CapacityIsNotFound")
@@ -21,7 +21,9 @@ def queued(name: str, priority: int) -> Document:
     }
 
 
-def owned_by(workload: str) -> Document:
+def ask(shop: BatchShop, name: str, count: int, *, workload: str) -> None:
+    """As Kueue does, for a Workload."""
+    shop.cluster.apply(request(name, count, class_name=ATOMIC))
     owner = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
@@ -29,7 +31,7 @@ def owned_by(workload: str) -> Document:
         "uid": "1",
         "controller": True,
     }
-    return {"ownerReferences": [owner]}
+    shop.sandbox.change(request_ref(name), lambda body: body["metadata"].update(ownerReferences=[owner]), "kueue")
 
 
 @pytest.mark.parametrize(("older", "younger"), [(1, 10), (10, 1), (-5, 0), (0, 0)])
@@ -37,7 +39,7 @@ def test_the_priority_of_kueues_workload_decides_before_age(older: int, younger:
     shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
     for name, priority in (("older", older), ("younger", younger)):
         shop.cluster.apply(queued(f"job-{name}", priority))
-        shop.cluster.apply(request(name, 9, class_name=ATOMIC, **owned_by(f"job-{name}")))
+        ask(shop, name, 9, workload=f"job-{name}")
         shop.sandbox.wait(1)
     shop.settle()
     first, second = ("younger", "older") if younger > older else ("older", "younger")
@@ -47,6 +49,6 @@ def test_the_priority_of_kueues_workload_decides_before_age(older: int, younger:
 
 def test_a_workload_that_is_not_there_says_nothing() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request("train", 3, class_name=ATOMIC, **owned_by("gone")))
+    ask(shop, "train", 3, workload="gone")
     shop.settle()
     assert shop.conditions()["Provisioned"] == MADE
