@@ -63,8 +63,8 @@ def test_finds_chunks_that_do_not_tolerate_their_own_taint() -> None:
 
 @pytest.mark.parametrize("booked", [False, True])
 @pytest.mark.parametrize("opens_nodes", [True, False])
-def test_finds_chunks_on_a_shared_node_until_they_are_booked(*, opens_nodes: bool, booked: bool) -> None:
+def test_finds_chunks_on_a_shared_node_booked_or_not(*, opens_nodes: bool, booked: bool) -> None:
     own = replace(demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN)), opens_nodes=opens_nodes, booked=booked)
     occupied = OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1),))
     broken = found(Placement((occupied,)), own, view=ClusterView(nodes=(node("one"),)))
-    assert any("was not made for them alone" in item for item in broken) != booked
+    assert any("was not made for them alone" in item for item in broken)
