@@ -96,7 +96,12 @@ DEFAULT = 'write ValidUntilSeconds: "{}", which is the default, or remove it'
         (CHECK, "noRetry: 'yes'", "invalid-parameter", 'write noRetry: "true", or remove it'),
         (CHECK, "noretry: 'true'", "unknown-parameter", 'did you mean "noRetry"?'),
         (CHECK, "validUntilSeconds: '60'", "unknown-parameter", 'did you mean "ValidUntilSeconds"?'),
-        (CHECK, "zone: a", "unknown-parameter", "it has ValidUntilSeconds, bookedForSeconds, noRetry, processorInstance"),
+        (
+            CHECK,
+            "zone: a",
+            "unknown-parameter",
+            "it has ValidUntilSeconds, bookedForSeconds, noRetry, processorInstance",
+        ),
         (CHECK, "ValidUntilSeconds: '99999999999999999999'", "invalid-parameter", DEFAULT.format(604800)),
         (CHECK, "ValidUntilSeconds: '٦٠'", "invalid-parameter", DEFAULT.format(604800)),
         (REQUEST, "ValidUntilSeconds: 10m", "invalid-parameter", DEFAULT.format(600)),
