@@ -69,8 +69,8 @@ class _Context:
 def request_demands(
     declared: Declared, view: ClusterView, now: datetime, rules: RequestRules
 ) -> tuple[tuple[Demand, ...], tuple[Finding, ...]]:
-    """A demand for each request of a class that is provided here. The findings are on requests that lack a PodTemplate or were edited after
-    they had ended. Others are on pods that name a request in vain.
+    """A demand for each request of a class that is provided here. The findings are on requests that lack a PodTemplate, were edited after
+    they had ended, or said no while their pods wait. Others are on pods that name a request in vain.
 
     Requests that have ended ask for no chunk.
 
@@ -93,7 +93,7 @@ def request_demands(
         priorities=Priorities(declared.priority_classes, without_class=0),
     )
     provided = accepted_requests(declared, rules)
-    demands = within_namespaces(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
+    demands = _within_quotas(tuple(_demand(accepted, context) for accepted in provided), view.resource_quotas)
     edited = (
         _edited(accepted.request)
         for accepted, demand in zip(provided, demands, strict=True)
@@ -122,7 +122,7 @@ def _nodes_take(view: ClusterView) -> timedelta | None:
     return timedelta(seconds=median(seconds for _, seconds in newest)) if newest else None
 
 
-def within_namespaces(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota]) -> tuple[Demand, ...]:
+def _within_quotas(demands: tuple[Demand, ...], quotas: Sequence[ResourceQuota]) -> tuple[Demand, ...]:
     """Requests whose pods the ResourceQuotas of their namespace would not let be created ask for nothing. Each takes from what those that
     are served before it leave. An attempt that is under way goes on."""
     if not quotas:

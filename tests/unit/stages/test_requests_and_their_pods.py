@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.model.refs import ObjectRef
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request
 
@@ -86,3 +87,23 @@ def test_a_check_says_no_as_long_as_its_own_pods_have_no_room() -> None:
     shop.cluster.apply(request(count=4))
     shop.settle()
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+
+
+def test_behind_a_gate_the_pods_of_a_check_wait_for_the_answer_and_no_node_is_made() -> None:
+    shop = BatchShop(provisions_pending=True)
+    document = own_pods(3, class_name=CHECK, cpu="1")
+    document["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/capacity"}]
+    shop.cluster.apply(document)
+    shop.cluster.apply(request(count=3))
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert shop.claims() == []
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
+    for pod in shop.cluster.view().pods:
+        ref = ObjectRef("", "Pod", pod.namespace, pod.name)
+        shop.sandbox.change(ref, lambda body: body["spec"].pop("schedulingGates"), "kubectl")
+    shop.settle()
+    assert set(shop.sandbox.where().values()) == {"node-free"}
+    assert shop.claims() == ["free"]
