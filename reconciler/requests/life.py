@@ -94,7 +94,8 @@ def record_of(
     known = records.get(record_name(request.ref.namespace, request.ref.name))
     digest = spec_digest(request)
     if known is not None and _is_about(known, request, digest):
-        return known
+        # An earlier version wrote no beginning. Without one, an attempt would try again what has failed in it.
+        return replace(known, began=now) if known.under_way and known.began is None else known
     attempt = attempts.get(request.uid, 0)
     fresh = RequestRecord(uid=request.uid, spec=digest, attempt=attempt)
     times = dict(request.status_times)
