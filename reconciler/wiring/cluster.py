@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -80,9 +81,8 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
     Raises `Transient` or `Invalid` if the cluster does not say.
     """
-    import msgspec  # noqa: PLC0415 - only where it is used
-
-    from reconciler.cluster.connection import Connection, in_cluster_access, kubeconfig_access  # noqa: PLC0415 - likewise
+    from reconciler.cluster.access import in_cluster_access, kubeconfig_access  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.connection import Connection  # noqa: PLC0415 - likewise
 
     try:
         choice = _what_is_there()
@@ -95,7 +95,7 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
             path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
             answer = connection.request("GET", path, resource="customresourcedefinitions")
             if answer.ok:
-                found[name] = msgspec.json.decode(answer.data)
+                found[name] = json.loads(answer.data)
             elif answer.status != HTTPStatus.NOT_FOUND:
                 raise Invalid(answer.failure().message)
     finally:
