@@ -87,7 +87,7 @@ class Pod:
     def _value(self, variable: Mapping[str, Any]) -> str:
         if "value" in variable:
             return str(variable["value"])
-        assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+        assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
         return str(self._find("ServiceAccount", self._spec["serviceAccountName"])["metadata"]["namespace"])
 
 
