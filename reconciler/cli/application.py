@@ -21,7 +21,7 @@ COMMANDS = {
     "schedule": "The value of each capacity schedule, now and over time.",
     "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
     "explain": "Where each chunk of a demand landed, or why it did not.",
-    "status": "How buffers are, and what the daemon last did.",
+    "status": "How buffers and nodes are.",
     "snapshot": "Capture a cluster for offline planning.",
     "release": "Hand every held node back, before headroom is removed.",
     "crd": "Print headroom's CustomResourceDefinitions.",

@@ -19,7 +19,7 @@ _EVERY = 2.0
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-@click.command("status", short_help="How buffers are, and what the daemon last did.")
+@click.command("status", short_help="How buffers and nodes are.")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
 @click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
 @click.option("--watch", "-w", is_flag=True, help="Show it again whenever something is new, until Ctrl-C.")

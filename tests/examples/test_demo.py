@@ -49,17 +49,17 @@ def demo(folder: Path, **environment: str) -> Iterator[str]:
 def test_the_status_command_and_the_pages_of_the_banner_work_with_port_0(tmp_path: Path) -> None:
     with demo(tmp_path / "demo", HEADROOM_LISTEN="127.0.0.1:0") as banner:
         found = re.search(r"See what the daemon did:  (.+)", banner)
-        page = re.search(r"http://\S+/capacity", banner)
+        page = re.search(r"See it all: +(http://\S+/)\n", banner)
         assert found is not None
         assert page is not None
 
         def answers() -> bool:
-            with urllib.request.urlopen(urljoin(page[0], "/status"), timeout=10) as answer:
+            with urllib.request.urlopen(urljoin(page[1], "/status"), timeout=10) as answer:
                 return bool(answer.status == 200)
 
         eventually(answers, within=60, what="the daemon answers at the address in the banner")
         subprocess.run(shlex.split(found[1]), cwd=ROOT, capture_output=True, check=True)
-        with urllib.request.urlopen(page[0], timeout=10) as answer:
+        with urllib.request.urlopen(page[1], timeout=10) as answer:
             assert answer.status == 200
 
 

@@ -30,7 +30,7 @@ def test_a_long_option_is_above_its_text() -> None:
 
 
 def test_short_commands_stay_beside_their_text() -> None:
-    assert "  status    What the daemon last did." in help_at(40)
+    assert "  status    How buffers and nodes are." in help_at(40)
 
 
 def test_a_wide_terminal_has_two_columns() -> None:
