@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,23 +51,6 @@ class PodKind:
 
     shape: PodShape
     by_default: bool = False
-
-
-@dataclass(slots=True)
-class _Distinct:
-    """Rows that many kinds share, each made once."""
-
-    rows: list[Any] = field(default_factory=list)
-    _numbers: dict[Hashable, int] = field(default_factory=dict)
-
-    def number(self, key: Hashable, make: Callable[[], Any]) -> int:
-        number = self._numbers.setdefault(key, len(self.rows))
-        if number == len(self.rows):
-            self.rows.append(make())
-        return number
-
-    def array(self, width: int) -> Numbers:
-        return np.array(self.rows, dtype=np.int64).reshape(len(self.rows), width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,30 +117,20 @@ class SchedulerArrays:
         return self._keys.setdefault(key, len(self._keys))
 
     def _kind_arrays(self, kinds: Sequence[PodKind]) -> KindArrays:
-        requests, weights, masks, avoided, liked = (_Distinct() for _ in range(5))
-        looks = []
-        for kind, needs in zip(kinds, self._of(kinds), strict=True):
-            shape = kind.shape
-            asked, tolerations, preferred = shape.requests.amounts, shape.tolerations, shape.preferred_node_terms
-            weights.number(asked, lambda shape=shape: weighed(shape.requests))  # type: ignore[misc]
-            looks.append(
-                (
-                    requests.number(asked, lambda needs=needs: needs.request),  # type: ignore[misc]
-                    masks.number((needs.terms, tolerations), lambda needs=needs: self._mask(needs)),  # type: ignore[misc]
-                    avoided.number(tolerations, lambda tolerations=tolerations: self._taints.avoided(tolerations)),  # type: ignore[misc]
-                    liked.number(preferred, lambda preferred=preferred: self._node_affinity.liked(preferred)),  # type: ignore[misc]
-                    int(bool(shape.topology_spread)),
-                )
-            )
-        nodes = len(self._nodes)
-        return (
-            np.array(looks, dtype=np.int64).reshape(len(kinds), 5),
-            requests.array(len(self._columns.names)),
-            weights.array(2),
-            masks.array(nodes),
-            avoided.array(nodes),
-            liked.array(nodes),
-        )
+        needs, nodes = self._of(kinds), len(self._nodes)
+        shapes = [kind.shape for kind in kinds]
+        asked = [shape.requests.amounts for shape in shapes]
+        fit, requests = _shared(asked, lambda kind: needs[kind].request, len(self._columns.names))
+        _, weights = _shared(asked, lambda kind: weighed(shapes[kind].requests), 2)
+        terms = [(item.terms, item.shape.tolerations) for item in needs]
+        masked, masks = _shared(terms, lambda kind: self._mask(needs[kind]), nodes)
+        tolerations = [shape.tolerations for shape in shapes]
+        avoiding, avoided = _shared(tolerations, lambda kind: self._taints.avoided(tolerations[kind]), nodes)
+        preferred = [shape.preferred_node_terms for shape in shapes]
+        liking, liked = _shared(preferred, lambda kind: self._node_affinity.liked(preferred[kind]), nodes)
+        strict = [int(bool(shape.topology_spread)) for shape in shapes]
+        looks = np.array([fit, masked, avoiding, liking, strict], dtype=np.int64).T.copy()
+        return looks, requests, weights, masks, avoided, liked
 
     def _mask(self, needs: Needs) -> Numbers:
         """By node, the verdict of the rules that depend on the node alone."""
@@ -254,6 +226,18 @@ class SchedulerArrays:
                 there = domains >= 0
                 np.add.at(counted, first[number] + domains[there], counts[there])
                 totals[number] += int(counts[there].sum())
+
+
+def _shared(
+    keys: Sequence[Hashable], make: Callable[[int], Sequence[int] | Numbers], width: int
+) -> tuple[list[int], Numbers]:
+    """By kind, the number of its row; and the rows, made once for all kinds with the same key. make: takes a kind."""
+    first: dict[Hashable, int] = {}
+    for kind, key in enumerate(keys):
+        first.setdefault(key, kind)
+    number = {key: row for row, key in enumerate(first)}
+    rows = np.array([make(kind) for kind in first.values()], dtype=np.int64).reshape(len(first), width)
+    return [number[key] for key in keys], rows
 
 
 def _running(pods: Iterable[Pod], row_of: Mapping[str, int]) -> list[_Running]:
