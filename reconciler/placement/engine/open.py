@@ -85,7 +85,7 @@ def _in_steps(
     placed = fill_planned(state, task, relaxation, count) if filling else 0
     while placed < count and not (task.single and placed):
         options = size_options_of(state, task, relaxation, pools)
-        mix, price = _priced_mix(options, count - placed, single=task.single)
+        mix, price = _priced_mix(state, options, count - placed, single=task.single)
         step = _enlarge(state, task, relaxation, pools, count=count - placed, price=price)
         step = step or _open(state, task, options, mix)
         placed += step
@@ -108,17 +108,22 @@ def _in_strides(
         left, step = count - placed, 0
         if following == NEXT_LIMITED:
             step = _enlarge(
-                state, task, relaxation, pools, count=left, price=mix_price(options.mix(left), options.prices)
+                state,
+                task,
+                relaxation,
+                pools,
+                count=left,
+                price=mix_price(options.mix(left, state.kernel), options.prices),
             )
-        placed += step or _open(state, task, options, options.mix(left))
+        placed += step or _open(state, task, options, options.mix(left, state.kernel))
         if placed == count - left:
             break
     return placed
 
 
-def _priced_mix(options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
+def _priced_mix(state: State, options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and their price together (a number above every price where there are none)."""
-    mix = _single(options, count) if single else options.mix(count)
+    mix = _single(options, count) if single else options.mix(count, state.kernel)
     return mix, mix_price(mix, options.prices) if mix else PLENTY
 
 

@@ -1,7 +1,6 @@
 """The loops over sizes of new nodes, written so that they can be compiled.
 
-`cheapest_sizes.py` has the same in plain Python, and a test compares the answers of both. None of them calls a loop of another file,
-since numba's cache would not notice when that changes.
+None of them calls a loop of another file.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def useful(chunks: Numbers, prices: Numbers, found: Numbers) -> int:
 
 
 def mix_costs(chunks: Numbers, prices: Numbers, useful: Numbers, costs: Numbers, nodes: Numbers) -> None:
-    """Writes price and number of nodes of the mix that `mix_of` finds for 0, 1, … chunks. useful: positions, smallest size first."""
+    """Writes price and number of nodes of the cheapest mix for 0, 1, … chunks. useful: positions, smallest size first."""
     best, largest = -1, 0
     for place in useful:
         if best < 0 or prices[place] / chunks[place] <= prices[best] / chunks[best]:

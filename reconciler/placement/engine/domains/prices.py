@@ -65,7 +65,7 @@ class DomainPrices:
     def cost(self, where: Requirements, count: int) -> Cost:
         """Cost of the cheapest mix of new nodes for so many chunks, as if nothing else came to them."""
         for at, options in self._options(where):
-            mix = options.mix(count)
+            mix = options.mix(count, self._state.kernel)
             if mix:
                 return (*at, mix_price(mix, options.prices))
         return NOWHERE

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.placement.loops.kernel import plain
-from reconciler.placement.offers.cheapest_sizes import Mix, NodeSize, SizeOptions, mix_price
+from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.compatibility import Compatibility
 from reconciler.placement.offers.node_templates import NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
+
+
+class NodeSize(NamedTuple):
+    """A size of node: how many chunks it holds, at what price, and its number."""
+
+    chunks: int
+    price: int
+    choice: int
+
 
 sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 50)), min_size=1, max_size=4).map(
     lambda pairs: [NodeSize(chunks, price, number) for number, (chunks, price) in enumerate(pairs)]
@@ -31,7 +41,7 @@ def options_of(sizes: list[NodeSize]) -> SizeOptions:
 
 
 def cheapest_mix(count: int, sizes: list[NodeSize]) -> Mix:
-    return options_of(sizes).mix(count)
+    return options_of(sizes).mix(count, plain())
 
 
 def brute_force(count: int, options: list[NodeSize]) -> int | None:
@@ -58,7 +68,7 @@ def test_no_mix_is_cheaper(count: int, options: list[NodeSize]) -> None:
 
 
 @given(st.integers(1, 60), sizes)
-def test_the_loops_find_the_same_prices(count: int, sizes: list[NodeSize]) -> None:
+def test_prices_are_those_of_the_mixes(count: int, sizes: list[NodeSize]) -> None:
     options = options_of(sizes)
     useful = [size for size in sizes if size.choice in options.useful.tolist()]
 
@@ -69,7 +79,7 @@ def test_the_loops_find_the_same_prices(count: int, sizes: list[NodeSize]) -> No
         assert (one.chunks, one.price) < (other.chunks, other.price)
         assert one.price < other.price
     if len(options.useful):
-        prices = [mix_price(options.mix(chunks), options.prices) for chunks in range(count + 1)]
+        prices = [mix_price(options.mix(chunks, plain()), options.prices) for chunks in range(count + 1)]
         assert options.mix_prices(count, plain())[: count + 1].tolist() == prices
 
 
