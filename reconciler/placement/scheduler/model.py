@@ -80,7 +80,7 @@ class SchedulerModel:
             walk = self._walk(len(order))
             walk.schedule(*self._groups, asked, self._even if lots is None else lots, self._most)
         self._journal.append(asked)
-        nodes: Numbers = asked[1]
+        nodes: Numbers = asked[1].copy()
         return nodes
 
     def bind(self, kind: int, row: int) -> None:
