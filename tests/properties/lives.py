@@ -6,9 +6,13 @@ python -m tests.properties.lives [SEED …]   prints dollars paid for each life
 from __future__ import annotations
 
 import random
+import sys
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from reconciler.demand.pending import demand_of_pod
+from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION
+from reconciler.model.placement import read_holdings
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type
@@ -30,12 +34,14 @@ MOST_PODS, MOST_CHUNKS = 60, 14
 @dataclass
 class Life:
     """paid, from_scratch: dollars over the life. waited: pods that had no node though the buffer was full and large enough. short: seconds
-    in which the buffer's condition was not True, outside of the minute after a change."""
+    in which the buffer's condition was not True, outside of the minute after a change. moves: how often a chunk came to another node within one
+    step, at most, on average over the buffer's chunks."""
 
     paid: float = 0.0
     from_scratch: float = 0.0
     waited: list[str] = field(default_factory=list)
     short: int = 0
+    moves: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -90,6 +96,13 @@ class _Shop:
         assert not answer.unplaced
         return sum(node.price for node in answer.planned)
 
+    def held(self) -> Counter[str]:
+        """Chunks by node, as the nodes say."""
+        nodes = (node for node in self.kept.cluster.view().nodes if node.annotation(HELD_ANNOTATION) == "true")
+        return Counter(
+            {node.name: sum(read_holdings(node.annotation(HOLDS_ANNOTATION) or "").values()) for node in nodes}
+        )
+
     def waiting(self) -> list[str]:
         return [pod.name for pod in self.kept.cluster.view().pods if pod.node_name is None]
 
@@ -100,12 +113,13 @@ def live(seed: int, *, seconds: int = 3600) -> Life:
     shop = _Shop(chance)
     shop.kept.keep(60)
     time, next_change, ideal = 0, 0, 0.0
-    changed = 0
+    changed, came, held = 0, 0, shop.held()
     while time < seconds:
         if time >= next_change:
             next_change, changed = time + chance.randint(240, 600), time
-            promised = shop.chunks if shop.is_full else 0
+            promised, before = shop.chunks if shop.is_full else 0, shop.chunks
             added = shop.change(chance)
+            came = -added - max(0, shop.chunks - before)  # so many chunks are new, and have to come to some node
             shop.kept.wait(1)
             if added <= promised:
                 life.waited += shop.waiting()
@@ -115,6 +129,18 @@ def live(seed: int, *, seconds: int = 3600) -> Life:
         time += STEP
         life.paid += shop.price * STEP / 3600
         life.from_scratch += ideal * STEP / 3600
+        now = shop.held()
+        came, held = came + (now - held).total(), now
+        life.moves = max(life.moves, came / shop.chunks)
         if time - changed > 60 and not shop.is_full:
             life.short += STEP
     return life
+
+
+if __name__ == "__main__":
+    for number in map(int, sys.argv[1:] or range(10)):
+        one = live(number)
+        sys.stdout.write(
+            f"life {number}: ${one.paid:.4f}, {one.ratio:.3f} of planning from scratch; {one.short} s short,"
+            f" {len(one.waited)} pods waited in vain, {one.moves:.1f} moves of a chunk at most\n"
+        )

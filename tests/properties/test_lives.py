@@ -8,10 +8,11 @@ import pytest
 
 from tests.properties.lives import Life, live
 
-SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "4")))
+SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "10")))
 MOST = 1.4
 """Of the price from scratch, for one life. Karpenter's own choices are in it: it buys one large node for many pods and keeps it."""
 MOST_TOGETHER = 1.1
+MOST_MOVES = 2
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,10 @@ def test_no_pod_waits_while_its_buffer_is_full(lives: list[Life]) -> None:
 def test_a_minute_after_a_change_the_buffer_is_full_and_stays_full(lives: list[Life]) -> None:
     """A refill is allowed: pods that Karpenter moves may take the room of a chunk for some seconds."""
     assert max(life.short for life in lives) <= 10
+
+
+def test_a_chunk_moves_twice_at_most_after_a_change(lives: list[Life]) -> None:
+    assert max(life.moves for life in lives) <= MOST_MOVES
 
 
 def test_a_life_costs_little_more_than_planning_from_scratch(lives: list[Life]) -> None:
