@@ -2,6 +2,7 @@
 
 python -m tests.perf.served_cluster                              # 5,000 nodes and 150,000 pods; some minutes
 python -m tests.perf.served_cluster --nodes 1000 --pods 30000
+python -m tests.perf.served_cluster --canned                      # no API server: lists come from memory
 python -m tests.perf.served_cluster --headroom ../other/.venv/bin/headroom   # one after the other, on the same cluster
 
 The daemon is suspended: it plans as always but writes nothing, so that each run finds the same cluster.
@@ -19,7 +20,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import moments
+from tests.perf import canned_lists
 from tests.perf.stored_cluster import NAMESPACES, large_cluster, store
 
 BUFFERS, CHUNKS = 20, 50
@@ -59,10 +61,16 @@ class Running:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def memory(self, name: str) -> float:
-        """MiB: VmRSS, VmHWM (the most so far), Threads."""
+        """MiB: VmRSS, or VmHWM, the most so far."""
+        return self._number(name) / 1024
+
+    def threads(self) -> int:
+        return self._number("Threads")
+
+    def _number(self, name: str) -> int:
         found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.MULTILINE)
         assert found is not None
-        return int(found[1]) / 1024
+        return int(found[1])
 
     def rate(self, seconds: float) -> float:
         """Percent of a core over so many seconds from now."""
@@ -91,9 +99,9 @@ def running(command: list[str], environment: dict[str, str], log: Path) -> Itera
         started.process.wait(timeout=60)
 
 
-def sent(plane: ControlPlane) -> dict[str, float]:
+def sent(plane: ControlPlane | None) -> dict[str, float]:
     """Bytes of bodies that the API server has sent so far, as they were sent (compressed), by what was listed."""
-    text = plane.api.request("GET", "/metrics").decode()
+    text = "" if plane is None else plane.api.request("GET", "/metrics").decode()
     rows = re.findall(r"^apiserver_response_sizes_sum\{(.*?)\} (\S+)$", text, re.MULTILINE)
     totals: dict[str, float] = {}
     for labels, value in rows:
@@ -103,10 +111,11 @@ def sent(plane: ControlPlane) -> dict[str, float]:
     return totals
 
 
-def figures(headroom: str, plane: ControlPlane, work: Path, nodes: int) -> None:
+def figures(headroom: str, kubeconfig: Path, work: Path, plane: ControlPlane | None, nodes: int) -> None:
+    """plane: None for lists from memory, where nobody beats."""
     address = f"127.0.0.1:{free_port()}"
     environment = {
-        "KUBECONFIG": str(plane.kubeconfig()),
+        "KUBECONFIG": str(kubeconfig),
         "HEADROOM_LISTEN": address,
         "HEADROOM_SUSPEND": "true",
         "HEADROOM_LOGS_FORM": "json",
@@ -117,17 +126,19 @@ def figures(headroom: str, plane: ControlPlane, work: Path, nodes: int) -> None:
     with running(command, environment, work / "daemon.log") as daemon:
         daemon.wait_until_ready(address)
         wall, cpu, peak = time.monotonic() - daemon.began, daemon.cpu(), daemon.memory("VmHWM")
+        print(f"first pass      {wall:6.1f} s, of them {cpu:.1f} s of its own CPU; peak {peak:,.0f} MiB")
         after = sent(plane)
         total = sum(after.values()) - sum(before.values())
         most = sorted(((size - before.get(name, 0.0), name) for name, size in after.items()), reverse=True)[:4]
         listed = ", ".join(f"{name} {size / 2**20:,.0f}" for size, name in most)
-        print(f"first pass      {wall:6.1f} s, of them {cpu:.1f} s of its own CPU; peak {peak:,.0f} MiB")
-        print(f"listed          {total / 2**20:6,.0f} MiB on the wire: {listed}")
+        if plane is not None:
+            print(f"listed          {total / 2**20:6,.0f} MiB on the wire: {listed}")
         daemon.rate(20)
         idle, resting = daemon.rate(IDLE), daemon.memory("VmRSS")
-        print(f"idle            {idle:6.2f}% of a core, {resting:,.0f} MiB")
-        load = beating(plane, daemon, nodes)
-        print(f"{HEARTBEATS} heartbeats/s {load:6.2f}% of a core, {daemon.memory('VmRSS'):,.0f} MiB", flush=True)
+        print(f"idle            {idle:6.2f}% of a core, {resting:,.0f} MiB", flush=True)
+        if plane is not None:
+            load = beating(plane, daemon, nodes)
+            print(f"{HEARTBEATS} heartbeats/s {load:6.2f}% of a core, {daemon.memory('VmRSS'):,.0f} MiB", flush=True)
 
 
 def wait_until_served(plane: ControlPlane, pods: int) -> None:
@@ -161,21 +172,30 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=150_000)
     parser.add_argument("--headroom", action="append", help="which command to measure; may be given again")
+    parser.add_argument("--canned", action="store_true", help="lists from memory: what headroom alone costs")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ControlPlane.api_only() as plane:
-        work = Path(folder)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        work, plane = Path(folder), None
         repository = work / "repository"
         repository.mkdir()
-        documents = [
-            BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)
-        ]
-        (repository / "buffers.yaml").write_text("---\n".join(documents))
-        size = store(plane.etcd_url, large_cluster(nodes=asked.nodes, pods=asked.pods))
-        wait_until_served(plane, asked.pods)
-        print(f"{asked.nodes:,} nodes, {asked.pods:,} pods, {size / 2**20:,.0f} MiB in etcd", flush=True)
+        (repository / "buffers.yaml").write_text("---\n".join(buffers()))
+        objects = large_cluster(nodes=asked.nodes, pods=asked.pods)
+        if asked.canned:
+            kubeconfig = stack.enter_context(canned_lists.served(objects, work))
+        else:
+            plane = stack.enter_context(ControlPlane.api_only())
+            size = store(plane.etcd_url, objects)
+            wait_until_served(plane, asked.pods)
+            print(f"{size / 2**20:,.0f} MiB in etcd")
+            kubeconfig = plane.kubeconfig()
+        print(f"{asked.nodes:,} nodes, {asked.pods:,} pods", flush=True)
         for headroom in asked.headroom or [str(Path(sys.executable).with_name("headroom"))]:
             print(headroom)
-            figures(headroom, plane, work, asked.nodes)
+            figures(headroom, kubeconfig, work, plane, asked.nodes)
+
+
+def buffers() -> list[str]:
+    return [BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)]
 
 
 if __name__ == "__main__":
