@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,8 @@ from reconciler.model.errors import Invalid
 
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """With these a vanished peer is noticed after half a minute, not after hours, the kernel's default."""
+_IMPORTING = Lock()
+"""Several clusters are opened at once, and no thread may see the package half entered."""
 _POOL_SIZE = 64  # each watch holds a connection
 
 
@@ -33,9 +36,10 @@ class Access:
 
 def kubeconfig_access(context: str | None = None, path: str | None = None) -> Access:
     """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
-    _spare_the_models()
-    from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
-    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
+    with _IMPORTING:
+        _spare_the_models()
+        from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
+        from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
 
     configuration = Configuration()
     location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
@@ -51,9 +55,10 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
 
 def in_cluster_access() -> Access:
     """The service account of the pod that headroom runs in. Raises `Invalid`."""
-    _spare_the_models()
-    from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
-    from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
+    with _IMPORTING:
+        _spare_the_models()
+        from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
+        from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
 
     configuration = Configuration()
     try:
@@ -65,8 +70,9 @@ def in_cluster_access() -> Access:
 
 def current_context(path: str | None = None) -> str | None:
     """The name of the kubeconfig's current context; None if there is none."""
-    _spare_the_models()
-    from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - a third of a second
+    with _IMPORTING:
+        _spare_the_models()
+        from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - a third of a second
 
     try:
         _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types

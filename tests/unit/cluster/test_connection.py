@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from threading import Thread
 
 import pytest
@@ -134,3 +136,26 @@ def test_a_burst_goes_through_and_then_the_rate_holds() -> None:
     assert len(slept) == 3, "rest earns a burst, and no more than one"
     limit.wait()
     assert slept[3:] == [0.1]
+
+
+AT_ONCE = """
+import sys, threading
+from reconciler.cluster.access import kubeconfig_access
+from reconciler.model.errors import Invalid
+barrier, said = threading.Barrier(8), []
+def read():
+    barrier.wait()
+    try:
+        kubeconfig_access(path="/dev/null/absent")
+    except Invalid:
+        said.append("as it should")
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+sys.exit(len(said) != 8)
+"""
+
+
+def test_several_clusters_are_opened_at_once_by_a_process_that_has_not_loaded_the_package() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
