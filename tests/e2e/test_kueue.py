@@ -84,6 +84,10 @@ class Batch:
         """The NodeClaims."""
         return {claim["metadata"]["name"] for claim in self.api.list(*CLAIM)}
 
+    def uids(self) -> set[str]:
+        """Those of the NodeClaims, whose names come again."""
+        return {claim["metadata"]["uid"] for claim in self.api.list(*CLAIM)}
+
     def add_stranger(self, node_claim: str) -> None:
         """A pod that asks nobody, on the node of this NodeClaim."""
         claim = self.api.get(*CLAIM, node_claim)
@@ -197,10 +201,10 @@ def test_a_job_whose_nodes_go_before_its_pods_came_gets_others_and_runs(batch: B
     batch.submit("train", gate=GATE)
     batch.wait_for_condition("train", "Provisioned")
     eventually(lambda: batch.pods("train"), within=60, what="its pods are there, behind the gate")
-    lost = batch.nodes()
+    lost = batch.uids()
     for claim in batch.api.list(*CLAIM):
         batch.api.delete(*CLAIM, claim["metadata"]["name"])
-    eventually(lambda: batch.nodes() - lost, within=60, what="other nodes are made")
+    eventually(lambda: len(batch.uids() - lost) == len(lost), within=60, what="as many other nodes are made")
     batch.lift_gates("train")
     batch.wait_until_done("train")
     assert condition(batch.request("train"), "CapacityRevoked") is None
