@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 GATE = "example.com/data-is-there"
 WIDE = {
     "name": "default",
-    "resources": [{"name": "cpu", "nominalQuota": "24"}, {"name": "memory", "nominalQuota": "96Gi"}],
+    "resources": [{"name": "cpu", "nominalQuota": "30"}, {"name": "memory", "nominalQuota": "120Gi"}],
 }
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
@@ -241,11 +241,12 @@ def test_of_two_jobs_that_wait_the_one_of_higher_priority_is_served_first(batch:
                 "value": value,
             }
         )
-    batch.submit("first")
+    batch.submit("first", gate=GATE)
     batch.wait_for_condition("first", "Provisioned")
     for name in ("low", "high"):
         batch.submit(name, labels={"kueue.x-k8s.io/priority-class": name})
         batch.wait_for_condition(name, "Accepted")
+    batch.lift_gates("first")
     done = {name: batch.wait_until_done(name) for name in ("high", "low")}
     assert done["high"]["status"]["completionTime"] <= done["low"]["status"]["startTime"]
     batch.wait_until_nothing_is_left()
