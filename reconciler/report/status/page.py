@@ -88,7 +88,6 @@ def demand_page(
     """One buffer or request. row: its row in the document."""
     name = f"{row['kind']}/{name_of(row)}"
     held = [node for node in nodes if any(str(item.demand) == name for item in node.holdings)]
-    fast = min((refill.seconds for refill in past.refills), default=None)
     return {
         **_frame(document, root="../../"),
         "name": name,
@@ -101,7 +100,6 @@ def demand_page(
         "reasons": row["unplacedReasons"],
         "nodes": [_node_row(node, now, only=name) for node in held],
         "refills": [{"ended": timestamp(item.ended), "took": _seconds(item.seconds)} for item in past.refills],
-        "fastest": None if fast is None else _seconds(fast),
         "charts": _charts(past.points, now),
         "findings": [
             {**item, "others": 0}

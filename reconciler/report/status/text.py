@@ -73,7 +73,9 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
     if document["handledRequest"]:
         lines.append(f"  requested   {document['handledRequest']}: a pass was made for it")
     lines += _schedule_lines(document)
-    lines += [f"  coming      {_moment(row['until'])}: {row['what']}" for row in document["waiting"][:MOST_COMING]]
+    told = None if document["nextEdge"] is None else document["nextEdge"]["time"]
+    coming = [row for row in document["waiting"] if row["until"] != told]
+    lines += [f"  coming      {_moment(row['until'])}: {row['what']}" for row in coming[:MOST_COMING]]
     lines += [*_history_lines(document), f"  time zones  {document['timeZoneData']}"]
     return terminal_lines(lines, paint, width)
 
