@@ -15,7 +15,7 @@ from reconciler.demand.dialect_difference import difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
 from reconciler.demand.live_pods import LivePods
-from reconciler.demand.one_shot import once, uid_of
+from reconciler.demand.one_shot import once
 from reconciler.demand.priorities import Priorities, declared_priority
 from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, without
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
@@ -111,7 +111,7 @@ def buffer_demands(
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
         asked = (item, answer, kept, dialect, declared.priority_classes)
         demand, found = memory.once(("demand", ref), _demand_and_findings, *asked)
-        demand = once(demand, item.buffer, uid_of(live), one_shots, now)
+        demand = once(demand, item.buffer, "" if live is None else live.uid, one_shots, now)
         demands.append(suspended(demand, view) if stays else demand)
         findings += found
     return tuple(demands), tuple(findings)

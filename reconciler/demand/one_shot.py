@@ -24,11 +24,6 @@ from reconciler.model.one_shots import (
     OneShot,
     ending,
 )
-from reconciler.model.view import LiveObject
-
-
-def uid_of(live: LiveObject | None) -> str:
-    return "" if live is None else str((live.body.get("metadata") or {}).get("uid", ""))
 
 
 def once(

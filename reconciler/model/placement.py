@@ -127,3 +127,8 @@ class Placement:
     """Demands that unavoidably may have more chunks on one spot offering than the setting allows."""
     checked: bool = field(default=False, compare=False)
     """Whether the independent checker has already judged this placement, and found nothing."""
+
+    @property
+    def missing(self) -> int:
+        """How many chunks and pods have no place."""
+        return sum(item.count for item in self.unplaced)

@@ -39,6 +39,11 @@ class LiveObject:
     scaled_by: str = ""
 
     @property
+    def uid(self) -> str:
+        """Its `metadata.uid`, "" where it has none."""
+        return str((self.body.get("metadata") or {}).get("uid", ""))
+
+    @property
     def scaled_to(self) -> int | None:
         """The replicas that `scaled_by` has set. They count, whatever is declared, and are never fought over; None for none."""
         replicas = (self.body.get("spec") or {}).get("replicas") if self.scaled_by else None

@@ -15,7 +15,7 @@ from reconciler.demand.pending import demand_of_pod
 from reconciler.model.changes import Departure
 from reconciler.model.demand import POD_KIND
 from reconciler.model.edges import Edge
-from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -43,6 +43,7 @@ from reconciler.plan.holding.consolidation import (
 from reconciler.plan.holding.settling import unchanged_since
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
+from reconciler.stages.vacating import problem_without
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
@@ -119,7 +120,7 @@ class Consolidate:
         for candidate, memory in zip(turns, self.judged.guests, strict=False):
             names = _hosts(state, candidate, held, shapes, memory)
             hosts = [item for item in held if item.name in names]
-            chunks = Resources.total(chunk_requests(item, _requests(shapes)) for item in hosts)
+            chunks = Resources.total(chunk_requests(item, shapes) for item in hosts)
             movable = [others.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
             if hosts and takes_no_chunks_room(candidate, movable, hosts, chunks, state.prepared.room):
                 name, until = candidate.bin.name, now + candidate.wait + OPEN
@@ -144,9 +145,11 @@ class Consolidate:
         if moved is None:
             return None
         room, pods_price, entered = moved
-        problem = _problem(state, candidate, bins, room, entered)
+        problem = problem_without(
+            state, room, bins, frozenset({name}), _closed(candidate, bins, state.cluster_now, entered)
+        )
         trial = place(problem, memory=memories[1])
-        if _missing(trial) > _missing(state.placement) or not all(node.price_known for node in trial.planned):
+        if trial.missing > state.placement.missing or not all(node.price_known for node in trial.planned):
             return None
         saved = candidate.price - pods_price - sum(node.price for node in trial.planned)
         if not self.rules.consolidation.is_worth(saved, candidate.price):
@@ -177,7 +180,7 @@ def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
 
 def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
     least = LeastPrices(state.instance_types)
-    shapes = _requests(_shapes(state))
+    shapes = _shapes(state)
 
     def of(item: Bin, pods: Sequence[Pod]) -> float:
         return least.of(Resources.total([chunk_requests(item, shapes), *(pod.shape.requests for pod in pods)]))
@@ -188,10 +191,6 @@ def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
 def _shapes(state: PassState) -> dict[tuple[ObjectRef, int], PodShape]:
     """The shape of each demand's groups."""
     return {(demand.ref, index): group.shape for demand in state.demands for index, group in enumerate(demand.groups)}
-
-
-def _requests(shapes: Mapping[tuple[ObjectRef, int], PodShape]) -> dict[tuple[ObjectRef, int], Resources]:
-    return {key: shape.requests for key, shape in shapes.items()}
 
 
 def _hosts(
@@ -309,33 +308,9 @@ def _on_its_own(shape: PodShape) -> PodShape:
     )
 
 
-def _problem(
-    state: PassState, candidate: Candidate, bins: Sequence[Bin], room: ClusterView, entered: frozenset[str]
-) -> Problem:
-    """Bins whose room has changed lately take no more chunks, but keep those that they have.
-
-    entered: nodes that the pods will come to. Once chunks are there, the nodes are held, and Karpenter moves no pod to them.
-    """
-    rested = state.cluster_now - candidate.wait
-    options = state.prepared.options
-    closed = {item.name for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested}
-    closed |= entered
-    keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
-    name = candidate.bin.name
-    return Problem(
-        room,
-        node_pools=state.effective.node_pools,
-        instance_types=state.instance_types,
-        demands=state.demands,
-        overlays=state.effective.node_overlays,
-        options=replace(
-            options,
-            leaving=options.leaving | {name} | (closed - keeping),
-            keeping=(options.keeping | keeping) - {name},
-            optimal=False,
-        ),
-    )
-
-
-def _missing(placement: Placement) -> int:
-    return sum(item.count for item in placement.unplaced)
+def _closed(candidate: Candidate, bins: Sequence[Bin], now: datetime, entered: frozenset[str]) -> frozenset[str]:
+    """Bins that take no more chunks: those whose room has changed lately, and those that the pods will come to (entered). Once chunks were
+    there, the latter would be held, and Karpenter moves no pod to them."""
+    rested = now - candidate.wait
+    unused = (item for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested)
+    return entered.union(item.name for item in unused)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reconciler.model.edges import Edge
 from reconciler.model.placement import Placement
+from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
@@ -80,7 +82,7 @@ class Vacate:
             memory = next(memories, None)
             if memory is None:
                 break
-            problem = _problem(state, vacancy, bins, left | {name})
+            problem = problem_without(state, state.prepared.room, bins, left | {name}, vacancy.closed)
             trial = place(problem, memory=memory)
             if not _is_as_good(trial, state.placement):
                 continue
@@ -92,19 +94,22 @@ class Vacate:
         return state, left
 
 
-def _problem(state: PassState, vacancy: Vacancy, bins: Sequence[Bin], left: frozenset[str]) -> Problem:
-    """Bins that take no more chunks keep those that they have. Bins without chunks are left out altogether."""
-    keeping = frozenset(item.name for item in bins if item.chunks and item.name in vacancy.closed)
+def problem_without(
+    state: PassState, room: ClusterView, bins: Sequence[Bin], left: frozenset[str], closed: AbstractSet[str]
+) -> Problem:
+    """The problem in which chunks leave some bins, and closed ones take no more. Closed bins keep the chunks that they have; those without
+    chunks are left out altogether."""
+    keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
     options = state.prepared.options
     return Problem(
-        state.prepared.room,
+        room,
         node_pools=state.effective.node_pools,
         instance_types=state.instance_types,
         demands=state.demands,
         overlays=state.effective.node_overlays,
         options=replace(
             options,
-            leaving=options.leaving | left | (vacancy.closed - keeping),
+            leaving=options.leaving | left | (closed - keeping),
             keeping=(options.keeping | keeping) - left,
             optimal=False,
         ),
@@ -113,8 +118,4 @@ def _problem(state: PassState, vacancy: Vacancy, bins: Sequence[Bin], left: froz
 
 def _is_as_good(trial: Placement, known: Placement) -> bool:
     """The trial makes no node, and no chunk or pod lost its place."""
-    return not trial.planned and _missing(trial) <= _missing(known)
-
-
-def _missing(placement: Placement) -> int:
-    return sum(item.count for item in placement.unplaced)
+    return not trial.planned and trial.missing <= known.missing

@@ -123,7 +123,7 @@ def _memory(entries: dict[str, OneShot]) -> dict[str, Any]:
 
 def _uid(view: ClusterView, ref: ObjectRef) -> str:
     live = view.objects.get(ref)
-    return "" if live is None else str((live.body.get("metadata") or {}).get("uid", ""))
+    return "" if live is None else live.uid
 
 
 def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:

@@ -17,7 +17,7 @@ from typing import Any
 from reconciler.model.changes import Departure
 from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
@@ -241,6 +241,7 @@ class LeastPrices:
         return max((self._by_unit.get(name, 0.0) * amount for name, amount in requests), default=0.0)
 
 
-def chunk_requests(item: Bin, shapes: Mapping[tuple[ObjectRef, int], Resources]) -> Resources:
+def chunk_requests(item: Bin, shapes: Mapping[tuple[ObjectRef, int], PodShape]) -> Resources:
     """What the node's chunks request together. shapes: by demand and group."""
-    return Resources.total(shapes.get((part.demand, part.group), Resources()) * part.count for part in item.chunks)
+    known = ((shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
+    return Resources.total(shape.requests * count for shape, count in known if shape is not None)
