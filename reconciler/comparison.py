@@ -16,7 +16,7 @@ from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.demand import POD_KIND
-from reconciler.model.findings import Finding, Severity
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
@@ -94,7 +94,7 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             spending=spent,
             drift=drift,
             unjudged=tuple(unjudged),
-            kept_as_before=_kept_as_before(base, head),
+            kept_as_before=() if head.basis is None else tuple(sorted(head.basis.declared.kept)),
             conflicts=request.conflicts,
             notes=tuple(notes),
             names=request.names,
@@ -147,18 +147,6 @@ def _afterwards(base: Basis, head: Basis, told: Collection[ObjectRef]) -> Iterat
     for ref, at in first_differences(base.declared, head.declared, start, start + _YEAR).items():
         if ref not in told:
             yield f"{ref} has another size after the {MONTH.days} days, first from {moment(at, None)}"
-
-
-def _kept_as_before(base: PassResult, head: PassResult) -> tuple[ObjectRef, ...]:
-    """What has new errors in the head, so that the base's document counts."""
-    known = {(item.code, item.ref) for item in base.required_plan.findings}
-    found = {
-        item.ref
-        for item in head.required_plan.findings
-        if item.severity is Severity.ERROR and (item.code, item.ref) not in known
-    }
-    same = {item.ref: item.manifest for item in base.written}
-    return tuple(sorted(item.ref for item in head.written if item.ref in found and same.get(item.ref) == item.manifest))
 
 
 def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:

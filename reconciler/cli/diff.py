@@ -63,6 +63,12 @@ def _amount(_context: click.Context, _option: click.Parameter, value: float | No
     default=None,
     help="Whether HEAD is of a fork, whose templates are not rendered. Default: what the CI job tells.",
 )
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Also write all of it as an HTML page, for the job's artifacts. The comment of --post links to them.",
+)
 @output_option("text", "json", "markdown", "html", "sarif", "github")
 @post_options
 def command(
@@ -95,7 +101,7 @@ def command(
         check_folders(revisions, other)
     now = now or SystemClock().now()  # the same instant for both sides, so that time alone makes no difference
     clusters = () if settings.path else _clusters(settings, revisions, other)
-    if len(clusters) > 1 and output not in {"text", "markdown"}:
+    if len(clusters) > 1 and (output not in {"text", "markdown"} or values["page"]):
         names = ", ".join(clusters)
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
     changes = []
@@ -135,9 +141,10 @@ def _report(
     name: str = "",
 ) -> Difference:
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
-    from reconciler.cli.planning import print_difference, write_timings  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.planning import print_difference, write_file, write_timings  # noqa: PLC0415 - heavy, and only for this command
     from reconciler.comparison import compare  # noqa: PLC0415 - likewise
     from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
+    from reconciler.wiring.posting import complete_page  # noqa: PLC0415 - likewise
     from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
     from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
 
@@ -154,13 +161,15 @@ def _report(
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
+        if values["page"]:
+            write_file("--page", values["page"], complete_page(comparison, cluster))
         if timings:
             write_timings(timings, comparison.timings)
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
         # Posting comes last, so that everything else is printed even if it fails.
         if poster is not None:
-            poster.post(comparison, cluster, now)
+            poster.post(comparison, cluster, now, page=values["page"] or "")
     return comparison.change
 
 

@@ -71,13 +71,12 @@ def print_difference(
         click.echo(to_json(sarif_document(change.new_findings)), nl=False)
     elif output == "github":
         click.echo(github_annotations(change.new_findings), nl=False)
-    elif output == "text":
-        click.echo(
-            difference_text(change, timelines=timelines, paint=paint_for_stdout(), width=width_of_stdout()), nl=False
-        )
     else:
         page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
-        _print_page(page, output)
+        if output == "text":
+            click.echo(difference_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        else:
+            _print_page(page, output)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
@@ -94,7 +93,12 @@ def write_timings(path: str, timings: Mapping[str, float]) -> None:
     """Writes the seconds of each stage and their sum; 0 for a stage that did not run."""
     stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
     document = {"stages": stages, "total": round(sum(stages.values()), 6)}
+    write_file("--timings", path, json.dumps(document, indent=2) + "\n")
+
+
+def write_file(flag: str, path: str, text: str) -> None:
+    """Writes what a flag asks for. Raises `Invalid` where that cannot be written."""
     try:
-        Path(path).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Invalid(f"--timings {path}: cannot be written ({error.strerror})") from error
+        raise Invalid(f"{flag} {path}: cannot be written ({error.strerror})") from error

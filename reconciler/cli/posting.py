@@ -109,8 +109,8 @@ class Posting:
         """Whether its author may have no rights in the repository. True also if the forge does not say."""
         return self._destination.from_fork
 
-    def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime) -> None:
-        """Posts the report. at: the instant that both sides were planned for. Raises the forge's failures, earlier ones too."""
+    def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime, *, page: str) -> None:
+        """Posts the report. at: the instant that both sides were planned for. page: the file of the complete report, "" for none. Raises the forge's failures, earlier ones too."""
         from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
         from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
         from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
@@ -122,7 +122,14 @@ class Posting:
             outcome = publish(
                 to.forge,
                 to.number,
-                publication(comparison, self._settings, cluster=cluster, at=at, commit=to.head_commit, url=to.url),
+                publication(
+                    *(comparison, self._settings),
+                    cluster=cluster,
+                    at=at,
+                    commit=to.head_commit,
+                    url=to.url,
+                    whole=to.page_at(page),
+                ),
                 Mode(self._options.mode),
                 only_if_there=self._is_too_little(comparison.change),
             )
@@ -137,13 +144,11 @@ class Posting:
 
     def _is_too_little(self, change: Difference) -> bool:
         """Whether no first comment is to be made."""
-        if not change.has_changes and not change.new_findings:
-            return self._options.skip_no_diff
-        bound, cost = self._options.post_above, change.cost
-        is_quiet = not (
-            change.room.less or change.drift or change.new_findings or change.conflicts or change.failed_gates
-        )
-        return bound is not None and cost is not None and is_quiet and abs(cost.delta) < bound
+        from reconciler.wiring.posting import is_too_little  # noqa: PLC0415 - only where something is posted
+
+        if not change.has_changes and not self._options.skip_no_diff:
+            return False
+        return is_too_little(change, self._options.post_above or 0.0)
 
     def failed(self, failure: Failure) -> None:
         """Reports on the commit that it could not be planned. The failure itself is printed in any case."""

@@ -43,6 +43,7 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
         return ref in current.broken or (position is not None and position.file in current.broken_files)
 
     slots: dict[str, Any] = {}
+    older: set[ObjectRef] = set()
     for slot in SLOTS:
         values = getattr(current, slot)
         present = {ref_of(value) for value in values}
@@ -51,6 +52,7 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
             for value in getattr(previous, slot)
             if ref_of(value) not in present and is_kept(ref_of(value), value.position)
         ]
+        older.update(map(ref_of, kept))
         slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
     present = {manifest.ref for manifest in current.manifests}
     kept_manifests = [
@@ -59,7 +61,8 @@ def with_last_good(current: Declared, previous: Declared | None) -> Declared:
         if manifest.ref not in present and is_kept(manifest.ref, manifest.position)
     ]
     manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
-    return replace(current, **slots, manifests=tuple(manifests))
+    older.update(manifest.ref for manifest in kept_manifests)
+    return replace(current, **slots, manifests=tuple(manifests), kept=frozenset(older))
 
 
 def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:

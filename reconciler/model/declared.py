@@ -112,6 +112,8 @@ class Declared:
     """Files with an error of any kind. What such a file does not declare any more may be missing by mistake."""
     broken: frozenset[ObjectRef] = frozenset()
     """Objects whose document is invalid."""
+    kept: frozenset[ObjectRef] = frozenset()
+    """Objects of which an earlier version is in force, since their present document has errors."""
     doubtful: tuple[Doubtful, ...] = ()
     documents: int = 0
     """How many documents the files hold, of any kind."""
@@ -165,6 +167,7 @@ class Declared:
             findings=self.findings,
             broken_files=self.broken_files,
             broken=self.broken,
+            kept=self.kept,
             doubtful=self.doubtful,
             documents=self.documents,
             dormant=self.dormant,

@@ -214,7 +214,8 @@ class NodePool:
 class ForetoldDrift:
     """Nodes of one NodePool that a change of its template or requirements makes drift, by name. why: the fields.
 
-    total: all nodes of the pool. budget: how many of them may be replaced at a time as of now; None: any number. budget_why: in words.
+    total: all nodes of the pool. budget: how many of them may be replaced at a time; None: any number; 0: none within the 30 days. opens:
+    from when on, if the budget allows none at present. budget_why: in words, as of now.
     """
 
     node_pool: str
@@ -223,6 +224,12 @@ class ForetoldDrift:
     total: int
     budget: int | None
     budget_why: str
+    opens: datetime | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How often the budget must be used up until all nodes are replaced; 0 if it allows none."""
+        return 1 if self.budget is None else -(-len(self.nodes) // self.budget) if self.budget else 0
 
 
 MOST_PRICE = 1_000_000

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Service
@@ -106,6 +107,13 @@ class Spending:
             for name, pool in span.state.pools.items():
                 totals[name] = totals.get(name, 0.0) + pool.per_hour * span.hours
         return totals
+
+    def per_hour_of(self, request: ObjectRef) -> float | None:
+        """USD an hour while the request's pods run; None for what is no request, or is not served."""
+        if request.kind != REQUEST_KIND:
+            return None
+        prices = (span.state.demands[request].per_hour for span in self.spans if request in span.state.demands)
+        return max(prices, default=0.0) or None
 
     def of_demands(self) -> dict[ObjectRef, tuple[float, float]]:
         """USD over the whole span by demand, and chunk-hours."""

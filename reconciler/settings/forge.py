@@ -11,7 +11,8 @@ class ForgeSettings:
     """Where pull requests are. kind: github, gitlab, gitea, or "" for none. repository: `OWNER/NAME`. api: its address, "" for the
     public one's. token_file: a path; without one the token is in HEADROOM_FORGE_TOKEN.
 
-    reports: whether the daemon reports on every open pull request what merging would change. interval: how often it looks.
+    reports: whether the daemon reports on every open pull request what merging would change. reports_above: USD over 30 days. pages: where
+    people reach the daemon's pages, "" for nowhere. interval: how often it looks.
     """
 
     kind: str = ""
@@ -19,6 +20,8 @@ class ForgeSettings:
     api: str = ""
     token_file: str = ""
     reports: bool = False
+    reports_above: float = 0.0
+    pages: str = ""
     interval: timedelta = timedelta(minutes=1)
 
 

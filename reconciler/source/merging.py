@@ -12,7 +12,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.model.errors import Invalid, Stalled
@@ -39,7 +39,8 @@ _PERSON = {
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The two trees to compare. conflicts: files that Git cannot merge; `head` is then the branch itself."""
+    """The two trees to compare. conflicts: files that Git cannot merge. Then `head` is the branch itself, and `base` the merge base. So what
+    only the base has changed since is no change of the head."""
 
     base: SourceTree
     head: SourceTree
@@ -68,9 +69,9 @@ class Revisions:
 
 
 def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", options: GitOptions | None = None) -> Sides:
-    """BASE, and the result of merging HEAD into it, or HEAD itself if the two conflict.
+    """BASE, and the result of merging HEAD into it.
 
-    With `...`, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
+    With `...`, or if the two conflict, the merge base of both, and HEAD. Raises `Stalled` or `Invalid` if a revision cannot be read.
     """
     options = options or GitOptions()
     scope = Scope.of(subdirectory, options.templates)
@@ -97,6 +98,8 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
             after = tree if working else copy.tree(head, revisions.head or "HEAD", head, scope, root)
             return Sides(before, after)
         merged, conflicts = copy.merge(base, head)
+        if conflicts:
+            before = copy.base_tree(base, head, replace(revisions, since_merge_base=True), scope, root)
         if working:
             if conflicts:
                 return Sides(before, tree, conflicts)
@@ -138,10 +141,11 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     copy = _RemoteCopy(repository, folder, revisions, options)
     base, head = copy.commits
     copy.verify(base, head)
-    before = copy.base_tree(base, head, revisions, scope, "")
     if revisions.since_merge_base or copy.descends(head, base):
+        before = copy.base_tree(base, head, revisions, scope, "")
         return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
     merged, conflicts = copy.merge(base, head)
+    before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, "")
     return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
 
 

@@ -83,19 +83,15 @@ _ABSENT: State = (0, False)
 
 
 def first_differences(before: Declared, after: Declared, start: datetime, end: datetime) -> dict[ObjectRef, datetime]:
-    """When each buffer that follows a schedule first has another size or existence on one side than on the other, within [start, end)."""
-    sides = [
-        ({each.ref: each for each in side.buffers}, {each.ref: each for each in side.schedules})
-        for side in (before, after)
-    ]
+    """When each buffer or NodePool that follows a schedule first differs on the two sides in size or existence, within [start, end)."""
+    sides = [(_annotations(side), {each.ref: each for each in side.schedules}) for side in (before, after)]
     found = {}
     for ref in sorted(sides[0][0].keys() | sides[1][0].keys()):
         followings = []
-        for buffers, schedules in sides:
-            buffer = buffers.get(ref)
-            following = None if buffer is None else following_of(ref, buffer.annotations)
+        for followers, schedules in sides:
+            following = following_of(ref, followers[ref]) if ref in followers else None
             own = () if following is None else tuple(schedules.get(each) for each in following.schedules)
-            followings.append((buffer is not None, following, own))
+            followings.append((ref in followers, following, own))
         if followings[0] == followings[1] or not any(following for _, following, _ in followings):
             continue
         pieces = [
@@ -106,6 +102,11 @@ def first_differences(before: Declared, after: Declared, start: datetime, end: d
         if at is not None:
             found[ref] = at
     return found
+
+
+def _annotations(declared: Declared) -> dict[ObjectRef, tuple[tuple[str, str], ...]]:
+    pools = {pool_ref(pool): pool.annotations for pool in declared.node_pools}
+    return {buffer.ref: buffer.annotations for buffer in declared.buffers} | pools
 
 
 def _first_difference(before: Sequence[Piece], after: Sequence[Piece]) -> datetime | None:

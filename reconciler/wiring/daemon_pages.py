@@ -50,6 +50,7 @@ class DaemonPages:
         cluster: str,
         daemon: Daemon,
         election: LeaderElection | None,
+        reports: Mapping[str, Page] | None = None,
         one_of_several: bool = False,
     ) -> None:
         self._last = last
@@ -58,6 +59,7 @@ class DaemonPages:
         self._cluster = cluster
         self._daemon = daemon
         self._election = election
+        self._reports = {} if reports is None else reports
         self._links = links_to(settings.repository, settings.forge.kind)
         self._around = {"dashboard": settings.dashboard, "above": one_of_several}
         self._late_after = _LATE_AFTER * settings.passes.interval + timedelta(minutes=1)
@@ -72,7 +74,10 @@ class DaemonPages:
         }
 
     def find(self, path: str) -> Page | None:
-        """The page of a buffer, a request or a NodePool: its path is the name that commands take (`/CapacityBuffer/shop/web`)."""
+        """The page of a buffer, a request or a NodePool: its path is the name that commands take (`/CapacityBuffer/shop/web`). Or the report
+        on a pull request (`/pulls/7`)."""
+        if path in self._reports:
+            return self._reports[path]
         stands, document = self._document()
         name, now = path.removeprefix("/"), self._clock.now()
         for row in document["demands"]:

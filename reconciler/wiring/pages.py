@@ -17,11 +17,13 @@ _MARKDOWN = "report.md.j2"
 
 def rendered_page(name: str, page: Mapping[str, object]) -> str:
     """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, … A Markdown report keeps below `MOST_BYTES`. Its lists are
-    shortened until it does, and say by how much. The summary stays whole."""
+    shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
     templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
-    text = templates.render(name, page, most_output=MOST_PAGE)
-    for most in _ROWS if name == _MARKDOWN else ():
+    if name != _MARKDOWN:
+        return templates.render(name, page, most_output=MOST_PAGE)
+    text = ""
+    for most in _ROWS:
+        text = templates.render(name, trimmed(page, most), most_output=MOST_PAGE)
         if len(text.encode()) < MOST_BYTES:
             break
-        text = templates.render(name, trimmed(page, most), most_output=MOST_PAGE)
     return text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from reconciler.comparison import Comparison
 from reconciler.forge.opening import NUMBER_VARIABLES, CiJob, check_forge, forge_token, open_forge, surroundings
@@ -17,7 +18,9 @@ from reconciler.model.findings import Severity
 from reconciler.model.pull_requests import Annotation, CommitState, CommitStatus
 from reconciler.ports import Forge
 from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
+from reconciler.report.plan.spending import sample_words
 from reconciler.settings.settings import Settings
 from reconciler.wiring.pages import rendered_page
 from reconciler.wiring.reported_cluster import ReportedCluster
@@ -38,6 +41,13 @@ class PullRequestTarget:
     url: str = ""
     from_fork: bool = False
     refusal: Failure | None = None
+
+    def page_at(self, file: str) -> str:
+        """Where people find this file of the job's folder among its artifacts; "" outside of CI. Forges other than GitLab have no address
+        for one file, but list the artifacts on the run's page."""
+        if not (file and self.url):
+            return ""
+        return f"{self.url}/artifacts/file/{file}" if self.forge.name == "GitLab" else self.url
 
 
 @contextmanager
@@ -95,10 +105,11 @@ def publication(
     at: datetime,
     commit: str = "",
     url: str = "",
+    whole: str = "",
 ) -> Publication:
-    """What to post. commit: the pull request's head, if that is not what was planned."""
+    """What to post. commit: the pull request's head, if that is not what was planned. whole: the address of the complete report."""
     change = comparison.change
-    page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines)
+    page = _page(comparison, cluster, whole)
     commit = commit or _commit_of(change.head.revision)
     words = change.failed_gates[0] if change.failed_gates else str(page["summary"])
     return Publication(
@@ -106,6 +117,21 @@ def publication(
         CommitStatus(status_context(settings), _state(change), words, url),
         str(page["summary"]),
         tuple(_annotations(change)),
+    )
+
+
+def complete_page(comparison: Comparison, cluster: ReportedCluster) -> str:
+    """The report as an HTML page, from which nothing is left out."""
+    return rendered_page("report.html.j2", _page(comparison, cluster))
+
+
+def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> dict[str, Any]:
+    return difference_page(
+        comparison.change,
+        cluster=cluster.name,
+        snapshot=cluster.snapshot,
+        timelines=comparison.timelines,
+        whole=whole,
     )
 
 
@@ -118,6 +144,16 @@ def status_context(settings: Settings) -> str:
     """The context of the status: a separate one for each folder that is planned alone."""
     path = settings.path.strip("/")
     return f"{_CONTEXT} ({path})" if path else _CONTEXT
+
+
+def is_too_little(change: Difference, above: float) -> bool:
+    """Whether there is nothing to make a first comment for. Nothing may be lost, wrong or left unjudged. Besides, 30 days may cost at most
+    `above` more or less; invented prices are below no bound."""
+    if problems(change) or change.conflicts or change.unjudged or change.kept_as_before:
+        return False
+    if not change.has_changes:
+        return True
+    return change.cost is not None and abs(change.cost.delta) < above and not sample_words(change.base, change.head)
 
 
 def _state(change: Difference) -> CommitState:

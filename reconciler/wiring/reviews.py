@@ -14,9 +14,10 @@ from reconciler.model.pull_requests import PullRequest
 from reconciler.ports import Clock, Cluster, Forge, Source
 from reconciler.settings.settings import Settings
 from reconciler.telemetry.logs import Log
+from reconciler.web.pages import HTML, Page, Response
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cycle import caps_of, make_cycle
-from reconciler.wiring.posting import check_forge_of, failed, forge_of, publication
+from reconciler.wiring.posting import check_forge_of, complete_page, failed, forge_of, is_too_little, publication
 from reconciler.wiring.reported_cluster import reported_cluster
 from reconciler.wiring.repository import git_options
 
@@ -48,7 +49,8 @@ def reviews_by(
 
 
 class Reporter:
-    """The functions that `Reviews` calls. Raises `Invalid` if a setting is missing."""
+    """The functions that `Reviews` calls. pages: by path, all of the report on each open pull request. Raises `Invalid` if a setting is
+    missing."""
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
         from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
@@ -63,6 +65,7 @@ class Reporter:
         self._source = source
         self._cluster = cluster
         self._clock = clock
+        self.pages: dict[str, Page] = {}
         self._trees = PullRequestTrees(settings.repository, settings.path, git_options(settings))
 
     def base(self) -> str | None:
@@ -74,7 +77,10 @@ class Reporter:
     def pull_requests(self) -> list[PullRequest]:
         branch = (self.base() or "").partition("@")[0]
         with _opened(self._settings) as forge:
-            return [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
+            found = [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
+        for path in self.pages.keys() - {_page_of(pull) for pull in found}:
+            del self.pages[path]
+        return found
 
     def report(self, pull: PullRequest) -> str:
         from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where it is used
@@ -88,8 +94,12 @@ class Reporter:
                     forge.set_status(pull.head_commit, failed(failure, self._settings))
                 raise
             cluster = reported_cluster(self._cluster, self._settings)
-            said = publication(comparison, self._settings, cluster=cluster, at=now)
-            silent = not comparison.change.has_changes and not said.annotations
+            path, place = _page_of(pull), self._settings.forge.pages.rstrip("/")
+            page = Response(complete_page(comparison, cluster).encode(), HTML)
+            self.pages[path] = lambda: page
+            whole = f"{place}{path}" if place else ""
+            said = publication(comparison, self._settings, cluster=cluster, at=now, url=whole, whole=whole)
+            silent = is_too_little(comparison.change, self._settings.forge.reports_above)
             return publish(forge, pull.number, said, only_if_there=silent).value
 
     def _comparison(self, pull: PullRequest, now: datetime) -> Comparison:
@@ -108,6 +118,10 @@ class Reporter:
             sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names
         )
         return compare(cycle, request)
+
+
+def _page_of(pull: PullRequest) -> str:
+    return f"/pulls/{pull.number}"
 
 
 @contextmanager

@@ -95,7 +95,8 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
     last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)
     election = election_of(settings, cluster)
     leads = leadership(election, metrics.set_leader)
-    reviews = reviews_by(reporter_of(settings, source, cluster, clock), settings, leads, metrics.count_report, log)
+    reporter = reporter_of(settings, source, cluster, clock)
+    reviews = reviews_by(reporter, settings, leads, metrics.count_report, log)
     snapshots = snapshots_by(settings, cluster, clock, is_leader=leads, on_result=metrics.count_snapshot, log=log)
     daemon = Daemon(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
@@ -116,7 +117,12 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
         log.info("started", cluster=shown, repository=settings.repository or ".")
 
     pages = DaemonPages(
-        settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election, one_of_several=bool(name)
+        *(settings, last, cycle, clock),
+        cluster=shown,
+        daemon=daemon,
+        election=election,
+        reports=None if reporter is None else reporter.pages,
+        one_of_several=bool(name),
     )
     return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
 

@@ -95,6 +95,7 @@ def test_the_action_comments_and_then_fails_for_errors_and_a_fork_has_a_summary_
             GITHUB_REF="refs/pull/7/merge",
             GITHUB_BASE_REF="main",
             GITHUB_STEP_SUMMARY=str(summary),
+            GITHUB_OUTPUT=str(tmp_path / "output"),
             GITHUB_TOKEN="of-the-workflow",
             RUNNER_TEMP=str(tmp_path),
             HEADROOM_CLUSTER="embedded",

@@ -111,12 +111,14 @@ class Gitea:
         self._process.stop()
         self._lifeline.close()
 
-    def add_user(self, name: str, *flags: str) -> str:
-        """A user and a token of theirs for everything."""
+    def add_user(self, name: str, *flags: str, scopes: str = "all") -> str:
+        """A user and a token of theirs for everything, or for these scopes."""
         mail = f"--email={name}@example.invalid"
         words = ("admin", "user", "create", f"--username={name}", mail, "--password=of-a-test")
         self._admin(*words, "--must-change-password=false", *flags)
-        made = self._admin("admin", "user", "generate-access-token", f"--username={name}", "--scopes=all", "--raw")
+        made = self._admin(
+            "admin", "user", "generate-access-token", f"--username={name}", f"--scopes={scopes}", "--raw"
+        )
         return made.strip().splitlines()[-1]
 
     def api(self, method: str, path: str, body: dict[str, Any] | None = None, *, token: str | None = None) -> Any:

@@ -49,8 +49,8 @@ class GiteaRepository:
         self.git("remote", "add", "origin", gitea.git_url(self.name, token=gitea.token))
         self.push("main", {"pools.yaml": NODE_POOL, "web.yaml": buffer("web", 3)})
 
-    def push(self, branch: str, files: dict[str, str | None], *, start: str = "") -> str:
-        """Commits the files (None deletes one) on a branch, made at `start` where that is given, and pushes it."""
+    def push(self, branch: str, files: dict[str, str | None], *, start: str = "", to: str = "origin") -> str:
+        """Commits the files (None deletes one) on a branch, made at `start` where that is given, and pushes it. to: a remote or a URL."""
         if start:
             self.git("checkout", "--quiet", "-b", branch, start)
         else:
@@ -64,13 +64,18 @@ class GiteaRepository:
                 path.write_text(text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Change capacity")
-        self.git("push", "--quiet", "--set-upstream", "origin", branch)
+        self.git("push", "--quiet", to, branch)
         return self.git("rev-parse", "HEAD")
 
     def open_pull_request(self, branch: str, *, head: str = "", token: str | None = None) -> int:
         body = {"title": f"Change from {branch}", "head": head or branch, "base": "main"}
         made = self.gitea.api("POST", f"/repos/{self.name}/pulls", body, token=token)
         return int(made["number"])
+
+    def fork(self, user: str) -> str:
+        """A fork of the user's, by its URL for the administrator to push to."""
+        self.gitea.api("POST", f"/repos/{self.name}/forks?sudo={user}", {"name": "fork"})
+        return self.gitea.git_url(f"{user}/fork", token=self.gitea.token)
 
     def comments(self, number: int) -> list[dict[str, Any]]:
         found = self.gitea.api("GET", f"/repos/{self.name}/issues/{number}/comments")

@@ -12,8 +12,11 @@ from dataclasses import fields
 from datetime import datetime
 
 from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool
+from reconciler.model.spending import MONTH
+from reconciler.model.timelines import BudgetSpan
 from reconciler.plan.bins import Bin
-from reconciler.plan.node_pools.disruption_budgets import DRIFTED, outcome, pool_state
+from reconciler.plan.node_pools.budget_timeline import budget_spans
+from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, pool_state
 
 _BY_LABELS = "requirements"
 
@@ -33,7 +36,7 @@ def foretold_drift(
         changed = list(_changed(old.template, pool.template))
         drifting = fresh if changed else [item for item in fresh if _misses(pool, item) and not _misses(old, item)]
         if drifting:
-            budget = outcome(pool, DRIFTED, pool_state(pool.name, bins), now)
+            first, opened = _budgets(pool, pool_state(pool.name, bins), now)
             why = changed or [f"{_BY_LABELS} of {key}" for key in _missed(pool, drifting)]
             found.append(
                 ForetoldDrift(
@@ -41,11 +44,18 @@ def foretold_drift(
                     tuple(why),
                     tuple(sorted(item.name for item in drifting)),
                     len(own),
-                    budget.budget,
-                    budget.why,
+                    opened.outcome.budget,
+                    first.outcome.why,
+                    None if opened is first else opened.start,
                 )
             )
     return tuple(found)
+
+
+def _budgets(pool: NodePool, state: PoolState, now: datetime) -> tuple[BudgetSpan, BudgetSpan]:
+    """The budget of the present, and the first that allows any; the present one if none does within the 30 days."""
+    spans = budget_spans(pool, DRIFTED, state, now, now + MONTH)
+    return spans[0], next((span for span in spans if span.outcome.budget != 0), spans[0])
 
 
 def _changed(before: NodeClaimTemplate, after: NodeClaimTemplate) -> Iterator[str]:

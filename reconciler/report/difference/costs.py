@@ -12,13 +12,14 @@ from reconciler.model.service import Keeper, Service
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
 from reconciler.report.difference.shortfall import Loss, Shortfall, shortfall
 
-_CENTS = 0.005
+CENTS = 0.005
 """In USD. Amounts that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
     """One buffer or NodePool over the span, in USD. per_replica: of one chunk kept for the whole span; None where there is none.
+    per_hour: of a request, for as long as its pods run; None for what is not one.
 
     name: a NodePool's; "" for nodes without one. kept_by: who keeps it in the head; None if that is headroom."""
 
@@ -28,6 +29,7 @@ class CostRow:
     after: float
     per_replica: float | None = None
     kept_by: Service | None = None
+    per_hour: float | None = None
 
     @property
     def delta(self) -> float:
@@ -151,7 +153,7 @@ class CostChange:
             keeper = kept_by.get(ref)
             if keeper is not None and keeper.by is Keeper.HEADROOM:
                 keeper = None
-            rows.append(CostRow(ref, str(ref), before, after, per_replica, keeper))
+            rows.append(CostRow(ref, str(ref), before, after, per_replica, keeper, self.head.per_hour_of(ref)))
         return _ordered(rows)
 
     def pools(self) -> list[CostRow]:
@@ -205,11 +207,11 @@ def _weight(short: Shortfall) -> tuple[bool, int, int]:
 
 
 def _ordered(rows: list[CostRow]) -> list[CostRow]:
-    paid = [row for row in rows if max(row.before, row.after) >= _CENTS]
+    paid = [row for row in rows if max(row.before, row.after) >= CENTS]
     return sorted(paid, key=lambda row: (-round(abs(row.delta), 2), row.name))
 
 
 def _differs(row: WindowRow) -> bool:
     if row.before is None or row.after is None:
         return True
-    return abs(row.before.cost - row.after.cost) >= _CENTS or row.before.hours != row.after.hours
+    return abs(row.before.cost - row.after.cost) >= CENTS or row.before.hours != row.after.hours

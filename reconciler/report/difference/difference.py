@@ -91,6 +91,12 @@ class Difference:
         return short_revision(self.base.revision) if self.names is None else self.names[0]
 
     @property
+    def base_branch(self) -> str:
+        """The base's name without its commit, as its forge has it."""
+        name = self.base_name.partition("@")[0].removeprefix("merge-base(").removesuffix(")")
+        return name.removeprefix("origin/")
+
+    @property
     def head_name(self) -> str:
         """The head's name, for people."""
         return short_revision(self.head.revision) if self.names is None else self.names[1]

@@ -7,6 +7,7 @@ from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
+from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.report.difference.costs import CostChange, CostRow, MostAsked, WindowRow
 from reconciler.report.difference.demands import DemandChange
@@ -58,10 +59,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
             "askedLater": [_asked_row(item) for item in change.asked_later],
             "lessRoom": [_room_row(item) for item in change.room.less],
             "moreRoom": [_room_row(item) for item in change.room.more],
-            "drift": [
-                {"nodePool": item.node_pool, "nodes": list(item.nodes), "why": list(item.why), "atOnce": item.budget}
-                for item in change.drift
-            ],
+            "drift": [_drift_row(item) for item in change.drift],
             "nodeClaims": {
                 "added": creations(change.added_nodes, head),
                 "removed": creations(change.removed_nodes, base),
@@ -125,6 +123,16 @@ def _room_row(item: RoomChange) -> dict[str, Any]:
     }
 
 
+def _drift_row(item: ForetoldDrift) -> dict[str, Any]:
+    return {
+        "nodePool": item.node_pool,
+        "nodes": list(item.nodes),
+        "why": list(item.why),
+        "atOnce": item.budget,
+        "from": None if item.opens is None else timestamp(item.opens),
+    }
+
+
 def _asked_row(item: MostAsked) -> dict[str, Any]:
     return {
         **reference_row(item.ref),
@@ -146,6 +154,7 @@ def _cost(cost: CostChange) -> dict[str, Any]:
                 **reference_row(item.ref),
                 **_sums(item),
                 "perReplica": None if item.per_replica is None else money(item.per_replica),
+                "perHour": None if item.per_hour is None else money(item.per_hour),
                 "keptBy": "headroom" if item.kept_by is None else str(item.kept_by.by),
             }
             for item in cost.demands()

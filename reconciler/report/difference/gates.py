@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from reconciler.model.findings import Severity
+from reconciler.report.difference.costs import CostChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import drift_words
 from reconciler.report.difference.room import room_words
 from reconciler.report.difference.shortfall import Loss, loss_words
+from reconciler.report.plan.spending import sample_words
 from reconciler.report.service import NOT_SHOWN
 from reconciler.report.words import counted, dollars, moment, signed_dollars
 
@@ -38,17 +40,7 @@ class Gates:
         cost = change.cost
         if cost is None:
             return ()
-        found = []
-        bound = self.max_monthly_increase
-        if bound is not None and cost.delta > bound:
-            found.append(
-                f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
-            )
-        if bound is not None and cost.more_unpriced():
-            found.append(
-                f"{counted(cost.more_unpriced(), 'new node')} without a known price: whether the cost keeps to"
-                f" {dollars(bound)} over 30 days is unknown"
-            )
+        found = self._too_dear(change, cost)
         peak = cost.new_nodes()
         if self.max_new_nodes is not None and peak is not None and peak.count > self.max_new_nodes:
             allowed = f"{self.max_new_nodes:,} {'is' if self.max_new_nodes == 1 else 'are'} allowed"
@@ -59,7 +51,7 @@ class Gates:
         if self.no_less_room:
             found += [f"less room: {room_words(item, zone)}" for item in change.room.less]
         if self.no_drift:
-            found += [drift_words(item) for item in change.drift]
+            found += [drift_words(item, zone) for item in change.drift]
         new_errors = [item for item in change.new_findings if item.severity is Severity.ERROR]
         for forbidden, word, errors in (
             (self.no_new_errors, "new error", new_errors),
@@ -67,6 +59,22 @@ class Gates:
         ):
             found += [f"{word}: {item.ref or item.path}: {item.message}" for item in errors if forbidden]
         return tuple(found)
+
+    def _too_dear(self, change: Difference, cost: CostChange) -> list[str]:
+        bound = self.max_monthly_increase
+        if bound is None:
+            return []
+        keeps = f"whether the cost keeps to {dollars(bound)} over 30 days is unknown"
+        if cost.delta > 0 and sample_words(change.base, change.head):
+            return [f"no prices are known but invented ones: {keeps}"]
+        found = []
+        if cost.delta > bound:
+            found.append(
+                f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
+            )
+        if cost.more_unpriced():
+            found.append(f"{counted(cost.more_unpriced(), 'new node')} without a known price: {keeps}")
+        return found
 
 
 def _with_way_out(words: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import tzinfo
 
+from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
+from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import MONTH
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room
@@ -29,20 +31,23 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
         for item in change.static_pools
         if item.never
     ]
-    found += [drift_words(item) for item in change.drift]
-    short = [item.shortfall for item in change.demands]
+    found += [drift_words(item, zone) for item in change.drift]
     told = {item.ref for item in change.room.less}
-    losing = sum(item.shortfall.losing for item in change.demands if item.ref not in told)
+    losing = {
+        item.ref: item.shortfall.losing for item in change.demands if item.ref not in told and item.shortfall.losing
+    }
     if losing:  # for now: what is wrong with a template is mended in the long run
-        found.append(losing_words(losing))
-    lacking = sum(item.lacking for item in short)
+        found.append(f"{losing_words(sum(losing.values()))} ({_shares(losing)})")
+    lacking = {item.ref: item.shortfall.lacking for item in change.demands if item.shortfall.lacking}
     if lacking:
-        found.append(f"{counted(lacking, 'new chunk')} {'finds' if lacking == 1 else 'find'} no place")
-    unready = [str(item.ref) for item in change.demands if item.shortfall.unready and not item.shortfall.losing]
+        count = sum(lacking.values())
+        verb = "finds" if count == 1 else "find"
+        found.append(f"{counted(count, 'new chunk')} {verb} no place ({_shares(lacking)})")
+    unready = [item.ref for item in change.demands if item.shortfall.unready and not item.shortfall.losing]
     if unready:
-        found.append(f"{_named(unready)} {'is' if len(unready) == 1 else 'are'} not ready")
-    found += _later(change, lacking, zone)
-    unsure = sum(item.unsure for item in short)
+        found.append(f"{listed(map(short_name, unready), most=3)} {'is' if len(unready) == 1 else 'are'} not ready")
+    found += _later(change, sum(lacking.values()), zone)
+    unsure = sum(item.shortfall.unsure for item in change.demands)
     if unsure:
         found.append(f"{counted(unsure, 'chunk')} left to an autoscaler that nothing in the cluster shows")
     for severity, noun in ((Severity.ERROR, "new error"), (Severity.WARNING, "new warning")):
@@ -54,22 +59,31 @@ def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     return found
 
 
-def drift_words(drift: ForetoldDrift) -> str:
-    """`4 of 4 nodes of NodePool general drift (labels), 1 at a time`."""
-    count = len(drift.nodes)
-    pace = (
-        "all at once"
-        if drift.budget is None
-        else "none at present"
-        if not drift.budget
-        else f"{drift.budget:,} at a time"
-    )
-    verb = "drifts" if count == 1 else "drift"
-    return f"{count:,} of {counted(drift.total, 'node')} of NodePool {drift.node_pool} {verb} ({listed(drift.why, most=3)}), {pace}"
+def drift_words(drift: ForetoldDrift, zone: tzinfo | None = None) -> str:
+    """`4 of 4 nodes of NodePool general drift (labels), 2 at a time, in at least 2 rounds`."""
+    verb = "drifts" if len(drift.nodes) == 1 else "drift"
+    of = f"{len(drift.nodes):,} of {counted(drift.total, 'node')} of NodePool {drift.node_pool}"
+    return f"{of} {verb} ({listed(drift.why, most=3)}), {pace_words(drift, zone)}"
 
 
-def _named(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else counted(len(names), "demand")
+def pace_words(drift: ForetoldDrift, zone: tzinfo | None) -> str:
+    """`all at once`, `2 at a time, in at least 2 rounds`, `none until 2026-11-28 00:00 UTC, then 1 at a time`."""
+    if drift.budget == 0:
+        return f"none within {SPAN}"
+    at_once = "all at once" if drift.budget is None else f"{drift.budget:,} at a time"
+    rounds = f", in at least {drift.rounds:,} rounds" if drift.rounds > 1 else ""
+    return f"{f'none until {moment(drift.opens, zone)}, then ' if drift.opens else ''}{at_once}{rounds}"
+
+
+def short_name(ref: ObjectRef) -> str:
+    """`shop/web`; `NodePool/general` for what has no namespace."""
+    return f"{ref.namespace}/{ref.name}" if ref.namespace else str(ref)
+
+
+def _shares(counts: Mapping[ObjectRef, int]) -> str:
+    """`shop/api 50, shop/cart 4 and 1 more`, the most first."""
+    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return listed((f"{short_name(ref)} {count:,}" for ref, count in order), most=3)
 
 
 def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
@@ -98,14 +112,30 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     handed = [item for item in change.demands if item.handed_to]
     if handed:
         to = listed(dict.fromkeys(item.handed_to for item in handed))
-        found.append(f"{_named([str(item.ref) for item in handed])} kept by {to}")
+        found.append(f"{listed((short_name(item.ref) for item in handed), most=3)} kept by {to}")
     if change.released:
         found.append(f"{counted(len(change.released), 'node')} released")
-    if change.objects:
-        found.append(f"{counted(len(change.objects), 'object')} changed")
+    found += _objects(change)
     if change.templates:
         found.append(f"{counted(len(change.templates), 'object')} changed by templates")
     return found
+
+
+def _objects(change: Difference) -> list[str]:
+    """`NodePool general no longer declared`, `2 objects added and 1 removed`: NodePools that go by name, since nodes go with them."""
+    gone = [item for item in change.objects if item.action in {Action.DELETE, Action.KEEP}]
+    pools = [item.ref for item in gone if item.ref.kind == "NodePool"]
+    found = [f"NodePool {listed((ref.name for ref in pools), most=3)} no longer declared"] if pools else []
+    counts = (
+        ("removed", len(gone) - len(pools)),
+        ("added", sum(item.action is Action.CREATE for item in change.objects)),
+        ("changed", sum(item.action is Action.UPDATE for item in change.objects)),
+    )
+    words = [f"{count:,} {verb}" for verb, count in counts if count]
+    if words:
+        number, verb = words[0].split(" ")
+        words[0] = f"{number} {'object' if number == '1' else 'objects'} {verb}"
+    return [*found, *([listed(words)] if words else [])]
 
 
 def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
@@ -121,12 +151,19 @@ def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
 
 
 def cost_words(change: Difference) -> str:
-    """`+$59.86 (+12%) over the coming 30 days`; without that figure, a month at the present price."""
+    """`+$59.86 (+12%) over the coming 30 days`; without that figure, a month at the present price. Of a request also the price of an hour,
+    since nobody knows how long its pods run."""
     if change.cost is None:
         return f"{signed_dollars(change.per_month_delta)} a month"
     words = percent_words(change.cost.before, change.cost.after)
     until = " once the templates render" if is_unrendered(change) else ""
-    return f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{until}"
+    over = f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{until}"
+    running = [
+        f"{dollars(row.per_hour)} an hour while {short_name(row.ref)} runs"
+        for row in change.cost.demands()
+        if row.ref is not None and row.per_hour is not None and row.delta > 0
+    ]
+    return f"{over}, and {listed(running, most=3)}" if running else over
 
 
 def is_unrendered(change: Difference) -> bool:
@@ -135,39 +172,48 @@ def is_unrendered(change: Difference) -> bool:
 
 
 def headline(change: Difference, zone: tzinfo | None = None, *, is_priced: bool = True) -> str:
-    """Everything in one line, which no report cuts. It states facts, and recommends nothing."""
+    """Everything in one line, which no report cuts. It states facts, the worst first, and recommends nothing."""
     cost = cost_words(change) if is_priced else "no prices"
     is_more = change.room.more and not is_unrendered(change)
     more = [f"more room: {named_room(change.room.more, zone)}"] if is_more else []
-    parts = [*problems(change, zone), *more, *effects(change, zone)]
-    words = "; ".join([*(parts or ["no change in capacity"]), *_unjudged(change), *_left_errors(change), cost])
+    unknown = _unjudged(change)
+    parts = [*_conflicts(change), *problems(change, zone), *unknown, *_left_errors(change)]
+    effect = [*more, *effects(change, zone)]
+    if not (effect or problems(change, zone)):
+        effect = [f"no {'other ' if unknown else ''}change in capacity"]
+    words = "; ".join([*parts, *effect, *change.afterwards[:1], *_more_afterwards(change), cost])
     return words[:1].upper() + words[1:]
+
+
+def _conflicts(change: Difference) -> list[str]:
+    if not change.conflicts:
+        return []
+    files = f"{listed(change.conflicts, most=3)} {'is' if len(change.conflicts) == 1 else 'are'} in conflict"
+    return [f"not merged, since {files}: what the branch itself changes is shown"]
 
 
 def _unjudged(change: Difference) -> list[str]:
     """What of the change is not in the figures."""
     found = [f"not judged: {words}" for words in change.unjudged]
-    kept = [f"{ref.namespace}/{ref.name}" if ref.namespace else str(ref) for ref in change.kept_as_before]
+    kept = [short_name(ref) for ref in change.kept_as_before]
     if kept:
         found.append(
             f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"
         )
-    if change.conflicts:
-        files, are = counted(len(change.conflicts), "file"), "is" if len(change.conflicts) == 1 else "are"
-        named = listed(change.conflicts, most=3)
-        found.append(f"not merged, since {files} {are} in conflict ({named}): the base's own changes look taken back")
-    if change.afterwards:
-        more = f", and so {len(change.afterwards) - 1:,} more" if len(change.afterwards) > 1 else ""
-        found.append(f"{change.afterwards[0]}{more}")
     if change.room.unjudged:
         found.append(f"room not judged for {change.room.unjudged:,.0f} hours")
     return found
 
 
+def _more_afterwards(change: Difference) -> list[str]:
+    count = len(change.afterwards) - 1
+    return [f"{counted(count, 'more buffer')} so"] if count > 0 else []
+
+
 def _left_errors(change: Difference) -> list[str]:
     """How many errors there were before the change that it leaves as they are."""
     count = len(change.left_errors)
-    return [f"{counted(count, 'error')} that {change.base_name.partition('@')[0]} has too"] if count else []
+    return [f"{counted(count, 'error')} that {change.base_branch} has too"] if count else []
 
 
 def verdict(change: Difference) -> str:
@@ -193,6 +239,8 @@ def verdict(change: Difference) -> str:
 
 def title(change: Difference) -> str:
     """What was compared."""
+    if change.conflicts:
+        return f"What {change.head_name} changes since {change.base_name}"
     if change.names is None:
         return f"What merging {change.head_name} into {change.base_name} would change"
     return f"What differs between {change.base_name} and {change.head_name}"

@@ -8,11 +8,12 @@ from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.changes import Cost, NodeClaimCreation
+from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.headline import SPAN, headline, hourly_words, verdict
+from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.difference.shortfall import loss_words, short_words
 from reconciler.report.drawing.time_axis import local_zone
@@ -22,7 +23,7 @@ from reconciler.report.plan.page_rows import (
     action_row,
     cost_row,
     creation_row,
-    cut,
+    listing,
     local_budgets_section,
     object_row,
     section,
@@ -41,10 +42,11 @@ def difference_page(
     snapshot: str = "",
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
     zone: tzinfo | None = None,
+    whole: str = "",
 ) -> dict[str, Any]:
     """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
-    snapshot: in words, the published snapshot that both were planned with. Sample prices are left out: on a pull request they would look
+    whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with. Sample prices are left out: on a pull request they would look
     real.
     """
     place = zone or local_zone(change.head.now)
@@ -53,6 +55,8 @@ def difference_page(
         change = _without_prices(change)
     return {
         "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
+        "heading": title(change),
+        "is_refused": bool(change.conflicts or change.failed_gates),
         "revision": change.head_name,
         "base": change.base_name,
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
@@ -64,10 +68,13 @@ def difference_page(
         "month": None if is_sample else _month(change),
         "hourly": "" if is_sample else hourly_words(change),
         "assumptions": [] if is_sample else assumptions(change),
-        "demands": cut(grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])),
+        "demands": listing(grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])),
         "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
-        "findings": cut([finding_row(item) for item in change.new_findings]),
-        "fixed": cut([finding_row(item) for item in change.fixed_findings]),
+        "findings": listing([finding_row(item) for item in change.new_findings]),
+        "fixed": listing([finding_row(item) for item in change.fixed_findings]),
+        "standing": listing([finding_row(item) for item in change.left_errors]),
+        "standing_title": f"Errors that {change.base_branch} has too",
+        "whole": whole,
         "notes": notes(change),
         "week": None if timelines is None else change_rows(*timelines, place),
         "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
@@ -94,15 +101,9 @@ def _without_prices(change: Difference) -> Difference:
 
 
 def warnings(change: Difference) -> list[str]:
-    """What comes before everything else: why the numbers are not those of a merge, and bounds that are not kept."""
-    found = []
-    if change.conflicts:
-        found.append(
-            f"The two revisions are in conflict in {listed(change.conflicts)}: HEAD is planned as it is, not merged"
-        )
+    """What comes before everything else: prices that are none, and bounds that are not kept."""
     sample = sample_words(change.base, change.head)
-    found += [sample] if sample else []
-    return [*found, *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
+    return [*([sample] if sample else []), *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
 
 
 def notes(change: Difference) -> list[str]:
@@ -150,6 +151,7 @@ def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> li
             _costs(f"Cost over {SPAN}, by what a schedule says", window_rows(change.cost)),
         ]
     return [
+        section("Nodes that drift", [_drift_row(item, zone) for item in change.drift]),
         section("Objects that change", grouped(object_row(item) for item in change.objects)),
         section("Objects that other templates change", grouped(object_row(item) for item in change.templates)),
         *costs,
@@ -162,6 +164,16 @@ def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> li
     ]
 
 
+def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> dict[str, Any]:
+    return {
+        "name": f"NodePool {item.node_pool}",
+        "what": f"{len(item.nodes):,} of {item.total:,}",
+        "why": f"{listed(item.why)}; {pace_words(item, zone)} ({item.budget_why}): {', '.join(item.nodes)}",
+        "fields": [],
+        "things": len(item.nodes),
+    }
+
+
 def _costs(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {**section(title, rows), "columns": ["Name", "Before → after", "Change"], "third": "Change"}
 
@@ -172,10 +184,11 @@ def _demand_rows(change: Difference) -> list[dict[str, Any]]:
 
 def _demand_change(item: DemandChange, why: list[str]) -> dict[str, Any]:
     before, after = item.size_words
+    size = after if before == after else f"{before} → {after}"
     left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
     return {
         "name": str(item.ref),
-        "desired": f"{before} → {after}",
+        "desired": size,
         "existing": "",
         "new": "",
         "unplaced": f"{left} → {right}" if item.unplaced_before else right,

@@ -18,13 +18,14 @@ from reconciler.report.words import counted, listed, moment
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MOST_NAMED = 3
+_WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class RoomChange:
     """before, after: chunks with a place when they differ most, from `at` on; None where the demand is absent.
 
-    spans: when they differ, [start, end). is_lasting: that is all of the time that is looked at. why: "" where nothing is to be said.
+    spans: when they differ, [start, end). within: the time that is looked at. is_lasting: they differ during all of it. why: "" where nothing is to be said.
     chunk: what one chunk requests before and after, in words, where that differs.
     """
 
@@ -36,11 +37,17 @@ class RoomChange:
     is_lasting: bool = False
     why: str = ""
     chunk: tuple[str, str] | None = None
+    within: tuple[datetime, ...] = ()
 
     @property
     def difference(self) -> int:
         """By how many chunks the two sides differ."""
         return abs((self.after or 0) - (self.before or 0))
+
+    @property
+    def reason(self) -> str:
+        """Why there is less room; "" for more, and for a demand that is new or removed."""
+        return self.why if self.before is not None and self.after is not None and self.after <= self.before else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +137,22 @@ def _joined(changes: Sequence[RoomChange], whole: tuple[tuple[datetime, datetime
     largest = max(changes, key=lambda item: item.difference)
     # Room that a request has booked is used once, soon. So the end of the booking says nothing.
     is_lasting = tuple(spans) == whole or largest.ref.kind == REQUEST_KIND
-    return replace(largest, spans=tuple(spans), is_lasting=is_lasting)
+    return replace(largest, spans=tuple(spans), is_lasting=is_lasting, within=whole[0])
 
 
-def room_words(change: RoomChange, zone: tzinfo | None) -> str:
-    """`shop/web removed (5 chunks)`, `shop/checkout 8 → 2 chunks (2 fit into its limits)`, `shop/web 10 → 4 chunks Fri 07:00–22:00`."""
+def room_words(change: RoomChange, zone: tzinfo | None, *, why: bool = True) -> str:
+    """`shop/web removed (5 chunks)`, `shop/checkout 8 → 2 chunks (2 fit into its limits)`, `shop/web 10 → 4 chunks Fri 07:00–22:00 UTC`."""
     name = f"{change.ref.namespace}/{change.ref.name}"
     if change.after is None:
         return f"{name} removed ({counted(change.before or 0, 'chunk')})"
     if change.before is None:
         return f"{name} new ({size_words(change, zone)})"
-    why = f" ({change.why})" if change.why and change.after <= change.before else ""
-    return f"{name} {size_words(change, zone)}{why}"
+    return f"{name} {size_words(change, zone)}{f' ({change.reason})' if why and change.reason else ''}"
 
 
 def size_words(change: RoomChange, zone: tzinfo | None) -> str:
-    """`8 → 2 chunks`, `10 → 4 chunks Fri 07:00–22:00`, `5 chunks of cpu 100m instead of cpu 1`."""
-    when = "" if change.is_lasting else f" {when_words(change.spans, zone)}"
+    """`8 → 2 chunks`, `10 → 4 chunks Fri 07:00–22:00 UTC`, `5 chunks of cpu 100m instead of cpu 1`."""
+    when = "" if change.is_lasting else f" {when_words(change, zone)}"
     if change.before is None or change.after is None:
         return f"{counted(change.after or change.before or 0, 'chunk')}{when}"
     if change.before == change.after and change.chunk is not None:
@@ -155,24 +161,50 @@ def size_words(change: RoomChange, zone: tzinfo | None) -> str:
 
 
 def named_room(changes: Sequence[RoomChange], zone: tzinfo | None) -> str:
-    """Those that change most by name, and how many more there are."""
+    """Those that change most by name, and how many more there are. A reason that all of several share stands at the end, once."""
     order = sorted(changes, key=lambda item: (item.after is not None, -item.difference, item.ref))
-    return listed((room_words(item, zone) for item in order), most=_MOST_NAMED)
+    reasons = {item.reason for item in order}
+    is_shared = len(order) > 1 and len(reasons) == 1
+    words = listed((room_words(item, zone, why=not is_shared) for item in order), most=_MOST_NAMED)
+    return f"{words} ({', '.join(reasons)})" if is_shared and any(reasons) else words
 
 
-def when_words(spans: Sequence[tuple[datetime, datetime]], zone: tzinfo | None) -> str:
-    """`Fri 07:00–22:00`, `Mon–Fri 18:00–08:00` where it is always the same time of day; otherwise for how many hours, and from when.
+def when_words(change: RoomChange, zone: tzinfo | None) -> str:
+    """`Fri 07:00–22:00 UTC`, `Mon–Thu 18:00–08:00 and Fri 18:00–Mon 08:00 CET` where each week is alike; otherwise for how many hours.
 
     zone: None is the machine's.
     """
+    spans = change.spans
     local = [(start.astimezone(zone), end.astimezone(zone)) for start, end in spans]
-    # The first may have begun before now, and the last may go on after the time that is looked at.
-    times = {(f"{start:%H:%M}", f"{end:%H:%M}") for start, end in local[1:-1] or local}
-    if len(local) > 1 and len(times) == 1 and all(end - start < timedelta(days=1) for start, end in local):
-        ((opens, closes),) = times
-        return f"{_day_words({start.weekday() for start, _ in local})} {opens}–{closes}"
+    groups = _weekly(local, [time.astimezone(zone) for time in change.within]) if len(local) > 1 else []
+    if groups and len(groups) <= _MOST_NAMED:
+        return f"{listed(groups)} {local[0][0].tzname()}"
     hours = sum((end - start for start, end in spans), timedelta()) / HOUR
-    return f"for {hours:,.0f} hours from {moment(spans[0][0], zone)}"
+    first = moment(spans[0][0], zone)
+    if len(spans) == 1:
+        return f"for {hours:,.0f} hours from {first}"
+    return f"for {hours:,.0f} hours in {len(spans):,} parts, the first from {first}"
+
+
+def _weekly(spans: Sequence[tuple[datetime, datetime]], within: Sequence[datetime]) -> list[str]:
+    """The spans of one week, if every week has them; otherwise none. Local times without their zone, which clock changes leave alike.
+
+    The first span may have begun before the time that is looked at, and the last may go on after it."""
+    opens, closes = (time.replace(tzinfo=None) for time in within)
+    plain = [(start.replace(tzinfo=None), end.replace(tzinfo=None)) for start, end in spans]
+    plain = [(start, end) for start, end in plain if start > opens and end < closes]
+    lengths = {start: end - start for start, end in plain}
+    for start, length in lengths.items():
+        others = (start - _WEEK, start + _WEEK)
+        if any(other > opens and other + length < closes and lengths.get(other) != length for other in others):
+            return []
+    days: dict[str, set[int]] = {}
+    for start, end in plain:
+        if end - start >= _WEEK:
+            return []
+        day = "" if end - start < timedelta(days=1) else f"{_DAYS[end.weekday()]} "
+        days.setdefault(f"{start:%H:%M}–{day}{end:%H:%M}", set()).add(start.weekday())
+    return [f"{_day_words(own)} {times}" for times, own in days.items()]
 
 
 def _day_words(days: set[int]) -> str:

@@ -1,117 +1,97 @@
-"""What merging would change, as text for a terminal. Called by `headroom diff`."""
+"""What merging would change, as text for a terminal: the rows of the page, each on lines of its own. Called by `headroom diff`."""
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
-from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.headline import SPAN, headline, hourly_words, title, verdict
-from reconciler.report.difference.page import assumptions, notes, warnings
-from reconciler.report.difference.room import size_words
-from reconciler.report.difference.shortfall import loss_words
-from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.escaping import terminal_lines
-from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
-from reconciler.report.plan.objects import local_budget_section, object_lines
-from reconciler.report.plan.words import held, made_by_words, node_name, offered, static_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
-from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import change_words, dollars, moment
+
+_STYLES = {
+    "error": "red",
+    "warning": "yellow",
+    "info": "cyan",
+    "create": "green",
+    "update": "yellow",
+    "delete": "red",
+    "keep": "cyan",
+}
+"""Of severities, and of what becomes of an object."""
+Row = Mapping[str, Any]
 
 
-def difference_text(
-    change: Difference,
-    *,
-    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
-    zone: tzinfo | None = None,
-    paint: Paint = plain,
-    width: int | None = None,
-) -> str:
-    """The output of `headroom diff`. timelines: of the coming week, base and head."""
-    lines = [
-        paint(
-            "bold",
-            f"{title(change)}, {moment(change.head.now, zone)}",
-        )
-    ]
-    style = "red" if change.conflicts or change.failed_gates else "bold"
-    lines.append(paint(style, f"  {headline(change, zone)}."))
-    lines += [paint("red", f"  {line}.") for line in warnings(change)]
-    lines += _demand_lines(change, paint)
-    for style, word, rooms in (("red", "less", change.less_later), ("green", "more", change.more_later)):
-        for room in rooms[:MOST_ROWS]:
-            lines.append(f"  ~ {room.ref}: {paint(style, f'{word} room')}, {size_words(room, zone)}")
-        lines += rest_lines(rooms)
-    for ref, loss in change.later[:MOST_ROWS]:
-        lines += [f"  ~ {ref}: {paint('red', sentence)}" for sentence in loss_words(loss, zone)]
-    lines += rest_lines(change.later)
-    for sign, style, items in (("+", "green", change.added_nodes), ("-", "red", change.removed_nodes)):
-        for creation in items[:MOST_ROWS]:
-            words = f"{offered(creation)}, for {held(creation.planned.holdings)}{made_by_words(creation)}"
-            lines.append(f"  {paint(style, sign)} node in NodePool {creation.planned.node_pool}: {words}")
-        lines += rest_lines(items)
-    for pool in change.static_pools:
-        sign, style = ("+", "green") if pool.after > pool.before else ("-", "red")
-        lines.append(f"  {paint(style, sign)} NodePool {pool.node_pool}: {static_words(pool)}")
-    lines += [f"  {paint('yellow', '-')} released: {node_name(action)}" for action in change.released]
-    lines += [f"  {paint('cyan', '=')} kept: {node_name(action)}" for action in change.kept]
-    for item_change in (*change.objects, *change.templates):
-        lines += object_lines(item_change, paint)
-    lines += local_budget_section(change.head, change.objects, zone, paint)
-    if change.new_findings:
-        lines += ["", paint("bold", "New findings"), *finding_lines(change.new_findings, paint)]
-    if change.fixed_findings:
-        lines += ["", paint("bold", "Fixed findings"), *finding_lines(change.fixed_findings, paint)]
-    lines += _week_lines(change, timelines, zone)
-    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in notes(change)]
-    advice = verdict(change)
-    lines += ["", *_cost_lines(change, paint), *([paint("bold", f"{advice}.")] if advice else [])]
-    return terminal_lines(lines, paint, width)
+def difference_text(page: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
+    """The output of `headroom diff`. page: of `difference_page`. width: the columns to wrap at."""
+    lines = [paint("bold", f"{page['heading']}, {page['when']}")]
+    lines.append(paint("red" if page["is_refused"] else "bold", f"  {page['summary']}."))
+    lines += [paint("red", f"  {line}.") for line in page["warnings"]]
+    for row in page["demands"]["rows"][:MOST_ROWS]:
+        lines += _demand_lines(row, paint)
+    lines += rest_lines(page["demands"]["rows"])
+    for section in page["sections"]:
+        lines += ["", paint("bold", f"{section['title']} ({section['count']:,})")]
+        lines += [line for row in section["rows"][:MOST_ROWS] for line in _row_lines(row, paint)]
+        lines += [*rest_lines(section["rows"]), *(f"  {note}" for note in section["notes"])]
+    for title, part in (
+        ("New findings", "findings"),
+        (page["standing_title"], "standing"),
+        ("Findings that merging fixes", "fixed"),
+    ):
+        rows = page[part]["rows"]
+        lines += ["", paint("bold", title)] if rows else []
+        lines += [line for row in rows for line in _finding_lines(row, paint)]
+    lines += _week_lines(page["week"]) if page["week"] else []
+    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in page["notes"]]
+    return terminal_lines([*lines, "", *_last_lines(page, paint)], paint, width)
 
 
-def _demand_lines(change: Difference, paint: Paint) -> list[str]:
-    lines = []
-    for item in change.demands[:MOST_ROWS]:
-        before, after = item.size_words
-        words = after if before == after else f"{before} → {after}"
-        wanted = None if item.after is None else item.after.wanted
-        words += "" if wanted is None else " chunk" if wanted == 1 else " chunks"
-        if item.unplaced:
-            was = f" ({item.unplaced_before:,} before)" if item.unplaced_before else ""
-            words += paint("red", f", {item.unplaced:,} of them without a place{was}")
-        lines.append(f"  ~ {item.ref}: {words}")
-        lines += [f"      {paint('yellow', reason)}" for reason in change.why(item)]
-    return lines + rest_lines(change.demands)
+def _demand_lines(row: Row, paint: Paint) -> Iterator[str]:
+    size = str(row["desired"])
+    is_count = size[-1].isdigit() and "chunk" not in size
+    noun = "" if not is_count else " chunk" if size.rpartition(" ")[2] == "1" else " chunks"
+    missing = str(row["unplaced"])
+    without = "" if missing in {"", "0", "–"} else paint("red", f", {missing} without a place")
+    yield f"  ~ {row['name']}: {size}{noun}{without}"
+    yield from (f"      {paint('yellow', reason)}" for reason in row["why"].split("; ") if reason)
 
 
-def _week_lines(
-    change: Difference, timelines: tuple[CapacityTimeline, CapacityTimeline] | None, zone: tzinfo | None
-) -> list[str]:
-    if timelines is None:
-        return []
-    week = change_rows(*timelines, zone or local_zone(change.head.now))
+def _row_lines(row: Row, paint: Paint) -> Iterator[str]:
+    style = _STYLES.get(row["what"])
+    what = paint(style, row["what"]) if style else row["what"]
+    bar = row.get("bar")
+    why = f"{paint('red' if row['why'].startswith('+') else 'green', bar)} {row['why']}" if bar else row["why"]
+    yield f"  {row['name']}: {'; '.join(filter(None, (what, '' if row['fields'] else why)))}"
+    yield from (f"      {field}" for field in row["fields"])
+
+
+def _finding_lines(row: Row, paint: Paint) -> Iterator[str]:
+    where = f"{row['where']}: " if row["where"] else ""
+    severity = paint(_STYLES[row["severity"]], row["severity"])
+    yield f"  {where}{severity}: {row['message']} {paint('dim', '[' + row['code'] + ']')}"
+    if row["hint"]:
+        yield paint("dim", f"      {row['hint']}")
+
+
+def _week_lines(week: Row) -> Iterator[str]:
     if not week["lines"]:
-        return []
-    lines = ["", week["title"], f"  {'':6} {week['heading']}"]
+        return
+    yield from ("", week["title"], f"  {'':6} {week['heading']}")
     for row in week["lines"]:
-        lines.append(f"  {row['name']}")
-        lines += [f"  {name:6} {blocks}" for name, blocks in row["blocks"]]
-        lines.append(f"         {row['words']}")
-    lines += [f"  … and {week['left']:,} more that change"] if week["left"] else []
-    return [*lines, f"  {week['legend']} Times are {week['zone']}."]
+        yield f"  {row['name']}"
+        yield from (f"  {name:6} {blocks}" for name, blocks in row["blocks"])
+        yield f"         {row['words']}"
+    if week["left"]:
+        yield f"  … and {week['left']:,} more that change"
+    yield f"  {week['legend']} Times are {week['zone']}."
 
 
-def _cost_lines(change: Difference, paint: Paint) -> list[str]:
-    lines = [f"Cost: {hourly_words(change)}"]
-    cost = change.cost
-    if cost is not None:
-        lines[0] += (
-            f"; over {SPAN} {dollars(cost.before)} → {dollars(cost.after)} ({change_words(cost.before, cost.after)})"
-        )
-        for rows in (demand_rows(cost), pool_rows(cost), window_rows(cost)):
-            lines += [f"  {row['name']}: {row['what']} ({row['why']})" for row in rows[:MOST_ROWS]]
-            lines += rest_lines(rows)
-    return lines + [paint("dim", f"  {assumption}") for assumption in assumptions(change)]
+def _last_lines(page: Mapping[str, Any], paint: Paint) -> Iterator[str]:
+    month = page["month"]
+    over = f"; over {month['span']} {month['before']} → {month['after']} ({month['delta']})" if month else ""
+    if page["hourly"]:
+        yield f"Cost: {page['hourly']}{over}"
+    yield from (paint("dim", f"  {line}") for line in page["assumptions"])
+    if page["verdict"]:
+        yield paint("bold", f"{page['verdict']}.")

@@ -22,7 +22,7 @@ from reconciler.report.plan.page_rows import (
     action_row,
     cost_row,
     creation_row,
-    cut,
+    listing,
     local_budgets_section,
     object_row,
     section,
@@ -70,7 +70,7 @@ def plan_page(
         "cost": cost_row(plan.cost.per_hour_before, plan.cost.per_hour_after),
         "month": None if spending is None else {"words": spending_words(plan, spending)},
         "assumptions": [*plan.cost.assumptions, *(price_notes(plan) if spending is None else spending.notes)],
-        "demands": cut(
+        "demands": listing(
             [_demand(outcome) for outcome in plan.demands if not outcome.demand.is_pending_pod],
         ),
         "sections": [
@@ -95,7 +95,7 @@ def plan_page(
             )
             if section["count"]
         ],
-        "findings": cut([finding_row(item) for item in plan.findings]),
+        "findings": listing([finding_row(item) for item in plan.findings]),
         "week": None if timeline is None else week_rows(timeline, place),
         "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
         "notes": [

@@ -20,18 +20,15 @@ from reconciler.report.plan.spending import HOURS_OF_SPAN
 from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars
 
-MOST_ROWS = 60
-"""Rows of one section: GitHub allows 65,536 characters per comment, and the summary must never be cut."""
-
 
 def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
     """The page with at most so many rows in each list, and counts of what is left out. The summary stays complete."""
 
     def fewer(item: Mapping[str, Any]) -> dict[str, Any]:
-        rows = [{**row, **_fewer_fields(row, most)} for row in item["rows"]]
-        return {**item, **_first(rows, most, item["count"])}
+        shown = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]
+        return {**item, "rows": shown, "left": item["count"] - _things(shown)}
 
-    lists = {name: fewer(page[name]) for name in ("demands", "findings", "fixed") if page.get(name)}
+    lists = {name: fewer(page[name]) for name in ("demands", "findings", "fixed", "standing") if page.get(name)}
     return {**page, **lists, "sections": [fewer(item) for item in page["sections"]]}
 
 
@@ -42,14 +39,9 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> dict[str, Any]:
     return {"fields": [*fields[:most], f"… and {len(fields) - most:,} more"]}
 
 
-def cut(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first rows. count, left: how many things there are, and how many are left out."""
-    return _first(rows, MOST_ROWS, _things(rows))
-
-
-def _first(rows: list[dict[str, Any]], most: int, count: int) -> dict[str, Any]:
-    shown = rows[:most]
-    return {"rows": shown, "count": count, "left": count - _things(shown)}
+def listing(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """All rows. count: how many things they stand for. left: how many things are left out, none as yet."""
+    return {"rows": rows, "count": _things(rows), "left": 0}
 
 
 def _things(rows: Iterable[Mapping[str, Any]]) -> int:
@@ -69,7 +61,7 @@ def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzi
         for written, compiled in written_and_compiled(pool)
     ]
     local = section("Budgets in local time", rows)
-    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools[:MOST_ROWS]]
+    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools]
     return {**local, "columns": ["Name", "Written", "Applied, in UTC"], "third": "Applied, in UTC", "notes": notes}
 
 
@@ -79,7 +71,7 @@ def section(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     third: replaces the heading of the third column. notes: lines below the table.
     """
     third = "Fields" if any(row["fields"] for row in rows) else "Why"
-    return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **cut(rows)}
+    return {"title": title, "columns": ["Name", "What", third], "third": "", "notes": [], **listing(rows)}
 
 
 def cost_row(before: float, after: float) -> dict[str, str]:
@@ -114,12 +106,7 @@ def object_row(change: ObjectChange) -> dict[str, Any]:
         why = f"declared in {change.position.file}:{change.position.line}"
     fields = []
     if change.action is Action.UPDATE:
-        fields = [
-            f"{item.path}: {value(item.before)} → {value(item.after)}"
-            for item in masked_changes(change.changes[:MOST_ROWS])
-        ]
-        left = len(change.changes) - len(fields)
-        fields += [f"… and {left:,} more"] if left else []
+        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in masked_changes(change.changes)]
     fields += [f"rendered {line}" for line in rendered_lines(change)]
     # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
     return {

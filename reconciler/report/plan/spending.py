@@ -78,7 +78,18 @@ def demand_rows(spending: Spending) -> list[dict[str, Any]]:
     costs = sorted(spending.of_demands().items(), key=lambda item: (-round(item[1][0], 2), item[0]))
     lasts = (spending.end - spending.start) / HOUR
     return [
-        _row(str(ref), cost, _about(ref, cost / chunk_hours * lasts if chunk_hours else None, kept_by.get(ref)))
+        _row(
+            str(ref),
+            cost,
+            "; ".join(
+                about_demand(
+                    ref,
+                    cost / chunk_hours * lasts if chunk_hours else None,
+                    kept_by.get(ref),
+                    spending.per_hour_of(ref),
+                )
+            ),
+        )
         for ref, (cost, chunk_hours) in costs
         if cost >= _CENTS
     ]
@@ -110,20 +121,19 @@ def hours_words(hours: float) -> str:
     return f"{hours:,.1f}".removesuffix(".0")
 
 
-def about_demand(ref: ObjectRef, per_replica: float | None, kept_by: Service | None) -> list[str]:
-    """Notes about the cost of one demand. per_replica: over the whole span."""
+def about_demand(
+    ref: ObjectRef, per_replica: float | None, kept_by: Service | None, per_hour: float | None
+) -> list[str]:
+    """Notes about the cost of one demand. per_replica: over the whole span. per_hour: of a request, while its pods run."""
     words = []
     if ref.kind == REQUEST_KIND:
         words.append("once, while its capacity is booked")
+        words += [f"{dollars(per_hour)} an hour for as long as its pods run"] if per_hour is not None else []
     elif per_replica is not None:
         words.append(f"{dollars(per_replica)} for one replica all the time")
     if kept_by is not None and kept_by.by is not Keeper.HEADROOM:
         words.append(f"kept by {keeper_words(kept_by)}, whose nodes are priced as headroom's would be")
     return words
-
-
-def _about(ref: ObjectRef, per_replica: float | None, kept_by: Service | None) -> str:
-    return "; ".join(about_demand(ref, per_replica, kept_by))
 
 
 def _row(name: str, cost: float, why: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_a_new_request_without_its_template_is_not_ready_and_says_why(folders: F
     text = folders.diff(after).stdout
     assert "ProvisioningRequest/shop/train: absent → not ready" in text
     assert "PodTemplate/shop/gone does not exist" in text
-    assert "ProvisioningRequest/shop/train is not ready" in text.splitlines()[1]
+    assert "shop/train is not ready" in text.splitlines()[1]
     assert text.splitlines()[-1] == "Look at what is not ready before you merge."
     assert folders.diff(after, "--no-unplaced").return_value == 3
 
@@ -113,7 +113,7 @@ def test_capacity_that_somebody_else_makes_is_paid_for_all_the_same(
     (row,) = changes["demands"]
     assert (row["before"], row["after"], row["unplaced"], row["service"]["served"]) == (20, 20, 0, 20)
     text = folders.diff(START | {"web.yaml": buffer(30, kept_by=kept_by)}).stdout
-    assert f"CapacityBuffer/shop/web kept by {source}" in text.splitlines()[1]
+    assert f"shop/web kept by {source}" in text.splitlines()[1]
     assert f"kept by {source} instead of headroom" in text
     assert f"kept by {source}, whose nodes are priced as headroom's would be" in text
     assert ", made by the autoscaler" in text
@@ -122,7 +122,7 @@ def test_capacity_that_somebody_else_makes_is_paid_for_all_the_same(
 def test_the_way_back_names_both(folders: Folders) -> None:
     text = folders.diff(START, before=START | {"web.yaml": buffer(kept_by="balloon")}).stdout
     assert "kept by headroom instead of balloon pods" in text
-    assert "CapacityBuffer/shop/web kept by headroom" in text.splitlines()[1]
+    assert "shop/web kept by headroom" in text.splitlines()[1]
 
 
 def test_balloon_pods_that_find_no_node_are_found_by_the_bound(folders: Folders) -> None:
@@ -148,7 +148,7 @@ def test_an_autoscaler_that_nothing_shows_cannot_be_relied_on(folders: Folders) 
     folders.lists["capacitybuffers"] = [served_by_karpenter("other")]
     told = folders.diff(after, "--no-unplaced")
     assert told.return_value == 1, told.output
-    assert "CapacityBuffer/shop/web kept by Karpenter" in told.stdout.splitlines()[1]
+    assert "shop/web kept by Karpenter" in told.stdout.splitlines()[1]
 
 
 def test_the_first_buffer_that_is_native_from_the_start_keeps_the_bound(folders: Folders) -> None:
@@ -244,7 +244,8 @@ def test_a_request_is_paid_for_once(folders: Folders) -> None:
     """It had a price for one replica all the time."""
     text = folders.diff(START | {"train.yaml": REQUEST}).stdout
     (line,) = [line for line in text.splitlines() if line.startswith("  ProvisioningRequest/shop/train: $")]
-    assert line.endswith("; once, while its capacity is booked)")
+    assert line.endswith("; once, while its capacity is booked; $3.43 an hour for as long as its pods run")
+    assert ", and $3.43 an hour while shop/train runs" in text.splitlines()[1]
 
 
 def test_one_is_allowed(folders: Folders) -> None:
@@ -273,7 +274,8 @@ spec:
     words = "6 new chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"
     assert words in lines[1]
     why = "NodePool general is at its cpu limit of 16"
-    assert f"  ~ CapacityBuffer/shop/late: 6 chunks without a place from 2026-11-22 15:00 UTC: {why}" in lines
+    late = lines.index("  ~ CapacityBuffer/shop/late: from 2026-11-22 15:00 UTC, 6 without a place")
+    assert lines[late + 1] == f"      6 chunks without a place then: {why}"
     page = folders.diff(after, "--output=markdown", before=before).stdout
     shown = "6 chunks without a place then: " + why
     assert f"| CapacityBuffer/shop/late | from 2026-11-22 15:00 UTC | 6 | {shown} |" in page, (

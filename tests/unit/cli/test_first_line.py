@@ -145,7 +145,7 @@ def test_sample_prices_are_on_no_pull_request(tmp_path: Path) -> None:
     (after / "web.yaml").write_text(CASES["files"]["web.yaml"])
     words = ["diff", str(before), str(after), "--cluster", "embedded", "--output", "markdown"]
     text = CliRunner().invoke(application, words, standalone_mode=False).stdout
-    assert "More room: shop/web new (5 chunks); 1 node more at once; 1 object changed; no prices.**" in text
+    assert "More room: shop/web new (5 chunks); 1 node more at once; 1 object added; no prices.**" in text
     assert "No prices are known: name a catalog" in text
     assert "$" not in text
 

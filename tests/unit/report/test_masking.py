@@ -37,7 +37,7 @@ def test_secrets_reach_no_report(path: str, before: Any, after: Any) -> None:
     found = difference(Plan(None, NOW), Plan(None, NOW, objects=(change,)))
     page = difference_page(found, cluster="production")
     for text in (
-        difference_text(found),
+        difference_text(difference_page(found, cluster="production")),
         to_json(difference_document(found)),
         rendered_page("report.md.j2", page),
         rendered_page("report.html.j2", page),

@@ -90,10 +90,10 @@ def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_
         return replace(PLAN, objects=objects, local_budgets=(POOL, replace(POOL, node_pool="other")))
 
     change = difference(plan_of("1"), plan_of("2"))
-    text = difference_text(change, zone=UTC)
-    assert "NodePool batch, in Asia/Kolkata" in text
-    assert "      0 (Drifted): 0 9 * * mon-fri for 8h\n        = 0 (Drifted): 30 3 * * mon-fri for 8h\n" in text
-    assert "NodePool other, in" not in text
+    text = difference_text(difference_page(change, cluster="production", zone=UTC))
+    written = "NodePool/batch: 0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
+    assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text
+    assert "NodePool/other: 0" not in text
     page = difference_page(change, cluster="x", zone=UTC)
     (section,) = [item for item in page["sections"] if "local time" in item["title"]]
     assert {row["name"] for row in section["rows"]} == {"NodePool/batch"}

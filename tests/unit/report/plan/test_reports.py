@@ -87,7 +87,7 @@ def test_difference_in_every_form(templates: Templates) -> None:
     details = Details(spending=spent, conflicts=("pool.yaml",), notes=("a pass makes at most 100 new nodes",))
     change = difference(empty_plan(), full_plan(), details)
     change = replace(change, failed_gates=Gates(max_monthly_increase=100, max_new_nodes=2).failures(change, BERLIN))
-    check("diff.txt", difference_text(change, zone=BERLIN))
+    check("diff.txt", difference_text(difference_page(change, cluster="production", zone=BERLIN)))
     check("diff.json", to_json(difference_document(change)))
     page = difference_page(change, cluster="production", zone=BERLIN)
     check("diff.md", templates.render("report.md.j2", page))

@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.model.changes import Plan, StaticPoolChange
 from reconciler.report.difference.difference import difference
+from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
 from reconciler.report.plan.text import plan_text
 from reconciler.report.plan.words import summary
@@ -23,17 +24,17 @@ SHRINKS = StaticPoolChange("reports", 1, 0)
 @pytest.mark.parametrize(
     ("base", "head", "line"),
     [
-        (plan(), plan(GROWS), "+ NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each"),
-        (plan(GROWS), plan(), "- NodePool reports: 3 fewer nodes (static)"),
-        (plan(SHRINKS), plan(GROWS), "+ NodePool reports: 4 more nodes (static): m-4x, $0.2000/h each"),
-        (plan(), plan(SHRINKS), "- NodePool reports: 1 fewer node (static)"),
-        (plan(SHRINKS), plan(), "+ NodePool reports: 1 more node (static)"),
+        (plan(), plan(GROWS), "NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each"),
+        (plan(GROWS), plan(), "NodePool reports: 3 fewer nodes (static)"),
+        (plan(SHRINKS), plan(GROWS), "NodePool reports: 4 more nodes (static): m-4x, $0.2000/h each"),
+        (plan(), plan(SHRINKS), "NodePool reports: 1 fewer node (static)"),
+        (plan(SHRINKS), plan(), "NodePool reports: 1 more node (static)"),
     ],
 )
 def test_a_line_for_a_pool_that_comes_to_have_another_size(base: Plan, head: Plan, line: str) -> None:
     change = difference(base, head)
     assert change.has_changes
-    assert f"  {line}\n" in difference_text(change)
+    assert f"\n  {line}; " in difference_text(difference_page(change, cluster="production"))
 
 
 def test_the_same_on_both_sides_is_no_difference() -> None:
