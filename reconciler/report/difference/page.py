@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.difference.cost_rows import demand_rows, pool_rows, window_rows
+from reconciler.report.difference.cost_rows import cost_parts
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
@@ -146,9 +146,12 @@ def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> li
     costs = []
     if change.cost is not None and is_priced:
         costs = [
-            _costs(f"Cost over {SPAN}, by buffer", demand_rows(change.cost)),
-            _costs(f"Cost over {SPAN}, by NodePool", pool_rows(change.cost)),
-            _costs(f"Cost over {SPAN}, by what a schedule says", window_rows(change.cost)),
+            {
+                **section(f"Cost over {SPAN}, {by}", rows),
+                "columns": ["Name", "Before → after", "Change"],
+                "third": "Change",
+            }
+            for by, rows in cost_parts(change.cost)
         ]
     return [
         section("Nodes that drift", [_drift_row(item, zone) for item in change.drift]),
@@ -172,10 +175,6 @@ def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> dict[str, Any]:
         "fields": [],
         "things": len(item.nodes),
     }
-
-
-def _costs(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {**section(title, rows), "columns": ["Name", "Before → after", "Change"], "third": "Change"}
 
 
 def _demand_rows(change: Difference) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from reconciler.model.changes import (
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
+from reconciler.report.difference.cost_rows import cost_parts
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
 from reconciler.report.plan.page_rows import (
@@ -31,12 +32,9 @@ from reconciler.report.plan.page_rows import (
 from reconciler.report.plan.pending import LeftOver, PendingLaunch, launches, left_over, pending_words
 from reconciler.report.plan.spending import (
     SPAN,
-    demand_rows,
-    pool_rows,
     price_notes,
     sample_words,
     spending_words,
-    window_rows,
 )
 from reconciler.report.plan.words import reason_words, summary
 from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
@@ -109,14 +107,9 @@ def plan_page(
 def _cost_sections(spending: Spending | None) -> list[dict[str, Any]]:
     if spending is None:
         return []
-    parts = (
-        ("by buffer", demand_rows(spending)),
-        ("by NodePool", pool_rows(spending)),
-        ("by what a schedule says", window_rows(spending)),
-    )
     return [
         {**section(f"Cost over {SPAN}, {how}", rows), "columns": ["Name", "Cost", "More"], "third": "More"}
-        for how, rows in parts
+        for how, rows in cost_parts(spending)
     ]
 
 

@@ -7,6 +7,7 @@ from datetime import tzinfo
 from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
+from reconciler.report.difference.cost_rows import cost_parts
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain
@@ -17,12 +18,9 @@ from reconciler.report.plan.precedence import order_words, precedence_words
 from reconciler.report.plan.spending import (
     HOURS_OF_SPAN,
     SPAN,
-    demand_rows,
-    pool_rows,
     price_notes,
     sample_words,
     spending_words,
-    window_rows,
 )
 from reconciler.report.plan.words import (
     held,
@@ -211,7 +209,7 @@ def _cost_lines(plan: Plan, spending: Spending | None, paint: Paint) -> list[str
     loud = [paint("red", f"{sample}.")] if sample else []
     if spending is not None:
         lines = [*loud, f"Cost: {dollars(before)}/h now, {dollars(after)}/h after; {spending_words(plan, spending)}"]
-        for rows in (demand_rows(spending), pool_rows(spending), window_rows(spending)):
+        for _, rows in cost_parts(spending):
             for row in rows[:MOST_ROWS]:
                 why = f" ({row['why']})" if row["why"] else ""
                 lines.append(f"  {row['name']}: {row['what']}{why}")
