@@ -64,7 +64,9 @@ def surroundings(kind: str, environment: Mapping[str, str]) -> CiJob:
     pull = _event(environment).get("pull_request") or {}
     found = _PULL.match(environment.get("GITHUB_REF", ""))
     number = pull.get("number") or (int(found[1]) if found else None)
-    server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
+    # Gitea's address of a run has its number in the repository, and an identity of its own beside that.
+    run = environment.get("GITHUB_RUN_NUMBER" if kind == "gitea" else "GITHUB_RUN_ID", "")
+    server = environment.get("GITHUB_SERVER_URL", "")
     return CiJob(
         api=environment.get("GITHUB_API_URL", ""),
         repository=repository,

@@ -67,10 +67,16 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
 ) -> None:
     port = free_port()
     add_webhook(repository, port, SECRET)
-    settings = {"WEBHOOKS_LISTEN": f"127.0.0.1:{port}", "WEBHOOK_SECRET": SECRET, "FORGE_REPORTS": "true"}
+    pages = "https://headroom.example.com"
+    settings = {
+        "WEBHOOKS_LISTEN": f"127.0.0.1:{port}",
+        "WEBHOOK_SECRET": SECRET,
+        "FORGE_REPORTS": "true",
+        "FORGE_PAGES": pages,
+    }
     head = repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
     number = repository.open_pull_request("more")
-    with GiteaDaemon(repository, tmp_path, **settings):
+    with GiteaDaemon(repository, tmp_path, **settings) as daemon:
 
         def says(words: str) -> bool:
             comments = repository.comments(number)
@@ -79,6 +85,8 @@ def test_the_daemon_reports_on_pull_requests_and_not_with_the_templates_of_a_for
 
         eventually(lambda: says("absent → 5"), within=60, what="the daemon reports on the pull request")
         eventually(lambda: "headroom/plan" in repository.statuses(head), within=60, what="the status is set")
+        assert says(f"[All of it on one page]({pages}/pulls/{number})")
+        assert "CapacityBuffer/default/api" in daemon.fetch(f"/pulls/{number}")
         # Only main has this by now; merging takes none of it back.
         repository.git("checkout", "--quiet", "main")
         repository.push("main", {"late.yaml": buffer("late", 7)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from reconciler.cli import planning
 from reconciler.cli.application import application
+from reconciler.wiring.posting import is_too_little
 from tests.unit.cli.two_folders import Document, Folders
 
 CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
@@ -172,3 +176,90 @@ def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path) -> Non
     refused = CliRunner().invoke(application, [*words, "--output", "json"])
     assert refused.exit_code == 2
     assert "name the folder of one with --path" in refused.output
+
+
+def test_all_of_it_is_on_one_page_that_the_comment_links(tmp_path: Path) -> None:
+    """A comment says `… and 440 more`, and nothing said where these are."""
+    names = [f"team-{index:03}" for index in range(150)]
+    for side in ("before", "after"):
+        (tmp_path / side).mkdir()
+        for name in ("pool.yaml", "shape.yaml"):
+            (tmp_path / side / name).write_text(CASES["files"][name].replace('"400"', '"90000"'))
+    more = [CASES["files"]["web.yaml"].replace("name: web, n", f"name: {name}, n") for name in names]
+    sized = [text.replace("replicas: 5", f"replicas: {index + 1}") for index, text in enumerate(more)]
+    (tmp_path / "after" / "many.yaml").write_text("---\n".join(sized))
+    page = tmp_path / "report.html"
+    words = ["diff", str(tmp_path / "before"), str(tmp_path / "after"), "--cluster", "embedded", "--page", str(page)]
+    comment = CliRunner().invoke(application, [*words, "--output", "markdown"], standalone_mode=False).stdout
+    assert "… and 90 more." in comment
+    assert all(f"CapacityBuffer/shop/{name}<" in page.read_text() for name in names)
+    tables = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
+    assert not re.search(r"and [\d,]+ more<", tables)
+    refused = CliRunner().invoke(application, [*words[:-1], str(tmp_path / "nowhere" / "report.html")])
+    assert "report.html: cannot be written (No such file or directory)" in str(refused.exception)
+
+
+def test_what_drifts_and_the_errors_of_the_base_are_listed(folders: Folders) -> None:
+    files = edited(CASES["files"], {"web.yaml": {"replicas: 5": "replicas: five"}})
+    after = edited(files, {"pool.yaml": {"team: red": "team: blue"}})
+    for output in ("text", "markdown", "html"):
+        shown = folders.diff(after, f"--output={output}", before=files).stdout
+        assert "general-0, general-1, general-2, general-3" in shown
+        assert "Errors that " in shown
+        assert "spec.replicas must be a whole number" in shown
+        assert "▇" not in shown, "nothing is dearer or cheaper"
+    dearer = folders.diff(
+        edited(CASES["files"], {"web.yaml": {"replicas: 5": "replicas: 50"}}), "--output=html", before=files
+    )
+    assert 'class="words dearer"' in dearer.stdout
+
+
+@pytest.mark.parametrize(
+    ("case", "is_quiet"),
+    [
+        ("nothing", True),
+        ("a wider requirement", True),
+        ("more replicas", True),
+        ("fewer replicas", False),
+        ("a label", False),
+        ("a broken buffer", False),
+        ("more than a NodePool's limit", False),
+        ("handed to an autoscaler", False),
+        ("a smaller static pool", False),
+    ],
+)
+def test_below_a_bound_no_comment_is_made_unless_something_is_lost_wrong_or_unknown(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch, case: str, *, is_quiet: bool
+) -> None:
+    """Chunks that find no place cost nothing, and were below every bound."""
+    found = []
+    shown = planning.print_difference
+    monkeypatch.setattr(
+        planning, "print_difference", lambda change, *rest, **more: (found.append(change), shown(change, *rest, **more))
+    )
+    chosen = CASES["cases"][case]
+    done = folders.diff(edited(CASES["files"], chosen["change"]), before=edited(CASES["files"], chosen.get("base", {})))
+    assert done.return_value in {0, 1}
+    (change,) = found
+    assert is_too_little(change, 1_000.0) is is_quiet
+    assert not is_too_little(replace(change, unjudged=("a template",)), 1_000.0)
+
+
+def test_invented_prices_keep_to_no_bound(tmp_path: Path) -> None:
+    for side in ("before", "after"):
+        (tmp_path / side).mkdir()
+        for name in ("pool.yaml", "shape.yaml"):
+            (tmp_path / side / name).write_text(CASES["files"][name])
+    words = [
+        "diff",
+        str(tmp_path / "before"),
+        str(tmp_path / "after"),
+        "--cluster",
+        "embedded",
+        "--max-monthly-increase=5000",
+    ]
+    assert CliRunner().invoke(application, words, standalone_mode=False).return_value == 0
+    (tmp_path / "after" / "web.yaml").write_text(CASES["files"]["web.yaml"])
+    done = CliRunner().invoke(application, words, standalone_mode=False)
+    assert done.return_value == 3
+    assert "no prices are known but invented ones" in done.stderr
