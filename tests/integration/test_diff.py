@@ -110,7 +110,7 @@ def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
         .strip()
         .startswith("Less room: shop/web 10 → 7 chunks (NodePool general is at its cpu limit of 8)")
     )
-    assert "web: 10 chunks, 3 of them without a place" in text
+    assert "web: 10 chunks, 3 without a place" in text
 
 
 def test_new_errors_come_first(repository: Repository) -> None:

@@ -182,7 +182,7 @@ def headline(change: Difference, zone: tzinfo | None = None, *, is_priced: bool 
     if not (effect or problems(change, zone)):
         effect = [f"no {'other ' if unknown else ''}change in capacity"]
     words = "; ".join([*parts, *effect, *change.afterwards[:1], *_more_afterwards(change), cost])
-    return words[:1].upper() + words[1:]
+    return words if "/" in words.split(" ", 1)[0] else words[:1].upper() + words[1:]  # names stay as they are
 
 
 def _conflicts(change: Difference) -> list[str]:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from reconciler.cli import planning
 from reconciler.cli.application import application
+from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
 from tests.unit.cli.two_folders import Document, Folders
 
@@ -234,9 +235,12 @@ def test_below_a_bound_no_comment_is_made_unless_something_is_lost_wrong_or_unkn
     """Chunks that find no place cost nothing, and were below every bound."""
     found = []
     shown = planning.print_difference
-    monkeypatch.setattr(
-        planning, "print_difference", lambda change, *rest, **more: (found.append(change), shown(change, *rest, **more))
-    )
+
+    def caught(change: Difference, *rest: Any, **more: Any) -> None:
+        found.append(change)
+        shown(change, *rest, **more)
+
+    monkeypatch.setattr(planning, "print_difference", caught)
     chosen = CASES["cases"][case]
     done = folders.diff(edited(CASES["files"], chosen["change"]), before=edited(CASES["files"], chosen.get("base", {})))
     assert done.return_value in {0, 1}
