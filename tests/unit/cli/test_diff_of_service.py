@@ -172,7 +172,10 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
     (folders.root / "after" / "templates" / "nodeclaim.yaml.j2").write_text(template)
     text = folders.diff(after).stdout
     headline = text.splitlines()[1]
-    assert "20 chunks lose their place (shop/web 20); 20 new chunks find no place (shop/web 20); 1 new error; 3 nodes fewer" in headline
+    assert (
+        "20 chunks lose their place (shop/web 20); 20 new chunks find no place (shop/web 20); 1 new error; 3 nodes fewer"
+        in headline
+    )
     assert "more from" not in headline
     assert headline.endswith(" over the coming 30 days once the templates render.")
     assert "nodes whose template fails count in the 30 days as if it were mended" in text
