@@ -38,7 +38,8 @@ _LATE_AFTER = 2
 
 
 class DaemonPages:
-    """Called from web threads. What a report says is computed once, when it is first asked for."""
+    """Called from web threads. What a report says is computed once, when it is first asked for. reports: by path, those on pull
+    requests, which come and go."""
 
     def __init__(
         self,
@@ -50,7 +51,6 @@ class DaemonPages:
         cluster: str,
         daemon: Daemon,
         election: LeaderElection | None,
-        reports: Mapping[str, Page] | None = None,
         one_of_several: bool = False,
     ) -> None:
         self._last = last
@@ -59,7 +59,7 @@ class DaemonPages:
         self._cluster = cluster
         self._daemon = daemon
         self._election = election
-        self._reports = {} if reports is None else reports
+        self.reports: Mapping[str, Page] = {}
         self._links = links_to(settings.repository, settings.forge.kind)
         self._around = {"dashboard": settings.dashboard, "above": one_of_several}
         self._late_after = _LATE_AFTER * settings.passes.interval + timedelta(minutes=1)
@@ -76,8 +76,8 @@ class DaemonPages:
     def find(self, path: str) -> Page | None:
         """The page of a buffer, a request or a NodePool: its path is the name that commands take (`/CapacityBuffer/shop/web`). Or the report
         on a pull request (`/pulls/7`)."""
-        if path in self._reports:
-            return self._reports[path]
+        if path in self.reports:
+            return self.reports[path]
         stands, document = self._document()
         name, now = path.removeprefix("/"), self._clock.now()
         for row in document["demands"]:

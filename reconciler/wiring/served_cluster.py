@@ -117,13 +117,10 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
         log.info("started", cluster=shown, repository=settings.repository or ".")
 
     pages = DaemonPages(
-        *(settings, last, cycle, clock),
-        cluster=shown,
-        daemon=daemon,
-        election=election,
-        reports=None if reporter is None else reporter.pages,
-        one_of_several=bool(name),
+        settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election, one_of_several=bool(name)
     )
+    if reporter is not None:
+        pages.reports = reporter.pages
     return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
 
 
