@@ -10,12 +10,12 @@ from typing import Any
 from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.difference.cost_rows import cost_parts
+from reconciler.report.costs.rows import cost_parts
+from reconciler.report.costs.shortfall import loss_words, short_words
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
-from reconciler.report.difference.shortfall import loss_words, short_words
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
 from reconciler.report.grouping import grouped

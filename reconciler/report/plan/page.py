@@ -16,7 +16,7 @@ from reconciler.model.changes import (
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.difference.cost_rows import cost_parts
+from reconciler.report.costs.rows import cost_parts
 from reconciler.report.drawing.time_axis import local_zone
 from reconciler.report.findings.page import finding_row
 from reconciler.report.plan.page_rows import (

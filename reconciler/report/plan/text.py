@@ -7,7 +7,7 @@ from datetime import tzinfo
 from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
-from reconciler.report.difference.cost_rows import cost_parts
+from reconciler.report.costs.rows import cost_parts
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings.text import finding_lines
 from reconciler.report.paint import Paint, plain

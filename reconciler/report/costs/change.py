@@ -10,7 +10,7 @@ from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Keeper, Service
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
-from reconciler.report.difference.shortfall import Loss, Shortfall, shortfall
+from reconciler.report.costs.shortfall import Loss, Shortfall, shortfall
 
 CENTS = 0.005
 """In USD. Amounts that differ by less are the same."""

@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending, WindowCost
-from reconciler.report.difference.costs import CENTS, CostChange, CostRow, WindowRow
+from reconciler.report.costs.change import CENTS, CostChange, CostRow, WindowRow
 from reconciler.report.service import keeper_words
 from reconciler.report.words import change_words, dollars
 
