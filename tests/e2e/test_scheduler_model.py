@@ -60,7 +60,7 @@ def generated() -> tuple[SchedulingWorld, ...]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(world=scheduling_worlds())
+    @given(world=scheduling_worlds(alone=True))
     def collect(world: SchedulingWorld) -> None:
         found.append(world)
 

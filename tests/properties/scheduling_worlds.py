@@ -1,6 +1,6 @@
 """Generated nodes, running pods and pods that come, for what judges kube-scheduler's model.
 
-Nodes differ in size, zone, labels and taints of every effect; pods are under the rules and wishes of `wide_shapes`, in one namespace.
+Nodes differ in size, zone, labels and taints of every effect; pods are under the rules and wishes of `wide_shapes`.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
 
 
 @st.composite
-def _shapes(draw: st.DrawFn) -> PodShape:
-    """In one namespace, so that a world can have one of its own in a cluster with others. Small, so that most find a node."""
+def _shapes(draw: st.DrawFn, *, alone: bool) -> PodShape:
+    """Small, so that most find a node."""
     plain = shape(
         draw(sampled_from(["100m", "300m", "700m"])),
         draw(sampled_from(["128Mi", "1Gi", "2Gi"])),
@@ -76,6 +76,8 @@ def _shapes(draw: st.DrawFn) -> PodShape:
     found = draw(st.one_of(st.just(plain), changed(plain)))
     for _ in range(draw(st.integers(0, 2))):
         found = draw(_wish(found))
+    if not alone:
+        return found
     return replace(
         found,
         namespace="shop",
@@ -116,21 +118,23 @@ def _within(term: PodAffinityTerm) -> PodAffinityTerm:
     return replace(term, namespaces=(), namespace_selector=None)
 
 
-def _running(draw: st.DrawFn, nodes: Sequence[Node], found: Sequence[PodShape]) -> list[Pod]:
+def _running(draw: st.DrawFn, nodes: Sequence[Node], found: Sequence[PodShape], *, alone: bool) -> list[Pod]:
     """What is there before, whether or not it could have come by the rules."""
     pods: list[Pod] = []
     for item in nodes:
         for index in range(draw(st.integers(0, 2))):
-            mine = draw(st.one_of(sampled_from(found), sampled_from(_RUNNING), _shapes()))
-            pods.append(pod(f"{item.name}-{index}", node=item.name, pod_shape=replace(mine, host_ports=())))
+            mine = draw(st.one_of(sampled_from(found), sampled_from(_RUNNING), _shapes(alone=alone)))
+            mine = replace(mine, host_ports=())
+            pods.append(pod(f"{item.name}-{index}", namespace=mine.namespace, node=item.name, pod_shape=mine))
     return pods
 
 
 @st.composite
-def scheduling_worlds(draw: st.DrawFn) -> SchedulingWorld:
+def scheduling_worlds(draw: st.DrawFn, *, alone: bool = False) -> SchedulingWorld:
+    """alone: whether its pods are in one namespace and look at nodes that they select only, so that it may share a cluster with others."""
     nodes = draw(_nodes())
-    found = draw(st.lists(_shapes(), min_size=1, max_size=3))
-    pods = _running(draw, nodes, found)
+    found = draw(st.lists(_shapes(alone=alone), min_size=1, max_size=3))
+    pods = _running(draw, nodes, found, alone=alone)
     kinds = tuple(PodKind(shape, draw(st.booleans())) for shape in dict.fromkeys(found))
     order = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=4, max_size=10))
     return SchedulingWorld(nodes, tuple(pods), kinds, tuple(order))

@@ -19,10 +19,11 @@ from reconciler.placement.scheduler.model import SchedulerModel
 from reconciler.placement.scheduler.walk import PLAIN, compiled_walk
 from tests.builders import buffer_ref, pod
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
+from tests.properties.wide_worlds import NAMESPACES
 
 
 def modelled(world: SchedulingWorld) -> SchedulerModel:
-    return SchedulerModel(world.nodes, world.pods, world.kinds, {"shop": {}})
+    return SchedulerModel(world.nodes, world.pods, world.kinds, NAMESPACES)
 
 
 def amounts(model: SchedulerModel) -> list[object]:
@@ -31,7 +32,7 @@ def amounts(model: SchedulerModel) -> list[object]:
     return [item.tolist() for item in (*arrays.bins, *arrays.counters)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds())
 def test_no_rule_is_broken(world: SchedulingWorld) -> None:
     """By the checker of placements, which shares nothing with the model."""
@@ -52,11 +53,11 @@ def test_no_rule_is_broken(world: SchedulingWorld) -> None:
         ),
         unplaced=tuple(Unplaced(item.demand, 0, item.count, ()) for row, item in holdings if row < 0),
     )
-    view = ClusterView(nodes=world.nodes, pods=world.pods, namespaces={"shop": {}})
+    view = ClusterView(nodes=world.nodes, pods=world.pods, namespaces=NAMESPACES)
     assert violations(Problem(view, demands=demands), placement) == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds(), seed=st.integers(0, 3))
 def test_the_loops_as_written_and_compiled_agree(world: SchedulingWorld, seed: int) -> None:
     """A read of what was never written would show here: compiled it finds what lies in memory."""
@@ -68,7 +69,7 @@ def test_the_loops_as_written_and_compiled_agree(world: SchedulingWorld, seed: i
     assert compiled_walk() is not PLAIN, "numba is a dependency: its wheel should be there"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds(), data=st.data())
 def test_what_is_taken_back_leaves_no_trace(world: SchedulingWorld, data: st.DataObject) -> None:
     model = modelled(world)
@@ -83,20 +84,21 @@ def test_what_is_taken_back_leaves_no_trace(world: SchedulingWorld, data: st.Dat
     assert model.schedule(world.order).tolist() == first
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds())
 def test_a_pod_counts_the_same_whether_it_ran_before_or_the_model_bound_it(world: SchedulingWorld) -> None:
     model = modelled(world)
     rows = model.schedule(world.order).tolist()
     came = tuple(
-        pod(f"came-{number}", node=model.nodes[row].name, pod_shape=world.kinds[kind].shape)
+        pod(f"came-{number}", namespace=shape.namespace, node=model.nodes[row].name, pod_shape=shape)
         for number, (kind, row) in enumerate(zip(world.order, rows, strict=True))
+        for shape in [world.kinds[kind].shape]
         if row >= 0
     )
     assert amounts(modelled(replace(world, pods=(*world.pods, *came)))) == amounts(model)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds())
 def test_the_best_nodes_are_those_that_some_lot_chooses(world: SchedulingWorld) -> None:
     model, kind, nodes = modelled(world), world.order[0], len(world.nodes)
