@@ -50,6 +50,7 @@ def best(nodes: Sequence[Node], running: Sequence[Pod], kind: PodKind) -> set[st
 
 
 A, B, C = node("a", zone="zone-a"), node("b", zone="zone-b"), node("c", zone="zone-b")
+BARE = replace(A, name="bare", labels=tuple(label for label in A.labels if label[0] != ZONE_LABEL))
 RED = node("red", labels={"team": "red"})
 LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((Requirement("team", Operator.IN, ("red",)),)))
 
@@ -159,6 +160,27 @@ LIKES_RED = PreferredNodeTerm(1, NodeSelectorTerm((Requirement("team", Operator.
             [pod("x", node="a", pod_shape=web()), pod("y", node="b", pod_shape=other("2"))],
             PodKind(web(topology_spread=(spread(ZONE_LABEL, "DoNotSchedule", LabelSelector()),))),
             {"a"},
+        ),
+        (
+            "no node without the label that spread goes by",
+            [BARE, B],
+            [],
+            PodKind(web(topology_spread=(spread(ZONE_LABEL, "DoNotSchedule"),))),
+            {"b"},
+        ),
+        (
+            "a node without the label that anti-affinity goes by",
+            [BARE, B],
+            [pod(node="b", pod_shape=web())],
+            PodKind(other(pod_anti_affinity=(BY_ZONE,))),
+            {"bare"},
+        ),
+        (
+            "none without the label of affinity, not even the first",
+            [BARE],
+            [],
+            PodKind(web(pod_affinity=(BY_ZONE,))),
+            set(),
         ),
         (
             "a host port that is free",
