@@ -48,7 +48,8 @@ def once(
     end = _end(known, asked, deadline if by is not None and now is not None and now >= by else None)
     if end is not None:
         return _ended(demand, known.used, end)
-    until = f", pods have until {by:%Y-%m-%d %H:%M:%S} UTC to use all of it" if by is not None else ""
+    time = f"until {by:%Y-%m-%d %H:%M:%S} UTC" if by is not None else deadline and format_duration(deadline)
+    until = f", pods have {time} to use all of it" if time else ""
     if not known.filled:
         return replace(demand, explanation=(*demand.explanation, f"one-shot: to be filled once{until}"))
     left = min(known.left, asked)

@@ -82,6 +82,8 @@ def test_it_is_fulfilled_when_pods_have_used_it_and_stays_so() -> None:
 
 def test_it_gives_up_at_its_deadline_to_the_second_and_releases_its_nodes() -> None:
     shop = Shop()
+    (outcome,) = shop.passes[0].plan.demands
+    assert outcome.demand.explanation[-1] == "one-shot: to be filled once, pods have 15m to use all of it"
     shop.scale(1)
     shop.keep(830, step=5)
     assert (shop.held(), shop.said("Expired")) == (1, None)
