@@ -70,9 +70,13 @@ def _show(answer: _Answer, output: str, *, again: bool) -> None:
         click.echo(json.dumps(answer.document, indent=None if again else 2))
         return
     from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - only for text
+    from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text  # noqa: PLC0415 - likewise
     from reconciler.report.status.text import daemon_status_text  # noqa: PLC0415 - likewise
 
-    text = daemon_status_text(answer.document, paint=paint_for_stdout(), width=width_of_stdout())
+    if answer.document.get("schemaVersion") == CLUSTERS_SCHEMA:
+        text = clusters_text(answer.document)
+    else:
+        text = daemon_status_text(answer.document, paint=paint_for_stdout(), width=width_of_stdout())
     click.echo((_CLEAR if again and sys.stdout.isatty() else "") + text, nl=again)
 
 

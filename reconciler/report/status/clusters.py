@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler import __version__
+from reconciler.report.escaping import terminal
 from reconciler.report.status.words import Row, buffers_in, headline
 from reconciler.report.words import counted, dollars
 
@@ -32,6 +33,16 @@ def clusters_page(document: Row) -> dict[str, Any]:
         "tiles": _tiles(rows),
         "rows": [_shown(row) for row in sorted(rows, key=lambda row: (not row["why"], row["ready"] >= row["wanted"]))],
     }
+
+
+def clusters_text(document: Row) -> str:
+    """A line for each cluster, as on the page. document: as from `clusters_document`."""
+    page = clusters_page(document)
+    lines = [page["headline"]]
+    for row in page["rows"]:
+        facts = f"{row['size']} chunks ready, {counted(row['nodes'], 'node')}, {row['cost']}/h"
+        lines.append(terminal(f"{row['name']}: {facts}; {row['words']}"))
+    return "\n".join(lines) + "\n"
 
 
 def _row(name: str, document: Row) -> dict[str, Any]:
