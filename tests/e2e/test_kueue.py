@@ -93,7 +93,7 @@ class Batch:
         claim = self.api.get(*CLAIM, node_claim)
         assert claim is not None
         pod = copy.deepcopy(JOB["spec"]["template"])
-        pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": claim["status"]["nodeName"]}
+        pod["spec"]["nodeName"] = claim["status"]["nodeName"]
         metadata = {"name": "stranger", "namespace": "research"}
         self.api.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
 
