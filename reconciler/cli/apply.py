@@ -67,14 +67,13 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
 
 
 def _tell(changes: ChangeSet) -> int:
-    from reconciler.report.plan.text import applied_words  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.report.plan.text import applied_words, waiting_lines  # noqa: PLC0415 - heavy, and only for this command
 
     if changes.results:
         click.echo(applied_words(changes))
-    waiting = [result for result in changes.results if result.outcome is Outcome.SKIPPED]
     failed = [result for result in changes.failures if result.outcome is not Outcome.SKIPPED]
-    for result in waiting:
-        click.echo(terminal(f"  {result.write.ref}: {result.message}"))
+    for line in waiting_lines(changes):
+        click.echo(terminal(line))
     for result in failed:
         click.echo(terminal(f"  {result.write.ref}: {result.outcome}: {result.message}"), err=True)
     if failed:

@@ -120,9 +120,15 @@ class LastPass:
     def _tell_problems(self, problems: Problems) -> None:
         """Logs the writes that were not made, and those that no longer fail, unless the pass before had the same."""
         before, self._problems = self._problems, problems
+        waiting: dict[str, list[str]] = {}
         for about, outcome, message in sorted(problems - before):
-            waits = outcome == Outcome.SKIPPED
-            (self._log.info if waits else self._log.warning)("write", object=about, outcome=outcome, message=message)
+            if outcome == Outcome.SKIPPED:
+                waiting.setdefault(message, []).append(about)
+            else:
+                self._log.warning("write", object=about, outcome=outcome, message=message)
+        for message, objects in waiting.items():
+            named = listed(objects, most=MOST_NAMED)
+            self._log.info("write", object=named, outcome=Outcome.SKIPPED.value, message=message)
         still = {about for about, _, _ in problems}
         for about, outcome, _ in sorted(before):
             if about not in still and outcome != Outcome.SKIPPED:

@@ -36,13 +36,27 @@ from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
 from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
 
+MOST_WAITING = 3
+"""The most objects to name that wait for the same."""
+
 
 def applied_words(change_set: ChangeSet) -> str:
     """A node that is held takes a write of its NodeClaim and one of itself, so the writes are not counted as changes are."""
-    applied = sum(result.outcome is Outcome.APPLIED for result in change_set.results)
-    if applied == len(change_set.results):
-        return f"Applied, with {counted(applied, 'write')} to the cluster."
+    outcomes = [result.outcome for result in change_set.results]
+    applied, waiting = outcomes.count(Outcome.APPLIED), outcomes.count(Outcome.SKIPPED)
+    if waiting == len(change_set.failures):
+        later = f"; {waiting:,} more {'waits' if waiting == 1 else 'wait'}" if waiting else ""
+        return f"Applied, with {counted(applied, 'write')} to the cluster{later}."
     return f"Applied in part: {applied:,} of {counted(len(change_set.results), 'write')} to the cluster succeeded."
+
+
+def waiting_lines(change_set: ChangeSet) -> list[str]:
+    """What the writes that a later pass makes wait for, each cause once."""
+    objects: dict[str, list[str]] = {}
+    for result in change_set.results:
+        if result.outcome is Outcome.SKIPPED:
+            objects.setdefault(result.message, []).append(str(result.write.ref))
+    return [f"  {message}: {listed(refs, most=MOST_WAITING)}" for message, refs in objects.items()]
 
 
 def plan_text(
@@ -79,10 +93,11 @@ def pass_text(
     if change_set is None:
         return text
     lines = [paint("bold", applied_words(change_set))]
+    lines += waiting_lines(change_set)
     lines += [
         f"  {result.write.ref}: {result.message or result.outcome.value}"
-        for result in change_set.results
-        if not result.ok
+        for result in change_set.failures
+        if result.outcome is not Outcome.SKIPPED
     ]
     return text + terminal_lines(lines, paint)
 

@@ -52,6 +52,7 @@ class Lines:
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
         self.without: list[str] = []
+        self.objects: list[str] = []
 
     def debug(self, event: str, **facts: Any) -> None:
         del event, facts
@@ -59,6 +60,7 @@ class Lines:
     def info(self, event: str, **facts: Any) -> None:
         self.told.append(("info", f"{event} {facts.get('code', '')}".strip()))
         self.without += [facts["without"]] if "without" in facts else []
+        self.objects += [facts["object"]] if "object" in facts else []
 
     def warning(self, event: str, **facts: Any) -> None:
         self.told.append(("warning", f"{event} {facts.get('code', '')}".strip()))
@@ -129,6 +131,20 @@ def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_f
         ("warning", "write"),
         ("info", "pass"),
         ("info", "write no longer fails"),
+    ]
+
+
+def test_writes_that_wait_for_the_same_are_logged_in_one_line() -> None:
+    """Five NodeClaims of a new NodePool were five lines of the first seven that a newcomer saw."""
+    log = Lines()
+    last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
+    waits = [
+        replace(each, message="waits until NodePool batch is applied") for each in wrote(*[Outcome.SKIPPED] * 5).results
+    ]
+    last.observe("start", FakePass(change_set=ChangeSet((*waits, replace(waits[0], message="waits for another")))))
+    assert log.objects == [
+        "NodeClaim/general-0",
+        "NodeClaim/general-0, NodeClaim/general-1, NodeClaim/general-2 and 2 more",
     ]
 
 

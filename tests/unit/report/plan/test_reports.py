@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
+from reconciler.model.changes import Action, ChangeSet, FieldChange, ObjectChange, Outcome, Plan
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Service
@@ -24,10 +24,11 @@ from reconciler.report.findings.sarif import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.text import applied_words, pass_text, plan_text
 from reconciler.report.plan.words import summary
 from reconciler.report.words import moment
 from tests.builders import buffer_ref
+from tests.fakes.passes import wrote
 from tests.plans import NOW, full_plan
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
@@ -134,3 +135,21 @@ def test_the_summary_tells_objects_to_delete_from_those_to_apply() -> None:
     new = ObjectChange(buffer_ref(), Action.CREATE)
     given_back = ObjectChange(buffer_ref("part"), Action.UPDATE)
     assert summary(Plan(None, NOW, objects=(new, given_back, gone))) == "2 objects to apply and 1 object to delete"
+
+
+def test_writes_that_a_later_pass_makes_are_no_failures_and_their_cause_is_said_once() -> None:
+    """The first pass of each new NodePool ended with "Applied in part", and a line for each of its NodeClaims."""
+    applied, *skipped = wrote(Outcome.APPLIED, *[Outcome.SKIPPED] * 5).results
+    waiting = [replace(result, message="waits until NodePool batch is applied") for result in skipped]
+    text = pass_text(full_plan(), ChangeSet((applied, *waiting)), cluster="embedded", zone=UTC)
+    named = "NodeClaim/general-1, NodeClaim/general-2, NodeClaim/general-3 and 2 more"
+    assert text.splitlines()[-2:] == [
+        "Applied, with 1 write to the cluster; 5 more wait.",
+        f"  waits until NodePool batch is applied: {named}",
+    ]
+    assert applied_words(wrote(Outcome.APPLIED, Outcome.UNCHANGED)) == "Applied, with 1 write to the cluster."
+    assert (
+        applied_words(wrote(Outcome.APPLIED, Outcome.SKIPPED)) == "Applied, with 1 write to the cluster; 1 more waits."
+    )
+    partly = wrote(Outcome.APPLIED, Outcome.SKIPPED, Outcome.REFUSED)
+    assert applied_words(partly) == "Applied in part: 1 of 3 writes to the cluster succeeded."
