@@ -152,7 +152,7 @@ def _report(
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
         with (
             Progress() as progress,
-            open_session(settings, now=now, progress=progress, capped=False, published=True) as session,
+            open_session(settings, now=now, progress=progress, compares=True, published=True) as session,
         ):
             tell_age(session.cluster, now)
             progress("git")

@@ -35,19 +35,19 @@ def open_session(
     *,
     now: datetime | None,
     progress: Callable[[str], None],
-    capped: bool = True,
+    compares: bool = False,
     published: bool = False,
     allow_removals: bool = False,
 ) -> Iterator[Session]:
-    """Opens the adapters for one command, and closes them in any case. capped: whether a plan keeps to what one pass may make and prune. allow_removals: as
-    for `caps_of`.
+    """Opens the adapters for one command, and closes them in any case. compares: whether the caller reads two sides itself, which need not be checked
+    out, and plans them whatever one pass may make and prune. allow_removals: as for `caps_of`.
 
     published: whether the daemon's published snapshot is used if no cluster is named and none is found.
     """
     clock: Clock = SystemClock() if now is None else FixedClock(now)
     source = open_source(settings, clock)
     try:
-        if isinstance(source, WorkingTree) and not source.has_folder:
+        if not compares and isinstance(source, WorkingTree) and not source.has_folder:
             source.read()  # the missing folder is told before a missing cluster
         cluster = (open_cluster_or_published if published else open_cluster)(settings, clock)
         try:
@@ -61,7 +61,7 @@ def open_session(
                 catalog=catalog,
                 clock=clock,
                 progress=progress,
-                caps=caps_of(settings, allow_removals=allow_removals) if capped else UNCAPPED,
+                caps=UNCAPPED if compares else caps_of(settings, allow_removals=allow_removals),
             )
             yield Session(cycle, cluster, settings, clock)
         finally:

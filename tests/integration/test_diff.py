@@ -288,6 +288,16 @@ def test_two_folders_are_compared(repository: Repository, tmp_path: Path) -> Non
         assert "merg" not in done.stdout
 
 
+def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Repository) -> None:
+    """It was looked for in the working tree, and the pull request that brings it had no report."""
+    east = {f"clusters/east/{name}": text for name, text in START.items()}
+    repository.commit({**east, "clusters/west/web.yaml": START["web.yaml"]})
+    repository.branch("change", {"clusters/east/web.yaml": buffer("web", "replicas: 20")})
+    repository.git("checkout", "--quiet", "main~1")
+    (row,) = repository.changes("main..change", "--path=clusters/east")["demands"]
+    assert (row["before"], row["after"]) == (10, 20)
+
+
 def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:
     repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
     repository.commit({"late.yaml": buffer("late", "replicas: 30")})
