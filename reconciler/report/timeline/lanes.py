@@ -73,7 +73,7 @@ def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
     for (pool, reason), budgets in groupby(
         timeline.budgets, key=lambda span: (span.outcome.node_pool, span.outcome.reason)
     ):
-        yield Lane(ALLOWED, f"NodePool/{pool} {reason}", _joined(allowed_spans(list(budgets))))
+        yield Lane(ALLOWED, _budget_name(pool, reason), _joined(allowed_spans(list(budgets))))
 
 
 def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
@@ -98,7 +98,10 @@ def shared_out(groups: Sequence[str], most: int) -> list[int]:
 
 
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
-    """Lanes that differ at some time of both timelines, or are in only one. In the head's order, removed ones last."""
+    """Lanes that differ at some time of both timelines, or are in only one. In the head's order, removed ones last.
+
+    What the budgets of a NodePool allow is not compared where one side alone has no node of it: 10% of no nodes is 0, and nothing waits.
+    """
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
     unready = {(ASKED, str(span.ref)) for side in (base, head) for span in side.demands if span.replicas is None}
@@ -106,14 +109,29 @@ def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneCh
         LaneChange(before.get(key), after.get(key), "not ready" if key in unready else "absent")
         for key in (*after, *(key for key in before if key not in after))
     ]
+    idle = _without_nodes(base) ^ _without_nodes(head)
     order = (ASKED, WORTH, ALLOWED)
     start, end = max(base.start, head.start), min(base.end, head.end)
     found = [
         item
         for item in changes
-        if item.before is None or item.after is None or _differ(item.before, item.after, start, end)
+        if item.before is None
+        or item.after is None
+        or ((item.either.group, item.either.name) not in idle and _differ(item.before, item.after, start, end))
     ]
     return tuple(sorted(found, key=lambda item: order.index(item.either.group)))
+
+
+def _without_nodes(timeline: CapacityTimeline) -> set[tuple[str, str]]:
+    return {
+        (ALLOWED, _budget_name(span.outcome.node_pool, span.outcome.reason))
+        for span in timeline.budgets
+        if not span.outcome.total
+    }
+
+
+def _budget_name(pool: str, reason: str) -> str:
+    return f"NodePool/{pool} {reason}"
 
 
 def _differ(before: Lane, after: Lane, start: datetime, end: datetime) -> bool:

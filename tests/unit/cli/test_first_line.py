@@ -267,3 +267,19 @@ def test_invented_prices_keep_to_no_bound(tmp_path: Path) -> None:
     done = CliRunner().invoke(application, words, standalone_mode=False)
     assert done.return_value == 3
     assert "no prices are known but invented ones" in done.stderr
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_budgets_allow_is_not_compared_with_a_pool_that_has_no_nodes(folders: Folders, *, grows: bool) -> None:
+    """Three rows said 1 → 0 where a NodePool's last node went: 10% of no nodes is 0."""
+    folders.lists.clear()
+    files = edited({name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}, {})
+    files = edited(files, {"pool.yaml": {'nodes: "2"': 'nodes: "10%"'}})
+    sides = (files, edited(files, {"web.yaml": None}))
+    before, after = sides[::-1] if grows else sides
+    for output in ("text", "markdown"):
+        shown = folders.diff(after, f"--output={output}", before=before).stdout
+        assert "The coming week, before and after: 1 differs" in shown
+        assert "NodePool/general Drifted" not in shown
+    tighter = edited(files, {"pool.yaml": {'nodes: "10%"': 'nodes: "0"'}})
+    assert "NodePool/general Drifted" in folders.diff(tighter, before=files).stdout
