@@ -72,6 +72,10 @@ def test_a_proposal_is_opened_updated_and_closed_and_nothing_is_written_to_the_c
         assert {"capacitybuffer.default.web.yaml", "nodepool.general.yaml"} <= set(documents)
         claims = [document for name, document in documents.items() if name.startswith("nodeclaim.")]
         assert not claims  # their NodePool is not in the cluster yet: its uid and hash are not known
+        (body,) = (pull["body"] for pull in repository.pull_requests())
+        assert re.search(
+            r"NodeClaim/\S+ is planned and has no document yet: it waits until NodePool general is applied", body
+        )
         assert f"Headroom-Source: {first}" in repository.git("log", "-1", "--format=%B", f"origin/{BRANCH}")
 
         second = repository.push("main", {"west/web.yaml": buffer("web", 9)})

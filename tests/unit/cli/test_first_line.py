@@ -13,10 +13,13 @@ from click.testing import CliRunner
 
 from reconciler.cli import planning
 from reconciler.cli.application import application
+from reconciler.cluster.inventory import InventoryParent, parent_manifest
+from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
-from tests.unit.cli.two_folders import Document, Folders
+from tests.unit.cli.two_folders import NOW, Document, Folders
 
+TOMORROW = "2026-11-23T15:41:00Z"
 CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
 
 
@@ -77,6 +80,12 @@ def test_what_headroom_made_earlier_changes_no_sum(folders: Folders) -> None:
     later = folders.document(after, before=files)["changes"]["cost"]
     assert later["over30Days"] == sums
     settled = edited(files, {"hours.yaml": None, "office.yaml": None})
+    grown = edited(settled, {"web.yaml": {"replicas: 5": "replicas: 9"}})
+    at = {now: folders.document(grown, before=settled, now=now)["changes"]["cost"] for now in (NOW, TOMORROW)}
+    for name in ("nodes", "nodeclaims"):  # all that headroom made is gone again
+        folders.lists[name] = [item for item in folders.lists[name] if not item["metadata"]["name"].startswith("made")]
+    bare = folders.document(grown, before=settled)["changes"]["cost"]
+    assert at[NOW]["over30Days"] == at[TOMORROW]["over30Days"] == bare["over30Days"]
     cost = folders.document(edited(settled, {"web.yaml": None}), before=settled)["changes"]["cost"]
     for word in ("Before", "After"):
         assert cost[f"perHour{word}"] * 24 * 30 == pytest.approx(cost["over30Days"][word.lower()], abs=0.01)
@@ -283,3 +292,32 @@ def test_what_budgets_allow_is_not_compared_with_a_pool_that_has_no_nodes(folder
         assert "NodePool/general Drifted" not in shown
     tighter = edited(files, {"pool.yaml": {'nodes: "10%"': 'nodes: "0"'}})
     assert "NodePool/general Drifted" in folders.diff(tighter, before=files).stdout
+
+
+def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing(folders: Folders) -> None:
+    once = "namespace: shop, annotations: {headroom.dev/one-shot: 'true'}}"
+    files = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
+    before = edited(files, {"web.yaml": {"namespace: shop}": once, "replicas: 5": "replicas: 4"}})
+    after = edited(before, {"web.yaml": {"replicas: 4": "replicas: 10"}})
+    made, claim, _ = node("made", "general")
+    made["metadata"]["annotations"] = {
+        "headroom.dev/held": "true",
+        "headroom.dev/holds": "4 of CapacityBuffer/shop/web",
+    }
+    folders.lists["nodes"].append(made)
+    folders.lists["nodeclaims"].append(claim)
+    buffer = yaml.safe_load(before["web.yaml"])
+    buffer["metadata"] |= {"uid": "u1", "labels": {"applyset.kubernetes.io/part-of": InventoryParent().id}}
+    folders.lists["capacitybuffers"] = [buffer]
+    assert "More room: shop/web 4 → 10 chunks" in folders.diff(after, before=before).stdout
+    filled = OneShot(filled="2026-11-21T08:00:00Z").on([OneShotPlace("made", 4, 8)])
+    memory = {ONE_SHOTS_KEY: {"u1": filled.as_json()}}
+    folders.lists["configmaps"] = [
+        parent_manifest(InventoryParent(), group_kinds=(), namespaces=("shop",), memory=memory)
+    ]
+    why = "CapacityBuffer/shop/web has been filled once and is not filled again, so that another size changes nothing"
+    for output in ("text", "markdown", "html"):
+        shown = folders.diff(after, f"--output={output}", before=before).stdout
+        assert why in shown
+        assert "no change in cost" in shown
+        assert "More room" not in shown
