@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.source.commands import CommandFailedError, Commands
 from reconciler.source.credentials import is_remote, parse_address
@@ -40,7 +40,7 @@ _PERSON = {
 @dataclass(frozen=True, slots=True)
 class Sides:
     """The two trees to compare. conflicts: files that Git cannot merge. Then `head` is the branch itself, and `base` the merge base. So what
-    only the base has changed since is no change of the head."""
+    only the base has changed since is no change of the head. A folder that one side lacks, such as a new cluster's, is empty there."""
 
     base: SourceTree
     head: SourceTree
@@ -88,18 +88,18 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
         base, head = copy.commit(revisions.base), copy.commit(revisions.head or "HEAD")
         working = not revisions.head and not is_repository(path)
         if working:
-            tree = WorkingTree(path, subdirectory, templates=options.templates).read()
+            present = WorkingTree(path, subdirectory, templates=options.templates)
+            tree = copy.either.read(present.read, SourceTree(None, root=str(path)))
             if not revisions.since_merge_base and not copy.descends(head, base):
                 head = copy.commit_of_working_tree(head)
         copy.verify(base, *(() if working else (head,)))
         root = str(path)
-        before = copy.base_tree(base, head, revisions, scope, root)
         if revisions.since_merge_base or copy.descends(head, base):
+            before = copy.base_tree(base, head, revisions, scope, root)
             after = tree if working else copy.tree(head, revisions.head or "HEAD", head, scope, root)
             return Sides(before, after)
         merged, conflicts = copy.merge(base, head)
-        if conflicts:
-            before = copy.base_tree(base, head, replace(revisions, since_merge_base=True), scope, root)
+        before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, root)
         if working:
             if conflicts:
                 return Sides(before, tree, conflicts)
@@ -119,7 +119,9 @@ def check_folders(*folders: str) -> None:
 def folders(base: str, head: str, subdirectory: str = "", *, templates: str = "") -> Sides:
     """The present files of two folders."""
     check_folders(base, head)
-    before, after = (WorkingTree(Path(folder), subdirectory, templates=templates).read() for folder in (base, head))
+    either = _EitherSide()
+    trees = (WorkingTree(Path(folder), subdirectory, templates=templates) for folder in (base, head))
+    before, after = (either.read(tree.read, SourceTree(None)) for tree in trees)
     return Sides(before, after, names=(base, head))
 
 
@@ -149,6 +151,22 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
 
 
+class _EitherSide:
+    """Reads two trees of which one may lack the folder, and not both."""
+
+    def __init__(self) -> None:
+        self._one_lacks_it = False
+
+    def read(self, read: Callable[[], SourceTree], empty: SourceTree) -> SourceTree:
+        try:
+            return read()
+        except Stalled as error:
+            if error.reason != PATH_NOT_FOUND or self._one_lacks_it:
+                raise
+            self._one_lacks_it = True
+            return empty
+
+
 class _Copy(ABC):
     """A repository in which merges can be made. place: its name in messages."""
 
@@ -156,6 +174,7 @@ class _Copy(ABC):
         self.place = place
         self.git_dir = git_dir
         self.options = options
+        self.either = _EitherSide()
 
     @property
     @abstractmethod
@@ -167,9 +186,14 @@ class _Copy(ABC):
 
     def tree(self, name: str, revision: str, commit: str, scope: Scope, root: str) -> SourceTree:
         """A tree. name: the object to read. revision, commit: what it is shown as."""
-        files, skipped = self.load(name, scope)
         shown = "HEAD" if commit.startswith(revision) else revision
-        return SourceTree(f"{shown}@sha1:{commit}", files, root, skipped=skipped)
+        empty = SourceTree(f"{shown}@sha1:{commit}", root=root)
+
+        def read() -> SourceTree:
+            files, skipped = self.load(name, scope)
+            return replace(empty, files=files, skipped=skipped)
+
+        return self.either.read(read, empty)
 
     def base_tree(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> SourceTree:
         """The base side. base, head: commits. A merge base that is not a branch's tip is not shown under the branch's name."""

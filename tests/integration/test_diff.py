@@ -298,6 +298,21 @@ def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Reposit
     assert (row["before"], row["after"]) == (10, 20)
 
 
+@pytest.mark.parametrize("words", [(), ("--path=clusters/west",)], ids=["all", "one"])
+def test_a_cluster_that_only_one_side_has_is_new_or_gone(repository: Repository, words: tuple[str, ...]) -> None:
+    """A pull request that added a cluster had no report: the base has no such folder."""
+    repository.commit({f"clusters/east/{name}": text for name, text in START.items()})
+    west = {f"clusters/west/{name}": text for name, text in START.items()}
+    repository.branch("change", west)
+    assert "More room: shop/web new (10 chunks)" in repository.diff("main..change", *words).stdout
+    done = repository.diff("main..change", "--path=clusters/wset")
+    assert done.returncode == 2
+    assert "the repository has no folder 'clusters/wset'" in done.stderr
+    repository.git("merge", "--quiet", "change")
+    repository.branch("gone", dict.fromkeys(west))
+    assert "Nothing is deleted or released: " in repository.diff("main..gone", *words).stdout, "as the daemon holds it"
+
+
 def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:
     repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
     repository.commit({"late.yaml": buffer("late", "replicas: 30")})
