@@ -302,7 +302,7 @@ def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Reposit
 def test_a_cluster_that_only_one_side_has_is_new_or_gone(repository: Repository, words: tuple[str, ...]) -> None:
     """A pull request that added a cluster had no report: the base has no such folder."""
     repository.commit({f"clusters/east/{name}": text for name, text in START.items()})
-    west = {f"clusters/west/{name}": text for name, text in START.items()}
+    west: dict[str, str | None] = {f"clusters/west/{name}": text for name, text in START.items()}
     repository.branch("change", west)
     assert "More room: shop/web new (10 chunks)" in repository.diff("main..change", *words).stdout
     done = repository.diff("main..change", "--path=clusters/wset")

@@ -312,9 +312,8 @@ def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing
     assert "More room: shop/web 4 → 10 chunks" in folders.diff(after, before=before).stdout
     filled = OneShot(filled="2026-11-21T08:00:00Z").on([OneShotPlace("made", 4, 8)])
     memory = {ONE_SHOTS_KEY: {"u1": filled.as_json()}}
-    folders.lists["configmaps"] = [
-        parent_manifest(InventoryParent(), group_kinds=(), namespaces=("shop",), memory=memory)
-    ]
+    parent = parent_manifest(InventoryParent(), group_kinds=(), namespaces=("shop",), memory=memory)
+    folders.lists["configmaps"] = [dict(parent)]
     why = "CapacityBuffer/shop/web has been filled once and is not filled again, so that another size changes nothing"
     for output in ("text", "markdown", "html"):
         shown = folders.diff(after, f"--output={output}", before=before).stdout
