@@ -1,0 +1,209 @@
+"""Every CI file that comes with headroom, run line by line for pull requests of a real forge: errors, forks, conflicts, tokens.
+
+GitHub's are run with Gitea's API, which answers what they ask as GitHub does. Of GitLab's the Git is real; its API is in tests/config.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.gitea import Gitea
+from tests.integration.ci_jobs import ROOT, Job
+from tests.integration.gitea_repository import GiteaRepository, buffer
+
+pytestmark = pytest.mark.e2e
+ACTION = "config/ci/github/action.yml"
+FILES = ("config/scaffold/ci/gitea.yaml", "config/scaffold/ci/github.yaml", ACTION)
+GITLAB = ("config/scaffold/ci/gitlab.yaml", "config/ci/gitlab/headroom.gitlab-ci.yml")
+WRONG = buffer("api", 5).replace("replicas: 5", "replicas: five")
+
+
+@pytest.fixture
+def repository(gitea: Gitea, tmp_path: Path) -> GiteaRepository:
+    return GiteaRepository(gitea, re.sub(r"\W+", "-", tmp_path.name), tmp_path / "clone")
+
+
+def document(file: str) -> Any:
+    return yaml.safe_load((ROOT / file).read_text())
+
+
+def job(repository: GiteaRepository, number: int | None, *, token: str = "", headroom: str = "") -> Job:
+    """What the runner knows of a pull request, or without a number of a push. It works in a clone of its own of what is checked out here."""
+    gitea, place = repository.gitea, Path(tempfile.mkdtemp(dir=repository.folder.parent))
+    repository.git("clone", "--quiet", "--no-local", ".", str(place / "checkout"))
+    event: dict[str, Any] = {}
+    if number is not None:
+        event = {"pull_request": gitea.api("GET", f"/repos/{repository.name}/pulls/{number}")}
+    fetched = ("-C", str(place / "checkout"))
+    repository.git(*fetched, "remote", "set-url", "origin", repository.git("remote", "get-url", "origin"))
+    repository.git(*fetched, "fetch", "--quiet", "--prune", "origin")
+    files = {name: str(place / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_EVENT_PATH")}
+    Path(files["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    environment = {
+        **files,
+        "GITHUB_API_URL": f"{gitea.url}/api/v1",
+        "GITHUB_SERVER_URL": gitea.url,
+        "GITHUB_REPOSITORY": repository.name,
+        "GITHUB_BASE_REF": "main",
+        "GITHUB_RUN_ID": "71",
+        "GITHUB_RUN_NUMBER": "7",
+        "RUNNER_TEMP": str(place),
+        "GITHUB_REF": f"refs/pull/{number}/head",
+        "GITHUB_ACTION_PATH": str(ROOT / "config/ci/github"),
+        # The line that installs is tried. The command is that of this checkout.
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_DRY_RUN": "1",
+        "HEADROOM": headroom or str(ROOT),
+    }
+    known = {"event_name": "push" if number is None else "pull_request", "token": token or gitea.token, "event": event}
+    inputs = {name: item.get("default", "") for name, item in document(ACTION)["inputs"].items()}
+    context = {
+        "github": {**known, "repository": repository.name},
+        "inputs": {**inputs, "token": known["token"]},
+        "runner": {"temp": str(place)},
+    }
+    return Job(place / "checkout", {**context, "steps": {}}, environment)
+
+
+def run(file: str, repository: GiteaRepository, number: int | None, **words: str) -> Job:
+    done = job(repository, number, **words)
+    read = document(file)
+    if "runs" in read:
+        done.steps(read["runs"]["steps"])
+    else:
+        done.steps(read["jobs"]["capacity"]["steps"])
+    summary = Path(done.environment["GITHUB_STEP_SUMMARY"])
+    done.log += summary.read_text() if summary.exists() else ""
+    assert repository.gitea.token not in done.log
+    return done
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_pull_request_is_told_and_then_fails_for_its_own_errors_alone(repository: GiteaRepository, file: str) -> None:
+    repository.push("main", {"api.yaml": buffer("api", 5), "old.yaml": WRONG.replace("name: api", "name: old")})
+    repository.push("less", {"api.yaml": buffer("api", 2)}, start="main")
+    number = repository.open_pull_request("less")
+    done = run(file, repository, number)
+    assert not done.failed, done.log
+    (comment,) = repository.comments(number)
+    (line,) = re.findall(r"^\*\*.*$", comment["body"], re.MULTILINE)
+    assert line.startswith("**Less room: default/api 5 → 2 chunks (2 requested); 1 error that main has too; "), line
+    assert f"[All of it on one page]({repository.gitea.url}/{repository.name}/actions/runs/7" in comment["body"]
+    assert "no prices" in comment["body"], "in CI without a catalog there are none"
+    assert [path.name for path in done.kept] == ["report.html"]
+
+    repository.push("less", {"api.yaml": WRONG})
+    done = run(file, repository, number)
+    assert done.failed
+    (told,) = repository.comments(number)
+    assert told["id"] == comment["id"]
+    assert "1 new error" in told["body"]
+    assert [path.name for path in done.kept] == ["report.html"], "what a job keeps, it keeps when it fails"
+
+    repository.git("checkout", "--quiet", "main")
+    repository.push("main", {"api.yaml": buffer("api", 50), "late.yaml": buffer("late", 7)})
+    repository.git("checkout", "--quiet", "less")
+    repository.push("less", {"api.yaml": buffer("api", 4)})
+    assert not run(file, repository, number).failed
+    (told,) = repository.comments(number)
+    assert "Not merged, since api.yaml is in conflict" in told["body"]
+    assert "default/api 5 → 4 chunks" in told["body"]
+    assert "50" not in told["body"].partition("<details>")[0], "that is main's own change"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_fork_and_a_token_that_may_only_read_have_the_report_in_the_log(
+    repository: GiteaRepository, file: str
+) -> None:
+    other = re.sub(r"\W", "-", repository.name)
+    theirs = repository.gitea.add_user(other, scopes="read:repository,read:issue,read:user")
+    repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
+    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
+    number = repository.open_pull_request("more")
+    done = run(file, repository, number, token=theirs)
+    assert not done.failed, done.log
+    assert "nothing was posted" in done.log
+    assert "default/api new (5 chunks)" in done.log
+    assert repository.comments(number) == []
+
+    fork = repository.fork(other)
+    repository.git("checkout", "--quiet", "-b", "evil", "main")
+    repository.push("evil", {"templates/nodeclaim.yaml.j2": "{{ 1 / 0 }}\n", "evil.yaml": buffer("evil", 9)}, to=fork)
+    number = repository.open_pull_request("evil", head=f"{other}:evil")
+    done = run(file, repository, number)
+    assert not done.failed, done.log
+    assert "Not judged: templates/nodeclaim.yaml.j2" in done.log
+    assert "template-failed" not in done.log
+    assert repository.comments(number) == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_push_to_main_fails_for_errors_and_not_for_warnings(repository: GiteaRepository, file: str) -> None:
+    repository.push("main", {"web.yaml": buffer("web", 3).replace("  replicas: 3", "  replicas: 3\n  colour: red")})
+    done = run(file, repository, None)
+    assert "spec.colour is not a field of this kind" in done.log
+    assert not done.failed, done.log
+    repository.push("main", {"api.yaml": WRONG})
+    done = run(file, repository, None)
+    assert done.failed
+    assert "spec.replicas must be a whole number" in done.log
+
+
+@pytest.mark.parametrize("file", [*FILES[:2], *GITLAB])
+def test_where_headroom_is_must_be_said_and_the_job_says_so(repository: GiteaRepository, file: str) -> None:
+    read = document(file)
+    unset = (read.get("env") or next(iter(read.values()))["variables"])["HEADROOM"]
+    done = job(repository, None, headroom=unset)
+    lines = (
+        read["jobs"]["capacity"]["steps"]
+        if "jobs" in read
+        else [{"run": line} for line in next(iter(read.values()))["script"]]
+    )
+    done.steps(lines[:3] if "jobs" in read else lines[:1])
+    assert done.failed
+    assert "must say where your copy of headroom is" in done.log
+
+
+@pytest.mark.parametrize("file", GITLAB)
+def test_gitlab_compares_with_the_head_of_the_target_also_from_a_fork_that_is_behind(
+    repository: GiteaRepository, file: str
+) -> None:
+    other = re.sub(r"\W", "-", repository.name)
+    repository.gitea.add_user(other)
+    repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{other}", {"permission": "read"})
+    fork = repository.fork(other)
+    repository.push("main", {"late.yaml": buffer("late", 7)})
+    repository.git("checkout", "--quiet", "-b", "more", "HEAD~1")
+    repository.push("more", {"web.yaml": buffer("web", 2)}, to=fork)
+    repository.git("remote", "set-url", "origin", fork)
+    done = job(repository, None)
+    (read,) = document(file).values()
+    project = f"{repository.gitea.url}/{repository.name}"
+    variables = {
+        **{name: value for name, value in read["variables"].items() if name != "HEADROOM"},
+        "CI_MERGE_REQUEST_PROJECT_URL": project,
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_MERGE_REQUEST_PROJECT_ID": "1",
+        "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "2",
+    }
+    done.script("\n".join(read["script"]), {**variables, "CI_JOB_TOKEN": repository.gitea.token})
+    assert not done.failed, done.log
+    assert "Less room: default/web 3 → 2 chunks" in done.log
+    assert "late" not in done.log, "main has gained it, and the fork has not"
+    assert (
+        set(read["artifacts"]["paths"]) == {"report.md", "report.html"} <= {path.name for path in done.folder.iterdir()}
+    )
+    assert read["artifacts"]["when"] == "always"
+
+    refused = job(repository, None)
+    refused.script("\n".join(read["script"]), {**variables, "CI_JOB_TOKEN": "f" * 40})
+    assert refused.failed
+    assert "Job token permissions" in refused.log
