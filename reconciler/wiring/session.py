@@ -39,8 +39,9 @@ def open_session(
     published: bool = False,
     allow_removals: bool = False,
 ) -> Iterator[Session]:
-    """Opens the adapters for one command, and closes them in any case. compares: whether the caller reads two sides itself, which need not be checked
-    out, and plans them whatever one pass may make and prune. allow_removals: as for `caps_of`.
+    """Opens the adapters for one command, and closes them in any case. allow_removals: as for `caps_of`.
+
+    compares: whether the caller reads two sides itself, and plans them without caps. They need not be checked out.
 
     published: whether the daemon's published snapshot is used if no cluster is named and none is found.
     """

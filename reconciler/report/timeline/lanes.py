@@ -100,7 +100,7 @@ def shared_out(groups: Sequence[str], most: int) -> list[int]:
 def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneChange, ...]:
     """Lanes that differ at some time of both timelines, or are in only one. In the head's order, removed ones last.
 
-    What the budgets of a NodePool allow is not compared where one side alone has no node of it: 10% of no nodes is 0, and nothing waits.
+    Budgets are not compared where one side alone has no node of the NodePool: 10% of no nodes is 0.
     """
     before = {(lane.group, lane.name): lane for lane in lanes(base)}
     after = {(lane.group, lane.name): lane for lane in lanes(head)}
