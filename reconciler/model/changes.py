@@ -10,13 +10,13 @@ from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand
+from reconciler.model.departures import Departure
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Taint
-from reconciler.model.sentences import abridged
 from reconciler.model.service import Service, service_of
 from reconciler.model.view import Manifest
 from reconciler.model.waiting_deletions import WaitingDeletions
@@ -65,8 +65,8 @@ class NodeClaimCreation:
     """A NodeClaim to be created.
 
     The name is derived from the request and from the names in use, so that a repeated pass asks for the same object.
-    labels: in addition to those of every NodeClaim of its pool. lives_for: at most so long, whatever its pool says. made_by: in words, who makes the node if headroom does not. Such
-    nodes occur only in forecasts.
+    labels: in addition to those of every NodeClaim of its pool. lives_for: the longest life of the node, if its pool's is not shorter.
+    made_by: in words, who makes the node if headroom does not. Such nodes occur only in forecasts.
     """
 
     name: str
@@ -79,19 +79,20 @@ class NodeClaimCreation:
 
 @dataclass(frozen=True, slots=True)
 class NodeClaimAction:
-    """One node to be held, released, deleted, or freed of a taint."""
+    """One node to be held, released, deleted, or freed of a taint.
+
+    node_claim None: no NodeClaim made the node, so that only the node itself can be annotated. node None: the NodeClaim has no node yet.
+    price: USD an hour; None where unknown. closed: whether a node to be held also gets the taint that stops Karpenter from moving pods
+    into the chunks' room.
+    """
 
     node_claim: str | None
-    """None: no NodeClaim made the node, so that only the node itself can be annotated."""
     node: str | None
-    """None: the NodeClaim has no node yet."""
     node_pool: str
     reason: str
     holdings: tuple[Holding, ...] = ()
     price: float | None = None
-    """USD an hour; None where unknown."""
     closed: bool = False
-    """Whether a node to be held also gets the taint that stops Karpenter from moving pods into the chunks' room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +112,15 @@ class NodeClaimChanges:
 
 @dataclass(frozen=True, slots=True)
 class DomainCount:
-    """How many chunks of a demand one bin holds, and the bin's value of one topology label."""
+    """How many chunks of a demand one bin holds, and the bin's value of one topology label.
+
+    bin: the node's name; the NodeClaim's while it has no node. key: a topology key of the demand's spread constraints or pod affinity.
+    values: several while the value is undecided; none where the bin lacks the label.
+    """
 
     bin: str
-    """The node's name; the NodeClaim's while it has no node."""
     key: str
-    """A topology key of the demand's spread constraints or pod affinity."""
     values: tuple[str, ...]
-    """Several while the value is undecided; none where the bin lacks the label."""
     count: int
 
 
@@ -161,26 +163,23 @@ class DemandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StaticPoolChange:
-    """How many nodes of a static NodePool Karpenter itself creates or deletes once the plan is applied."""
+    """How many nodes of a static NodePool Karpenter itself creates or deletes once the plan is applied.
+
+    before: nodes that exist and are not being deleted. instance_type: the cheapest that a new node may be; "" when none is created or no
+    price is known. price: USD an hour of that type. never: how many of its replicas are over its limit, so that they never come.
+    """
 
     node_pool: str
     before: int
-    """Nodes that exist and are not being deleted."""
     after: int
     instance_type: str = ""
-    """The cheapest type that a new node may be; "" when none is created or no price is known."""
     price: float | None = None
-    """USD an hour of that type."""
     never: int = 0
-    """How many of its replicas are over its limit, so that they never come."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOutcome:
-    """A schedule's value at the pass's instant, in replicas, and the next value that differs.
-
-    next_value None: the value never changes again.
-    """
+    """A schedule's value at the pass's instant, in replicas, and the next value that differs; None if it never changes again."""
 
     namespace: str
     name: str
@@ -233,38 +232,11 @@ def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[Static
 
 @dataclass(frozen=True, slots=True)
 class StockOut:
-    """A placeholder that vanished before its node came up, as when no offering had capacity.
-
-    demands: those it was for. message: what was asked for, and what headroom does next."""
+    """A placeholder that vanished before its node came up, as when no offering had capacity. demands: those it was for. message: what was
+    asked for, and what headroom does next."""
 
     demands: tuple[ObjectRef, ...]
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """Chunks leave a held node for cheaper room, or a node's pods may move to held nodes. since: when that began; until: how long no chunks
-    come to the node. saves: USD an hour, once Karpenter has consolidated the node. claims: the NodeClaims made for the chunks. admits: the
-    held nodes that are open to the pods, without the taint of held nodes."""
-
-    node: str
-    since: datetime
-    until: datetime
-    saves: float
-    claims: tuple[str, ...] = ()
-    admits: tuple[str, ...] = ()
-
-    def is_under_way(self, now: datetime) -> bool:
-        """Whether chunks stay away from the node. Afterwards Karpenter is not expected to take the node any more."""
-        return now < self.until
-
-    @property
-    def words(self) -> str:
-        """What happens, and what it saves: `chunks leave NODE for cheaper room, which saves …`."""
-        does = f"chunks leave {self.node} for cheaper room"
-        if self.admits:
-            does = f"pods of {self.node} may move to {abridged(self.admits, 3)}, which {'have' if len(self.admits) > 1 else 'has'} room beside the chunks"
-        return f"{does}, which saves ${self.saves:,.2f}/h once Karpenter has consolidated the node"
 
 
 @dataclass(frozen=True, slots=True)

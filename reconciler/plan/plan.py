@@ -10,7 +10,6 @@ from typing import Any
 
 from reconciler.model.changes import (
     DemandOutcome,
-    Departure,
     NodeClaimChanges,
     NodeClaimCreation,
     ObjectChange,
@@ -20,6 +19,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
+from reconciler.model.departures import Departure
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
-from reconciler.model.changes import Departure
 from reconciler.model.demand import POD_KIND
+from reconciler.model.departures import Departure
 from reconciler.model.edges import Edge
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import Pod, PodShape

@@ -8,9 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from reconciler.model.changes import Action, ChangeSet, Departure, Plan, Write, WriteResult
+from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
+from reconciler.model.departures import Departure
 from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
 from reconciler.model.local_budgets import PoolBudgets

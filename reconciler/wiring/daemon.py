@@ -69,8 +69,8 @@ def run_daemon(
 def _share_memory() -> None:
     """Lets all threads take memory from the same two arenas, and gives large blocks back at once.
 
-    glibc otherwise has an arena for each of the many threads that watch, and what one of them frees is of no use to the others: half of
-    the memory of a large cluster was that. Other C libraries have no such function, and no such arenas.
+    glibc otherwise has an arena for each of the many threads that watch. What one of them frees, no other uses: that was half of the
+    memory of a large cluster. Other C libraries have neither such a function nor such arenas.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

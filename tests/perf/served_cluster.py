@@ -11,6 +11,7 @@ The daemon is suspended: it plans as always but writes nothing, so that each run
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import re
@@ -19,17 +20,19 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
+
+import urllib3
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
 from tests.controlplane.waiting import moments
 from tests.perf import canned_lists
-from tests.perf.stored_cluster import NAMESPACES, large_cluster, store
+from tests.perf.stored_cluster import NAMESPACES, Stored, large_cluster
 
 BUFFERS, CHUNKS = 20, 50
 IDLE = 60.0
@@ -44,6 +47,34 @@ spec:
   replicas: {replicas}
 """
 _TICKS = os.sysconf("SC_CLK_TCK")
+_MOST_BYTES = 1_000_000
+"""Of one transaction; etcd takes 1.5 MB, with base64 around them."""
+
+
+def store(etcd_url: str, objects: Iterable[Stored]) -> int:
+    """Writes all of them; returns how many bytes they have."""
+    pool, total = urllib3.PoolManager(), 0
+
+    def put(batch: list[Stored]) -> None:
+        puts = [{"requestPut": {"key": _coded(key), "value": _coded(text)}} for key, text in batch]
+        answer = pool.request("POST", f"{etcd_url}/v3/kv/txn", json={"success": puts})
+        assert answer.status == 200, answer.data[:500]
+
+    batch: list[Stored] = []
+    size = 0
+    for key, text in objects:
+        if size + len(text) > _MOST_BYTES or len(batch) == 100:
+            put(batch)
+            batch, size = [], 0
+        batch.append((key, text))
+        size += len(text)
+        total += len(text)
+    put(batch)
+    return total
+
+
+def _coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 class Running:

@@ -5,13 +5,10 @@ They are written to etcd directly, as JSON, which the API server reads as it rea
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
-
-import urllib3
 
 from tests.controlplane.rest import Document
 
@@ -21,33 +18,9 @@ PODS_OF_ONE = 30
 """Pods of one Deployment, which has two old ReplicaSets beside the one in use."""
 _CPUS = ("100m", "250m", "500m", "500m")
 _MEMORIES = ("128Mi", "256Mi", "512Mi", "1Gi")
-_MOST_BYTES = 1_000_000
-"""Of one transaction; etcd takes 1.5 MB, with base64 around them."""
 _MADE = "2026-11-01T08:00:00Z"
 Stored = tuple[str, str]
 """A key of etcd and its JSON."""
-
-
-def store(etcd_url: str, objects: Iterable[Stored]) -> int:
-    """Writes all of them; returns how many bytes they have."""
-    pool, total = urllib3.PoolManager(), 0
-
-    def put(batch: list[Stored]) -> None:
-        puts = [{"requestPut": {"key": _coded(key), "value": _coded(text)}} for key, text in batch]
-        answer = pool.request("POST", f"{etcd_url}/v3/kv/txn", json={"success": puts})
-        assert answer.status == 200, answer.data[:500]
-
-    batch: list[Stored] = []
-    size = 0
-    for key, text in objects:
-        if size + len(text) > _MOST_BYTES or len(batch) == 100:
-            put(batch)
-            batch, size = [], 0
-        batch.append((key, text))
-        size += len(text)
-        total += len(text)
-    put(batch)
-    return total
 
 
 def large_cluster(*, nodes: int, pods: int, name: str = "node", seed: int = 7) -> Iterator[Stored]:
@@ -60,10 +33,6 @@ def large_cluster(*, nodes: int, pods: int, name: str = "node", seed: int = 7) -
         yield from _node(f"{name}-{number:05}", ZONES[number % len(ZONES)])
     for number in range(-(-pods // PODS_OF_ONE)):
         yield from _workload(number, random, min(PODS_OF_ONE, pods - number * PODS_OF_ONE), nodes, name)
-
-
-def _coded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def _json(document: Document) -> str:

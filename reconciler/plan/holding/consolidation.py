@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.model.changes import Departure
+from reconciler.model.departures import Departure
 from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
 from reconciler.model.pods import Pod, PodShape

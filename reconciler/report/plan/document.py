@@ -10,7 +10,6 @@ from typing import Any
 
 from reconciler.model.changes import (
     DemandOutcome,
-    Departure,
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
@@ -18,6 +17,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import Condition
+from reconciler.model.departures import Departure
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def test_github_actions_tells_the_head_and_not_the_merge_that_it_checked_out(tmp
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_SERVER_URL": "https://git.example.com",
         "GITHUB_RUN_ID": "12",
+        "GITHUB_RUN_NUMBER": "3",
     }
     expected = CiJob(
         "https://git.example.com/api/v3",
@@ -31,7 +33,8 @@ def test_github_actions_tells_the_head_and_not_the_merge_that_it_checked_out(tmp
         "https://git.example.com/example/capacity/actions/runs/12",
     )
     assert surroundings("github", environment) == expected
-    assert surroundings("gitea", environment) == expected
+    on_gitea = replace(expected, url="https://git.example.com/example/capacity/actions/runs/3")
+    assert surroundings("gitea", environment) == on_gitea
 
 
 @pytest.mark.parametrize("event", ["", "[]", "{", '{"pull_request": null}'])
