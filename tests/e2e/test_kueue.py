@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.documents import node_class
+from tests.controlplane.documents import node_claim, node_class
 from tests.controlplane.rest import Document, condition
 from tests.docs.yaml_blocks import yaml_blocks
 from tests.e2e.capacity_repository import CapacityRepository
@@ -29,6 +30,9 @@ WIDE = {
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 WORKLOAD = ("kueue.x-k8s.io/v1beta1", "Workload")
 CONFIG = ("kueue.x-k8s.io/v1beta1", "ProvisioningRequestConfig")
+ADMISSION = "admissionregistration.k8s.io/v1"
+POOL_KIND = ("karpenter.sh/v1", "NodePool")
+ATTEMPT = "headroom.dev/attempt"
 CONSUME = "autoscaling.x-k8s.io/consume-provisioning-request"
 
 
@@ -97,10 +101,53 @@ class Batch:
         metadata = {"name": "stranger", "namespace": "research"}
         self.api.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
 
+    @contextmanager
+    def stock_out(self) -> Iterator[None]:
+        """Meanwhile Karpenter is told of every NodeClaim that there is no capacity for it, and deletes it.
+
+        The KWOK provider says so where the class is not there that a NodeClaim names. The policy lets all of them name one. The NodePool
+        stays ready, and headroom's own catalog has all types.
+        """
+        rules = [
+            {
+                "apiGroups": ["karpenter.sh"],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["nodeclaims"],
+            }
+        ]
+        sold_out = 'JSONPatch{op: "replace", path: "/spec/nodeClassRef/name", value: "sold-out"}'
+        policy = {
+            "matchConstraints": {"resourceRules": rules},
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{sold_out}]"}}],
+        }
+        specs = {"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": {"policyName": "stock-out"}}
+        for kind, spec in specs.items():
+            self.api.apply({"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": "stock-out"}, "spec": spec})
+        try:
+            eventually(lambda: self.named_class() == "sold-out", within=60, what="the policy is in force")
+            yield
+        finally:
+            for kind in reversed(specs):
+                self.api.delete(ADMISSION, kind, "stock-out")
+
+    def named_class(self) -> str:
+        """That of a NodeClaim which somebody would make now."""
+        pool = self.api.get(*POOL_KIND, "batch")
+        assert pool is not None
+        claim = self.api.apply(node_claim("tried", pool, "c-4x-amd64-linux"), dry_run=True)
+        return str(claim["spec"]["nodeClassRef"]["name"])
+
     def reason(self, job: str) -> str:
         """Of the condition Provisioned."""
-        conditions = self.request(job)["status"]["conditions"]
-        return next(str(item["reason"]) for item in conditions if item["type"] == "Provisioned")
+        return str(self.provisioned(job)["reason"])
+
+    def provisioned(self, job: str) -> Document:
+        """This condition of its request."""
+        conditions: list[Document] = self.request(job)["status"]["conditions"]
+        return next(item for item in conditions if item["type"] == "Provisioned")
 
     def request(self, job: str, attempt: int = 1) -> Document:
         """The one that Kueue makes when the Job comes up for the so-manieth time."""
@@ -124,6 +171,29 @@ class Batch:
 
         return eventually(done, within=120, what=f"{job} is done")
 
+    def wait_until_attempt_has_failed(self, job: str, number: int) -> None:
+        """And none of its NodeClaims is left, so that the next attempt has not begun."""
+
+        def has_failed() -> bool:
+            found = self.provisioned(job)
+            assert found["reason"] == "AttemptFailed", found
+            assert found["message"].startswith(f"attempt {number} failed, the next one begins at "), found
+            return self.nodes() == set()
+
+        eventually(has_failed, within=60, what=f"attempt {number} for {job} has failed")
+
+    def is_queued(self, job: str) -> bool:
+        """Whether Kueue holds it back, with its quota, for this request."""
+        (workload,) = self.api.list(*WORKLOAD, namespace="research")
+        states = {name: condition(workload, name) for name in ("QuotaReserved", "Admitted", "Evicted")}
+        assert states["Evicted"] is None, workload["status"]
+        return (
+            states["QuotaReserved"] == "True"
+            and states["Admitted"] != "True"
+            and workload["spec"]["active"] is not False
+            and bool(self.job(job)["spec"]["suspend"])
+        )
+
     def wait_until_given_up(self, job: str) -> None:
         def given_up() -> bool:
             (workload,) = self.api.list(*WORKLOAD, namespace="research")
@@ -138,12 +208,17 @@ class Batch:
 
 
 @pytest.fixture
-def batch(control_plane_with_kueue: ControlPlane, tmp_path: Path) -> Iterator[Batch]:
-    """With headroom at work. What the test submitted is deleted after it."""
+def batch(request: pytest.FixtureRequest, control_plane_with_kueue: ControlPlane, tmp_path: Path) -> Iterator[Batch]:
+    """With headroom at work. What the test submitted is deleted after it.
+
+    Its parameter: how long after a failure headroom tries a request again.
+    """
     made = Batch(control_plane_with_kueue)
     repository = CapacityRepository(tmp_path / "repository")
     repository.push({"nodepool.yaml": node_pool()})
-    with DaemonProcess(repository.folder, install_rbac(control_plane_with_kueue), tmp_path):
+    first_retry = getattr(request, "param", "1m")
+    kubeconfig = install_rbac(control_plane_with_kueue)
+    with DaemonProcess(repository.folder, kubeconfig, tmp_path, requests_first_retry=first_retry):
         yield made
         for job in made.api.list("batch/v1", "Job", namespace="research"):
             made.api.delete("batch/v1", "Job", job["metadata"]["name"], namespace="research")
@@ -195,6 +270,25 @@ def test_a_job_that_cannot_be_had_is_tried_as_often_as_kueue_has_it(batch: Batch
     batch.wait_for_condition("large", "Failed", attempt=2)
     batch.wait_until_given_up("large")
     assert batch.api.list(*CLAIM) == []
+
+
+@pytest.mark.parametrize("batch", ["20s"], indirect=True)
+def test_a_job_that_meets_a_stock_out_stays_queued_and_runs_once_that_ends(batch: Batch) -> None:
+    with batch.stock_out():
+        batch.submit("train")
+        eventually(lambda: batch.request("train"), within=60, what="Kueue asks for nodes")
+        for number in (1, 2):
+            batch.wait_until_attempt_has_failed("train", number)
+            assert batch.is_queued("train")
+
+    request = batch.wait_for_condition("train", "Provisioned")
+    claims = batch.api.list(*CLAIM)
+    assert [claim["metadata"]["labels"][ATTEMPT] for claim in claims] == [f"{request['metadata']['uid']}.3"] * 3
+    batch.wait_until_done("train")
+    assert {pod["spec"]["nodeName"] for pod in batch.pods("train")} == {claim["status"]["nodeName"] for claim in claims}
+    (only,) = batch.api.list(*REQUEST, namespace="research")
+    assert only["metadata"]["uid"] == request["metadata"]["uid"]
+    batch.wait_until_nothing_is_left()
 
 
 def test_a_job_whose_nodes_go_before_its_pods_came_gets_others_and_runs(batch: Batch) -> None:
