@@ -220,7 +220,7 @@ class Rest:
 
 def condition(document: Document | None, kind: str) -> str | None:
     """Status of one of an object's conditions: "True", "False", "Unknown", or None."""
-    for item in (document or {}).get("status", {}).get("conditions", []):
+    for item in (document or {}).get("status", {}).get("conditions") or []:
         if item["type"] == kind:
             return str(item["status"])
     return None
