@@ -250,7 +250,7 @@ class GitSource:
                 allowed = allowed or among
             good = replace(good, rewound_at=before.rewound_at if goes_on else now)
         tree = replace(tree, removals_allowed=allowed)
-        if before is not None and before.commit == self.passes.proven:
+        if before is not None and before.commit == self.passes.proven and self._remote.has(before.commit):
             local.run("update-ref", self._remote.ref(PROVEN), before.commit)
         local.run("update-ref", self._remote.ref(GOOD), commit)
         self._remote.keep_commits(commit)

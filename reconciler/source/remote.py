@@ -146,13 +146,13 @@ class Remote:
         """Fetches what the head's reference points to now; returns the commit's name."""
         self._prepare(self._folder)
         self._ref = head.ref
-        if self._reader and self._has(head.commit):
+        if self._reader and self.has(head.commit):
             return head.commit
         self._fetch(self._folder, "--depth=1", self._filter, "origin", f"+{head.ref}:{CANDIDATE}")
         return self.local().line("rev-parse", "--verify", f"{CANDIDATE}^{{commit}}")
 
-    def _has(self, commit: str) -> bool:
-        """Whether another reader has fetched it."""
+    def has(self, commit: str) -> bool:
+        """Whether the copy has it."""
         try:
             self.local().run("cat-file", "-e", f"{commit}^{{commit}}")
         except CommandFailedError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,17 @@ def test_a_newer_commit_is_taken_at_once(machine: Machine) -> None:
 
     tree = machine.passes()
 
+    assert (content(tree), reason(tree)) == ("newer", "")
+
+
+def test_a_copy_that_was_lost_keeps_no_newer_commit_from_being_taken(machine: Machine, tmp_path: Path) -> None:
+    """The new copy lacks the last good commit, and noting that its pass had ended failed at each poll, over restarts too."""
+    machine.passes()
+    (copy,) = (tmp_path / "state").glob("*/repository.git")
+    shutil.rmtree(copy)
+    machine.repository.push(NEWER)
+    machine.restart()
+    tree = machine.passes()
     assert (content(tree), reason(tree)) == ("newer", "")
 
 
