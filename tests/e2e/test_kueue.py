@@ -180,7 +180,7 @@ class Batch:
             assert found["message"].startswith(f"attempt {number} failed, the next one begins at "), found
             return self.nodes() == set()
 
-        eventually(has_failed, within=60, what=f"attempt {number} for {job} has failed")
+        eventually(has_failed, within=120, what=f"attempt {number} for {job} has failed")
 
     def is_queued(self, job: str) -> bool:
         """Whether Kueue holds it back, with its quota, for this request."""
@@ -281,7 +281,7 @@ def test_a_job_that_meets_a_stock_out_stays_queued_and_runs_once_that_ends(batch
             batch.wait_until_attempt_has_failed("train", number)
             assert batch.is_queued("train")
 
-    request = batch.wait_for_condition("train", "Provisioned")
+    request = batch.wait_for_condition("train", "Provisioned", within=180)
     claims = batch.api.list(*CLAIM)
     assert [claim["metadata"]["labels"][ATTEMPT] for claim in claims] == [f"{request['metadata']['uid']}.3"] * 3
     batch.wait_until_done("train")
