@@ -53,11 +53,8 @@ def labels(shop: BatchShop) -> set[str]:
     return {(claim.label(ATTEMPT_LABEL) or "").rpartition(".")[2] for claim in shop.cluster.view().node_claims}
 
 
-@pytest.mark.parametrize("sent", [False, True])
-@pytest.mark.parametrize("number", range(1, WRITES + 1))
-def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> None:
-    shop = BatchShop()
-    shop.cluster.apply(request(count=9, class_name=ATOMIC))
+def settle_over_a_kill(shop: BatchShop, number: int, *, sent: bool) -> None:
+    """A process that is killed at its write of that number, and one after it that goes on until nothing changes."""
     alive = shop.cluster
     shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
     shop.restart()
@@ -66,6 +63,14 @@ def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> Non
     shop.cluster = alive
     shop.restart()
     shop.settle()
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("number", range(1, WRITES + 1))
+def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request(count=9, class_name=ATOMIC))
+    settle_over_a_kill(shop, number, sent=sent)
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
     assert len(shop.claims()) == len(shop.held()) == 3
     assert labels(shop) == {"1"}
@@ -80,14 +85,7 @@ def test_a_kill_at_any_write_that_makes_good_what_a_stranger_took_ends_in_the_sa
     shop.settle()
     node = shop.cluster.view().nodes[0].name
     shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
-    alive = shop.cluster
-    shop.cluster = Mortal(alive, number, sent=sent)  # type: ignore[assignment]
-    shop.restart()
-    with pytest.raises(KilledError):
-        shop.settle(seconds=2)
-    shop.cluster = alive
-    shop.restart()
-    shop.settle()
+    settle_over_a_kill(shop, number, sent=sent)
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsProvisioned")
     assert len(shop.claims()) == 4
     assert len(shop.held()) == 3
