@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
-from reconciler.placement.checker.overlays import valid_overlays
+from reconciler.placement.checker.offerings import valid_overlays
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.checker.checked_node import Occupant
+from reconciler.placement.checker.checked_nodes import Occupant
 from reconciler.placement.checker.occupancy import UNDECIDED, Namespaces, Occupancy, Placed
 
 _Standing = tuple[bool, bool]

@@ -12,7 +12,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.checker.checked_node import CheckedNode, Occupant
+from reconciler.placement.checker.checked_nodes import CheckedNode, Occupant
 
 UNDECIDED = "\0undecided"
 """Stands for the domain of a node that may still be in one of several."""

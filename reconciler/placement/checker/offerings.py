@@ -1,21 +1,86 @@
-"""Ways to buy an instance type, and the labels that a node then has."""
+"""What can be bought, as the checker reads it: label values and requirements, ways to buy an instance type, and NodeOverlays.
+
+The rules of NodeOverlays are Karpenter's (controller.go and store.go in pkg/controllers/nodeoverlay).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
+from typing import TypeAlias
 
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
+    MOST_PRICE,
+    NODEPOOL_LABEL,
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
     InstanceType,
+    NodePool,
     Offering,
 )
+from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import PlannedNode
-from reconciler.placement.checker.labels import holds
+from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Operator, Requirement
+
+Values: TypeAlias = frozenset[str | None]
+"""The values that a label of a node may get, None among them if it may be absent. An existing node has one value."""
+
+ABSENT: Values = frozenset({None})
+STABLE_LABELS = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.ebs.csi.aws.com/zone": "topology.kubernetes.io/zone",
+    "topology.disk.csi.azure.com/zone": "topology.kubernetes.io/zone",
+    "topology.gke.io/zone": "topology.kubernetes.io/zone",
+}
+
+
+def stable_label(key: str) -> str:
+    """The stable spelling of a label, by Karpenter's table (pkg/apis/v1/labels.go, NormalizedLabels)."""
+    return STABLE_LABELS.get(key, key)
+
+
+def decided(labels: Mapping[str, str]) -> dict[str, Values]:
+    return {key: frozenset({value}) for key, value in labels.items()}
+
+
+def united(alternatives: Iterable[Mapping[str, str]]) -> dict[str, Values]:
+    """By label, all values that it has in any of the alternatives."""
+    found = list(alternatives)
+    return {key: frozenset(labels.get(key) for labels in found) for key in {key for labels in found for key in labels}}
+
+
+def holds(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label value (None: no label) meets a node selector requirement."""
+    listed = requirement.values
+    match requirement.operator:
+        case Operator.IN:
+            return value is not None and value in listed
+        case Operator.NOT_IN:
+            return value is None or value not in listed
+        case Operator.EXISTS:
+            return value is not None
+        case Operator.DOES_NOT_EXIST:
+            return value is None
+    try:
+        number, bound = int(value or ""), int(listed[0])
+    except (ValueError, IndexError):
+        return False
+    return {
+        Operator.GT: number > bound,
+        Operator.GTE: number >= bound,
+        Operator.LT: number < bound,
+        Operator.LTE: number <= bound,
+    }[requirement.operator]
+
 
 RESERVED = "reserved"
 
@@ -60,3 +125,91 @@ def systems_for(planned: PlannedNode, instance_type: InstanceType) -> list[str]:
     """The type's operating systems that meet the planned node's requirements."""
     asked = [item for item in planned.requirements if item.key == OPERATING_SYSTEM_LABEL]
     return [system for system in instance_type.operating_systems if all(holds(item, system) for item in asked)]
+
+
+def labels_for_overlays(pool: NodePool, instance_type: InstanceType) -> dict[str, str]:
+    """Labels of a type in a NodePool that an overlay can select by, whatever the offering."""
+    of_pool = {stable_label(key): value for key, value in pool.template.labels}
+    return labels_of(instance_type) | of_pool | {NODEPOOL_LABEL: pool.name}
+
+
+def valid_overlays(
+    overlays: Sequence[NodeOverlay], pools: Collection[NodePool], instance_types: Collection[InstanceType]
+) -> Sequence[NodeOverlay]:
+    """The overlays without conflict: heaviest first, of equal weight the last by name first. One in conflict with an earlier valid
+    one is left out."""
+    valid: list[NodeOverlay] = []
+    for item in sorted(sorted(overlays, key=lambda one: one.ref.name, reverse=True), key=lambda one: -one.weight):
+        rivals = any(other.weight == item.weight for other in valid)
+        if not rivals or not any(_conflicts(item, valid, pool, one) for pool in pools for one in instance_types):
+            valid.append(item)
+    return valid
+
+
+def _conflicts(item: NodeOverlay, valid: Sequence[NodeOverlay], pool: NodePool, instance_type: InstanceType) -> bool:
+    touched = [offering for offering in instance_type.offerings if _touches(item, pool, instance_type, offering)]
+    if not touched:
+        return False
+    pricing = [other for other in valid if other.weight == item.weight and _changes_price(other)]
+    if _changes_price(item) and any(_touches(other, pool, instance_type, one) for other in pricing for one in touched):
+        return True
+    # Karpenter remembers only the last overlay that set any resource of the type.
+    setting = [
+        other
+        for other in valid
+        if other.capacity and any(_touches(other, pool, instance_type, one) for one in instance_type.offerings)
+    ]
+    if not setting or setting[-1].weight != item.weight:
+        return False
+    return bool(set(item.capacity.names()) & set(setting[-1].capacity.names()))
+
+
+def _changes_price(item: NodeOverlay) -> bool:
+    return (item.price, item.price_adjustment) != (None, None)
+
+
+def _touches(item: NodeOverlay, pool: NodePool, instance_type: InstanceType, offering: Offering) -> bool:
+    labels = labels_for_overlays(pool, instance_type)
+    for asked in item.requirements:
+        if (key := stable_label(asked.key)) in labels and not holds(asked, labels[key]):
+            return False
+    labels |= labels_as_offered(offering)
+    return any(_matches(item, labels | {OPERATING_SYSTEM_LABEL: one}) for one in instance_type.operating_systems)
+
+
+def _matches(item: NodeOverlay, labels: Mapping[str, str]) -> bool:
+    return all(holds(asked, labels.get(stable_label(asked.key))) for asked in item.requirements)
+
+
+def _matching(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Iterable[NodeOverlay]:
+    return (item for item in valid if _matches(item, labels))
+
+
+def overlaid_price(valid: Sequence[NodeOverlay], labels: Mapping[str, str], price: float | None) -> float | None:
+    """The price in USD an hour, None where it is unknown. An unreadable overlay, or one that adjusts an unknown price, is ignored."""
+    for item in _matching(valid, labels):
+        try:
+            if item.price is not None:
+                return _bounded(float(item.price), price)
+            if item.price_adjustment is not None:
+                return price if price is None else _bounded(_adjusted(price, item.price_adjustment), price)
+        except ValueError:
+            return price
+    return price
+
+
+def _bounded(found: float, price: float | None) -> float | None:
+    return price if math.isnan(found) else min(max(found, 0.0), MOST_PRICE)
+
+
+def _adjusted(price: float, text: str) -> float:
+    return price * (1 + float(text[:-1]) / 100) if text.endswith("%") else price + float(text)
+
+
+def overlaid_capacity(valid: Sequence[NodeOverlay], labels: Mapping[str, str]) -> Resources:
+    """Resources in addition to the instance type's own. The heaviest overlay that names a resource sets it."""
+    added: dict[str, int] = {}
+    for item in _matching(valid, labels):
+        for name, amount in item.capacity.amounts:
+            added.setdefault(name, amount)
+    return Resources.of(added)

@@ -22,17 +22,31 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
-from reconciler.placement.checker.checked_node import CheckedNode, Occupant
-from reconciler.placement.checker.indexed_problem import IndexedProblem
-from reconciler.placement.checker.labels import Values, decided, united
-from reconciler.placement.checker.min_values import min_values_violations
-from reconciler.placement.checker.node_affinity import affinity_violations, surely_holds
-from reconciler.placement.checker.node_ports import clashing_ports
-from reconciler.placement.checker.offerings import labels_as_offered, labels_of, offerings_for, systems_for
-from reconciler.placement.checker.overlays import labels_for_overlays, overlaid_capacity, overlaid_price
-from reconciler.placement.checker.resources_fit import daemon_runs, loads, overcommitted
-from reconciler.placement.checker.taint_toleration import own_taint_violations, taint_violations
-from reconciler.placement.checker.volumes import CheckedVolumes
+from reconciler.placement.checker.attachments import CheckedVolumes
+from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupant
+from reconciler.placement.checker.node_pools import min_values_violations
+from reconciler.placement.checker.node_rules import (
+    affinity_violations,
+    clashing_ports,
+    daemon_runs,
+    loads,
+    overcommitted,
+    own_taint_violations,
+    surely_holds,
+    taint_violations,
+)
+from reconciler.placement.checker.offerings import (
+    Values,
+    decided,
+    labels_as_offered,
+    labels_for_overlays,
+    labels_of,
+    offerings_for,
+    overlaid_capacity,
+    overlaid_price,
+    systems_for,
+    united,
+)
 
 _SAME_PRICE = 1e-6
 """Prices that differ by less are the same. In USD an hour."""

@@ -7,37 +7,35 @@ must hold for every instance type, zone and capacity type that a planned node li
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
-from reconciler.model.machines import Machine
-from reconciler.model.nodes import Node
-from reconciler.model.placement import Placement
-from reconciler.placement.checker.arriving_nodes import ArrivingNodes
-from reconciler.placement.checker.checked_node import CheckedNode, Occupant, occupants_of
-from reconciler.placement.checker.chunk_counts import count_violations, unknown_names
-from reconciler.placement.checker.dynamic_resources import device_violations
-from reconciler.placement.checker.indexed_problem import IndexedProblem
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spot import SPOT, most_on_one_offering
+from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
+from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, SampleNodes
+from reconciler.placement.checker.existing_nodes import ArrivingNodes, nodes_there
 from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
-from reconciler.placement.checker.labels import STABLE_LABELS, Values, decided
-from reconciler.placement.checker.limits import limit_violations
-from reconciler.placement.checker.node_ports import port_violations
-from reconciler.placement.checker.node_readiness import readiness_violations
-from reconciler.placement.checker.node_unschedulable import unschedulable_violations
+from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
+from reconciler.placement.checker.node_rules import (
+    fit_violations,
+    port_violations,
+    readiness_violations,
+    reserved_violations,
+    unschedulable_violations,
+)
 from reconciler.placement.checker.occupancy import Occupancy
 from reconciler.placement.checker.planned_nodes import PlannedNodeChecker, shape_violations
-from reconciler.placement.checker.reservations import reservation_violations
-from reconciler.placement.checker.resources_fit import fit_violations
-from reconciler.placement.checker.sample_nodes import SampleNodes
-from reconciler.placement.checker.spot_share import spot_violations
-from reconciler.placement.checker.taint_toleration import lasting_taints, reserved_violations
 from reconciler.placement.checker.topology_spread import spread_violations
-from reconciler.placement.checker.volumes import CheckedVolumes
 from reconciler.placement.problem import Problem
 
 
 def violations(problem: Problem, placement: Placement) -> tuple[str, ...]:
     """One sentence for each broken rule, sorted; empty if the placement is valid."""
-    indexed = IndexedProblem.of(problem)
+    indexed = IndexedProblem(problem)
     unknown = set(unknown_names(indexed, placement))
     return tuple(sorted(unknown or set(_violations(indexed, placement))))
 
@@ -48,22 +46,27 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     samples = SampleNodes(problem.cluster.machines)
     volumes = CheckedVolumes(problem.cluster.storage, samples)
     planned_nodes = PlannedNodeChecker(problem, volumes)
-    nodes = _nodes_there(problem, arriving)
-    of_node = {node.name: node for node in nodes if node.exists}
-    of_claim = {node.name: node for node in nodes if not node.exists}
+    nodes = nodes_there(problem, arriving)
+    there = {(node.exists, node.name): node for node in nodes}
     occupied: dict[int, CheckedNode] = {}
     for item in placement.occupied:
-        there = of_claim.get(item.node_claim or "") if item.node is None else of_node.get(item.node)
-        if there is None:
+        node = there.get((item.node is not None, item.node or item.node_claim or ""))
+        if node is None:
             yield f"{item.node or item.node_claim}: there is no such bin"
         else:
-            there.occupants += occupants_of(problem.demands, item.holdings)
-            occupied[id(there)] = there
+            node.hold(problem.demands, item.holdings)
+            occupied[id(node)] = node
     for node in occupied.values():
-        yield from existing_violations(problem, arriving, volumes, node)
+        yield from unschedulable_violations(node, problem.options.keeping)
+        yield from readiness_violations(node)
+        for shape in node.shapes():
+            yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
+        yield from reserved_violations(node)
+        yield from port_violations(node)
+        yield from fit_violations(problem, arriving, node)
     for number, planned in enumerate(placement.planned):
         node = planned_nodes.node(planned, number)
-        node.occupants += occupants_of(problem.demands, planned.holdings)
+        node.hold(problem.demands, planned.holdings)
         nodes.append(node)
         yield from (f"{node.name}: {words}" for words in planned_nodes.violations(planned, node))
     yield from limit_violations(problem, placement.planned)
@@ -78,41 +81,85 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from spot_violations(problem, nodes, placement)
 
 
-def existing_violations(
-    problem: IndexedProblem, arriving: ArrivingNodes, volumes: CheckedVolumes, node: CheckedNode
-) -> Iterable[str]:
-    """Broken rules on an existing or arriving node with chunks."""
-    if node.machine is not None:
-        yield from unschedulable_violations(node.machine, problem.options.keeping)
-    yield from readiness_violations(node)
-    for shape in node.shapes():
-        yield from (f"{node.name}: {words}" for words in shape_violations(volumes, node, shape))
-    yield from reserved_violations(node)
-    yield from port_violations(node)
-    yield from fit_violations(problem, arriving, node)
+def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
+    """Names of things that do not exist. If there are any, nothing else can be judged."""
+    for planned in placement.planned:
+        if planned.node_pool not in problem.pools:
+            yield f"NodePool {planned.node_pool} does not exist"
+        for name in planned.instance_types:
+            if name not in problem.instance_types:
+                yield f"instance type {name} does not exist"
+    for holding in _holdings((*placement.occupied, *placement.planned)):
+        demand = problem.demands.get(holding.demand)
+        if demand is None or holding.group >= len(demand.groups):
+            yield f"{holding.demand}: there is no group {holding.group} of it"
 
 
-def _nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
-    """Existing nodes and arriving NodeClaims, with the pods bound to them."""
-    found: dict[str | None, CheckedNode] = {}
-    coming = []
-    for machine in problem.cluster.machines:
-        if machine.node is not None:
-            labels = _labels(arriving, machine, machine.node)
-            found[machine.name] = CheckedNode(machine.name, labels, lasting_taints(problem, machine), machine)
-        elif machine.node_claim is not None:
-            coming.append(arriving.node(machine, machine.node_claim))
-    for pod in problem.cluster.pods:
-        if pod.node_name in found:
-            found[pod.node_name].occupants.append(Occupant(pod.shape, pod=pod))
-    return [*found.values(), *coming]
+def count_violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
+    """Each chunk is listed once, placed or unplaced."""
+    placed = Counter[tuple[ObjectRef, int]]()
+    for item in _holdings((*placement.occupied, *placement.planned)):
+        placed[item.demand, item.group] += item.count
+    for missing in placement.unplaced:
+        placed[missing.demand, missing.group] += missing.count
+    wanted = {
+        (demand.ref, number): group.count
+        for demand in problem.demands.values()
+        for number, group in enumerate(demand.groups)
+        if group.count
+    }
+    if placed != wanted:
+        yield f"placed and unplaced are {sorted(placed.items())}, asked for were {sorted(wanted.items())}"
+    unplaced = {item.demand for item in placement.unplaced}
+    opening = {holding.demand for holding in _holdings(placement.planned)}
+    somewhere = opening | {holding.demand for holding in _holdings(placement.occupied)}
+    for ref, demand in problem.demands.items():
+        if ref in opening and not demand.opens_nodes:
+            yield f"{ref}: no new nodes may be made for it"
+        if demand.whole and ref in unplaced and ref in somewhere:
+            yield f"{ref}: placed in part"
 
 
-def _labels(arriving: ArrivingNodes, machine: Machine, node: Node) -> dict[str, Values]:
-    """A node's labels. Until it is registered, they include those of its NodeClaim, which Karpenter copies then."""
-    labels, claim = decided(dict(node.labels)), machine.node_claim
-    if claim is None or not machine.awaits_registration:
-        return labels
-    labels = {**arriving.node(machine, claim).labels, **labels, **decided(dict(claim.labels))}
-    older = {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels}
-    return older | labels
+def _holdings(bins: Iterable[OccupiedBin | PlannedNode]) -> Iterable[Holding]:
+    return (holding for item in bins for holding in item.holdings)
+
+
+def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], placement: Placement) -> Iterable[str]:
+    """Wrong or missing reports of demands over their share on one spot offering (the setting `placement.spotShare`).
+
+    Pending pods are left out, since one pod cannot be divided.
+    """
+    held = _on_spot(nodes)
+    said = {item.demand: item for item in placement.crowded}
+    for demand in problem.demands.values():
+        if demand.is_pending_pod:
+            continue
+        total = sum(group.count for group in demand.groups)
+        allowed = most_on_one_offering(problem.options.spot_share, total)
+        counts = held.get(demand.ref, {})
+        most = max(counts.values(), default=0)
+        words = said.pop(demand.ref, None)
+        if most <= allowed:
+            if words is not None:
+                yield f"{demand.ref}: {words.chunks} chunks are said to crowd one spot offering, which they do not"
+        elif words is None or words.chunks != most:
+            yield f"{demand.ref}: {most} of {total} chunks may end up on one spot offering, {allowed} are allowed"
+        else:
+            zones = {zone for (name, zone), count in counts.items() if name == words.instance_type and count == most}
+            if zones != set(words.zones):
+                yield f"{demand.ref}: {most} chunks are said to crowd {words.instance_type} in {words.zones}, which is {zones}"
+    for ref in sorted(said):
+        yield f"{ref}: is said to crowd one spot offering, and does not exist"
+
+
+def _on_spot(nodes: Sequence[CheckedNode]) -> Mapping[ObjectRef, Mapping[tuple[str, str], int]]:
+    """By demand, then by instance type and zone, the most chunks that may end up there. A node counts at every offering it may get."""
+    held: dict[ObjectRef, Counter[tuple[str, str]]] = {}
+    for node in nodes:
+        if SPOT in node.values(CAPACITY_TYPE_LABEL):
+            types, zones = (node.values(key) for key in (INSTANCE_TYPE_LABEL, ZONE_LABEL))
+            offerings = [(name or "", zone or "") for name, zone in product(types, zones)]
+            for item in node.occupants:
+                if item.demand is not None:
+                    held.setdefault(item.demand.ref, Counter()).update(dict.fromkeys(offerings, item.count))
+    return held

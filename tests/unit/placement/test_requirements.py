@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.placement.checker.labels import holds
+from reconciler.placement.checker.offerings import holds
 from reconciler.placement.requirements import Requirements, Values, values_of
 
 VALUES = ("a", "b", "1", "5", "9", "-3", "x1")

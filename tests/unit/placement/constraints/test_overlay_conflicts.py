@@ -18,7 +18,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.overlays import valid_overlays
+from reconciler.placement.checker.offerings import valid_overlays
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
 from reconciler.placement.place import place

@@ -15,7 +15,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.model.workloads import DaemonSet
-from reconciler.placement.checker.overlays import overlaid_price
+from reconciler.placement.checker.offerings import overlaid_price
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
