@@ -1,4 +1,7 @@
-"""A real Prometheus scrapes the daemon and loads the alert rules; each query of the Grafana dashboard then has an answer from it."""
+"""A real Prometheus scrapes two daemons and loads the alert rules; each query of the Grafana dashboard then has an answer from it.
+
+One daemon serves one cluster, the other two clusters that are its equals.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +34,25 @@ DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
 ABSENT = "headroom_cluster_requests_total"
 """The demo's cluster is embedded, and asked without requests. Queries about them are understood all the same."""
+ONE, BOTH = "", "east|west"
+"""Values of the dashboard's variable `$cluster`. Metrics of a daemon with one cluster have no such label."""
 
 
 class Prometheus:
-    """Scrapes one daemon every second, with the alert rules that ship."""
+    """Scrapes daemons every second as the ServiceMonitor says, with the alert rules that ship."""
 
-    def __init__(self, folder: Path, target: str, lifeline: Lifeline) -> None:
+    def __init__(self, folder: Path, targets: list[str], lifeline: Lifeline) -> None:
         self.address = f"127.0.0.1:{free_port()}"
         rules = yaml.safe_load((MONITORING / "prometheus_rule.yaml").read_text())["spec"]
         (folder / "rules.yaml").write_text(yaml.safe_dump(rules))
-        scrape = {"job_name": "headroom", "static_configs": [{"targets": [target]}]}
+        (endpoint,) = yaml.safe_load((MONITORING / "service_monitor.yaml").read_text())["spec"]["endpoints"]
+        scrape = {
+            "job_name": "headroom",
+            "honor_labels": endpoint["honorLabels"],
+            "static_configs": [
+                {"targets": targets, "labels": {"namespace": "headroom-system"}}
+            ],  # as the operator adds
+        }
         settings = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "rule_files": ["rules.yaml"],
@@ -67,64 +79,98 @@ class Prometheus:
         return found
 
 
+def daemon(folder: Path, lifeline: Lifeline, settings: dict[str, Any]) -> Process:
+    """A daemon that fills the buffers of the demo. settings: more of them, `listen` too."""
+    config = folder / f"{settings['listen']}.yaml"
+    common = {
+        "repository": str(folder / "repository"),
+        "revision": "main",
+        "path": "clusters/production",
+        "cluster": f"embedded:{ROOT / 'examples-repo' / 'snapshots' / 'production'}",
+        "git": {"interval": "1s"},
+        "passes": {"interval": "2s"},
+    }
+    config.write_text(yaml.safe_dump({**common, **settings}))
+    command = [str(Path(sys.executable).with_name("headroom")), "run", f"--config={config}"]
+    environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    return Process(f"headroom-{settings['listen']}", command, folder=folder, lifeline=lifeline, environment=environment)
+
+
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """With some scrapes of a daemon that has filled the demo's buffers."""
+    """With some scrapes of daemons that have filled the demo's buffers."""
     folder = tmp_path_factory.mktemp("dashboard")
-    examples = ROOT / "examples-repo"
     repository = CapacityRepository(folder / "repository")
-    subprocess.run(["cp", "-r", f"{examples}/.", repository.folder], check=True)
+    subprocess.run(["cp", "-r", f"{ROOT / 'examples-repo'}/.", repository.folder], check=True)
     repository.push({})
-    address = f"127.0.0.1:{free_port()}"
-    command = [
-        str(Path(sys.executable).with_name("headroom")),
-        "run",
-        f"--repo={repository.folder}",
-        "--revision=main",
-        "--path=clusters/production",
-        f"--cluster=embedded:{examples / 'snapshots' / 'production'}",
-    ]
-    environment = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-    settings = {"HEADROOM_LISTEN": address, "HEADROOM_GIT_INTERVAL": "1s", "HEADROOM_PASSES_INTERVAL": "2s"}
+    one, several = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    clusters = [{"name": name} for name in BOTH.split("|")]
     lifeline = Lifeline()
-    daemon = Process("headroom", command, folder=folder, lifeline=lifeline, environment={**environment, **settings})
+    daemons = [
+        daemon(folder, lifeline, {"listen": one}),
+        daemon(folder, lifeline, {"listen": several, "clusters": clusters}),
+    ]
     try:
-        server = Prometheus(folder, address, lifeline)
+        server = Prometheus(folder, [one, several], lifeline)
     except ProgramsMissingError as error:
         fail_or_skip(str(error))
     try:
-        daemon.start()
+        for each in daemons:
+            each.start()
         server.process.start()
-        full = "min(headroom_buffer_fill_ratio) == 1 and sum(rate(headroom_reconcile_total[10s])) > 0"
+        full = (
+            "count(count by (cluster) (headroom_buffer_fill_ratio)) == 3 and min(headroom_buffer_fill_ratio) == 1"
+            " and min(sum by (cluster) (rate(headroom_reconcile_total[10s]))) > 0"
+        )
         eventually(lambda: server.value(full), within=90, what="the buffers are full, as Prometheus sees it", every=0.5)
         yield server
     finally:
         server.process.stop()
-        daemon.stop()
+        for each in daemons:
+            each.stop()
         lifeline.close()
 
 
-def asked(expression: str) -> str:
+def asked(expression: str, clusters: str) -> str:
     """With values for the dashboard's variables, as Grafana puts them in."""
-    for name, value in {"$namespace": ".*", "$buffer": ".*", "$__rate_interval": "10s"}.items():
+    values = {"$cluster": clusters, "$namespace": ".*", "$buffer": ".*", "$__rate_interval": "10s"}
+    for name, value in values.items():
         expression = expression.replace(name, value)
     assert "$" not in expression
     return expression
 
 
+@pytest.mark.parametrize("clusters", [ONE, BOTH], ids=["one-cluster", "several"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_of_the_dashboard_has_an_answer(query: str, prometheus: Prometheus) -> None:
+def test_a_query_of_the_dashboard_has_an_answer(query: str, clusters: str, prometheus: Prometheus) -> None:
+    expression = asked(query, clusters)
     if ABSENT in query:
-        prometheus.value(asked(query))
+        prometheus.value(expression)
     else:
-        eventually(lambda: prometheus.value(asked(query)), within=20, what=f"{query} has an answer", every=0.5)
+        eventually(lambda: prometheus.value(expression), within=20, what=f"{query} has an answer", every=0.5)
 
 
-@pytest.mark.parametrize("name", ["namespace", "buffer"])
-def test_a_variable_of_the_dashboard_has_choices(name: str, prometheus: Prometheus) -> None:
+@pytest.mark.parametrize("title", ["Held nodes", "Price of all nodes", "Errors in what is declared"])
+def test_of_two_equal_clusters_the_dashboard_sums_up(title: str, prometheus: Prometheus) -> None:
+    (panel,) = (panel for panel in DASHBOARD["panels"] if panel["title"] == title)
+    query = panel["targets"][0]["expr"]
+
+    def doubled() -> bool:
+        ((one,), (both,)) = (prometheus.value(asked(query, clusters)) for clusters in (ONE, BOTH))
+        return 2 * float(one["value"][1]) == pytest.approx(float(both["value"][1]))
+
+    eventually(doubled, within=30, what="both clusters have twice what one has", every=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"), [("cluster", {"east", "west"}), ("namespace", {"shop"}), ("buffer", {"web"})]
+)
+def test_a_variable_of_the_dashboard_has_choices(name: str, choices: set[str], prometheus: Prometheus) -> None:
     (query,) = (each["query"] for each in DASHBOARD["templating"]["list"] if each["name"] == name)
-    selector, _, label = asked(query).removeprefix("label_values(").removesuffix(")").rpartition(", ")
-    assert prometheus.ask(f"label/{label}/values", **{"match[]": selector})
+    selector, _, label = asked(query, ".*").removeprefix("label_values(").removesuffix(")").rpartition(", ")
+    found = prometheus.ask(f"label/{label}/values", **{"match[]": selector})
+    assert choices <= set(found)
+    assert "headroom-system" not in found
 
 
 def test_every_alert_rule_is_loaded_and_evaluated(prometheus: Prometheus) -> None:

@@ -20,27 +20,30 @@ from reconciler.report.explanation.demand import explanation
 from reconciler.report.explanation.document import explanation_document
 from reconciler.report.findings.document import findings_document
 from reconciler.report.plan.document import plan_document
+from reconciler.report.status.clusters import clusters_document
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
 from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
+SICK = PassReport(
+    "embedded",
+    NOW,
+    NOW,
+    passes=3,
+    plan=full_plan(),
+    tree=SourceTree("main@sha1:0", stalled=("GitOperationFailed", "remote down")),
+    failure=Stalled("the branch is gone", reason="GitOperationFailed"),
+    timings={"git": 0.1},
+)
+NEW = PassReport("embedded", NOW, NOW, passes=0)
+
 DOCUMENTS: dict[str, Callable[[], Any]] = {
     "plan.v1": lambda: plan_document(full_plan()),
     "diff.v1": lambda: difference_document(difference(Plan(None, NOW), full_plan())),
     "findings.v1": lambda: findings_document(full_plan().findings, NOW),
-    "status.v1": lambda: shown(
-        PassReport(
-            "embedded",
-            NOW,
-            NOW,
-            passes=3,
-            plan=full_plan(),
-            tree=SourceTree("main@sha1:0", stalled=("GitOperationFailed", "remote down")),
-            failure=Stalled("the branch is gone", reason="GitOperationFailed"),
-            timings={"git": 0.1},
-        )
-    ),
+    "status.v1": lambda: shown(SICK),
+    "clusters.v1": lambda: clusters_document({"production": shown(SICK), "staging": shown(NEW)}),
     "budgets.v1": lambda: json.loads(
         "".join(
             budget_spans_json(

@@ -68,4 +68,14 @@ def test_alerts_have_names_of_their_own() -> None:
 def test_one_fires_when_every_replica_is_gone_and_one_when_none_leads() -> None:
     expressions = {rule["alert"]: rule["expr"] for rule in rules()}
     assert expressions["HeadroomGone"] == "absent(headroom_leader)"
-    assert expressions["HeadroomNoLeader"] == "max(headroom_leader) == 0"
+    assert expressions["HeadroomNoLeader"] == "max by (cluster) (headroom_leader) == 0"
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
+def test_an_alert_is_about_one_cluster_and_names_it(rule: dict[str, Any]) -> None:
+    if rule["alert"] == "HeadroomGone":
+        return  # the process itself
+    aggregations = re.findall(r"\b(?:max|min|sum|avg|count)\b(?: by \((.*?)\))?", rule["expr"])
+    assert aggregations
+    assert all("cluster" in labels.split(", ") for labels in aggregations)
+    assert rule["annotations"]["summary"].endswith("{{ with $labels.cluster }} in {{ . }}{{ end }}")
