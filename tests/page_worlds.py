@@ -1,4 +1,4 @@
-"""Clusters to look at through the daemon's page: an empty one, a healthy one, a sick one and a huge one.
+"""Clusters to look at through the daemon's page: an empty one, a healthy one, a sick one, a huge one, and several on one page.
 
 `python -m tests.page_worlds FOLDER` writes pictures of all of them, on a phone and on a desk, by day and by night. With `--readme` it renews
 docs/pictures/page.png instead. Needs Chromium.
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -22,6 +22,7 @@ from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.model.changes import BudgetOutcome, Cost, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import SourcePosition
@@ -35,7 +36,7 @@ from reconciler.telemetry.logs import configure_logs, logger
 from reconciler.telemetry.metrics import Metrics
 from reconciler.web.server import PageServer
 from reconciler.wiring.cycle import make_cycle
-from reconciler.wiring.daemon_pages import DaemonPages
+from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
 from tests.browser import Browser
 from tests.builders import demand, deployment_ref, instance_type, node, pod, shape
 from tests.fakes.clock import ManualClock
@@ -48,6 +49,7 @@ EXAMPLES = ROOT / "examples-repo"
 PICTURE = ROOT / "docs" / "pictures" / "page.png"
 SETTINGS = Settings(repository="https://github.com/example/capacity.git", path="clusters/production")
 DESK, PHONE = 1280, 390
+BEGINS = datetime(2026, 11, 25, 4, 0, tzinfo=UTC)
 COMMIT = "main@sha1:4f1c8a90d2be6f7355c0e4aa1b9d7c63e2f80715"
 
 
@@ -57,7 +59,7 @@ class World:
 
     clock: ManualClock
     last: LastPass
-    pages: DaemonPages
+    pages: DaemonPages | ClusterPages
 
     @contextmanager
     def served(self) -> Iterator[str]:
@@ -87,8 +89,8 @@ def world(cluster: str, clock: ManualClock, cycle: Cycle | None = None) -> World
 class Shop:
     """The example's repository on the embedded cluster. Passes are made whenever a test asks for one."""
 
-    def __init__(self, changes: Mapping[str, str] | None = None) -> None:
-        self.clock = ManualClock(datetime(2026, 11, 25, 4, 0, tzinfo=UTC))
+    def __init__(self, changes: Mapping[str, str] | None = None, *, begins: datetime = BEGINS) -> None:
+        self.clock = ManualClock(begins)
         production = EXAMPLES / "clusters" / "production"
         files = {path.relative_to(EXAMPLES).as_posix(): path.read_text() for path in production.rglob("*.yaml")}
         self.source = _Commits(files | dict(changes or {}))
@@ -120,8 +122,8 @@ class _Commits(FakeSource):
         self._tree = SourceTree(COMMIT, contents, committed=datetime(2026, 11, 25, 3, 41, tzinfo=UTC))
 
 
-def empty() -> World:
-    clock = ManualClock()
+def empty(begins: datetime = BEGINS) -> World:
+    clock = ManualClock(begins)
     made = world("staging", clock)
     made.last.observe("start", FakePass(plan=Plan(COMMIT, clock.now()), tree=SourceTree(COMMIT, committed=clock.now())))
     clock.advance(40)
@@ -141,13 +143,13 @@ def healthy() -> World:
     return shop.world
 
 
-def sick() -> World:
+def sick(begins: datetime = BEGINS) -> World:
     """A buffer without its Deployment, one that a limit stops, a node that is not ready, and a repository that cannot be read."""
     broken = {
         "clusters/production/buffers/search.yaml": _SEARCH,
         "clusters/production/buffers/sale.yaml": _SALE,
     }
-    shop = Shop(broken)
+    shop = Shop(broken, begins=begins)
     shop.run("start")
     shop.settle()
     shop.run(after=3600)
@@ -170,6 +172,23 @@ def huge(*, buffers: int = 500, nodes: int = 5000, pods: int = 150_000) -> World
         clock.advance(300)
     clock.advance(-260)
     return made
+
+
+def several() -> World:
+    """Four clusters at one instant: the healthy one, the empty one, the sick one, and one whose API server does not answer."""
+    shop = healthy()
+    now = shop.clock.now()
+    short = sick(now - (sick().clock.now() - BEGINS))
+    away = world("edge-9", ManualClock(now - timedelta(seconds=25)))
+    refused = Transient("https://edge-9.example.com:6443 does not answer (connection refused)", hint="")
+    away.last.observe("start", FakePass(failure=refused))
+    away.clock.advance(25)
+    clusters = {"production-eu": shop, "staging": empty(now - timedelta(seconds=40)), "sale": short, "edge-9": away}
+    return World(
+        shop.clock,
+        shop.last,
+        ClusterPages({name: made.pages for name, made in clusters.items() if isinstance(made.pages, DaemonPages)}),
+    )
 
 
 def large_pass(now: datetime, *, buffers: int, nodes: int, pods: int) -> tuple[Plan, Seen]:
@@ -243,7 +262,13 @@ template:
         image: registry.example/shop/sale:1
         resources: {requests: {cpu: "16", memory: 16Gi}}
 """
-WORLDS: Mapping[str, Callable[[], World]] = {"empty": empty, "healthy": healthy, "sick": sick, "huge": huge}
+WORLDS: Mapping[str, Callable[[], World]] = {
+    "empty": empty,
+    "healthy": healthy,
+    "sick": sick,
+    "huge": huge,
+    "several": several,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

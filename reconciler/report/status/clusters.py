@@ -40,8 +40,10 @@ def clusters_text(document: Row) -> str:
     page = clusters_page(document)
     lines = [page["headline"]]
     for row in page["rows"]:
-        facts = f"{row['size']} chunks ready, {counted(row['nodes'], 'node')}, {row['cost']}/h"
-        lines.append(terminal(f"{row['name']}: {facts}; {row['words']}"))
+        facts = (
+            f"{row['size']} chunks ready, {counted(row['nodes'], 'node')}, {row['cost']}/h; " if row["planned"] else ""
+        )
+        lines.append(terminal(f"{row['name']}: {facts}{row['words']}"))
     return "\n".join(lines) + "\n"
 
 
@@ -53,6 +55,7 @@ def _row(name: str, document: Row) -> dict[str, Any]:
         "name": name,
         "finished": document["finished"] if document["passes"] else None,
         "revision": document["revision"],
+        "planned": document["planned"],
         "why": document["health"]["why"],
         "headline": headline(document),
         "buffers": len(buffers),
@@ -104,13 +107,17 @@ def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    revision = (row["revision"] or "").rpartition(":")[2][:8]
+    short = row["ready"] < row["wanted"]
     return {
         **row,
         "path": f"clusters/{row['name']}/",
-        "size": f"{row['ready']:,} of {row['wanted']:,}" if row["wanted"] else "none asked for",
-        "tone": "bad" if row["why"] else "warn" if row["ready"] < row["wanted"] else "good",
+        "size": f"{row['ready']:,} of {row['wanted']:,}"
+        if row["wanted"]
+        else "none asked for"
+        if row["planned"]
+        else "",
+        "tone": ("bad" if row["why"] else "warn" if short else "good") if row["wanted"] else "",
         "words": row["why"][0] if row["why"] else row["headline"],
-        "commit": revision,
+        "commit": (row["revision"] or "").rpartition(":")[2][:8],
         "cost": dollars(row["perHour"]),
     }

@@ -7,11 +7,12 @@ from typing import Any
 from reconciler.report.status.clusters import clusters_page, clusters_text
 
 
-def row(name: str, *, ready: int = 2, why: tuple[str, ...] = ()) -> dict[str, Any]:
+def row(name: str, *, ready: int = 2, why: tuple[str, ...] = (), planned: bool = True) -> dict[str, Any]:
     return {
         "name": name,
         "finished": "2026-11-25T08:00:00Z",
         "revision": "main@sha1:0123456789abcdef0123456789abcdef01234567",
+        "planned": "2026-11-25T08:00:00Z" if planned else None,
         "why": list(why),
         "headline": "All 1 buffers are ready",
         "buffers": 1,
@@ -49,3 +50,9 @@ def test_the_text_has_a_line_for_each_and_nothing_that_moves_a_cursor() -> None:
     assert lines[0] == "1 of 3 clusters needs attention"
     assert lines[1].startswith("fails: 2 of 2 chunks ready, 3 nodes, $0.50/h; the last pass failed")
     assert "\x1b" not in lines[1]
+
+
+def test_of_a_cluster_without_a_plan_no_counts_are_told() -> None:
+    unread = row("away", why=("no pass has ended yet",), planned=False)
+    text = clusters_text({**DOCUMENT, "clusters": [unread]})
+    assert text.splitlines()[1] == "away: no pass has ended yet"
