@@ -210,13 +210,14 @@ class GitSource:
             raise stalled(error, self._url, "read the copy of") from error
 
     def _is_sound(self) -> bool:
-        """Whether a restart could load the last good tree from the copy. If not, the copy is made again."""
+        """Whether git finds the copy whole, and a restart could load the last good tree from it. If not, the copy is made again."""
         backoff, _ = self._backoffs.get("commit", (None, None))
         if self._good is None or (backoff is not None and backoff.failures >= _PATIENCE):
             return False
         try:
             self._load(self._good, absent=set())
-        except Stalled:
+            self._remote.local().run("fsck", "--no-dangling", "--no-progress")
+        except (Stalled, CommandFailedError):
             return False
         return True
 
