@@ -1,23 +1,73 @@
 """Pricing: which patterns are worth more, at given dual prices, than their nodes cost.
 
-Nodes of all bin types are filled greedily, each in several orders. None of the patterns is sure to be the best, but each is
-sure to fit. Solving each of these knapsacks exactly takes many times as long and lowers the price by half a percent at most.
+Greedy pricing fills nodes of all bin types, each in several orders. None of the patterns is sure to be the best, but each is sure to
+fit. Exact pricing solves an integer program for each bin type. It takes many times as long and lowers the price by half a percent at
+most, but its answer is sure, so that a bound can rest on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import Pattern
-from reconciler.optimizer.greedy_fill import greedy_fill
-from reconciler.optimizer.master import MasterSolution
-from reconciler.optimizer.packing import Packing
-from reconciler.optimizer.solver import Floats
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.packing import Packing, Pattern
+from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.amounts import Amounts
+from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.compiling import jit
+
+GreedyFill = Callable[[Amounts, Mask, Amounts, Amounts, Amounts, Mask], Amounts]
+
+
+@lru_cache(maxsize=1)
+def greedy_fill() -> GreedyFill:
+    compiled = jit()
+    return fill_in_order if compiled is None else compiled(fill_in_order)
+
+
+def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain arrays
+    order: Amounts, admitted: Mask, requests: Amounts, capacity: Amounts, most: Amounts, conflicts: Mask
+) -> Amounts:
+    """How many chunks of each item type each node takes, when it takes as many as it can of one type after another.
+
+    order: nodes × item types, which type comes when. admitted: nodes × item types, used up. requests: item types ×
+    resources. capacity: nodes × resources, used up. most: by item type, on one node. conflicts: item types × item types.
+    Returns counts: nodes × item types.
+    """
+    filled = order * 0
+    smallest = [requests[:, resource].min() for resource in range(requests.shape[1])]
+    for node in range(order.shape[0]):
+        for step in range(order.shape[1]):
+            item = order[node, step]
+            if not admitted[node, item]:
+                continue
+            fits = most[item]
+            for resource in range(requests.shape[1]):
+                request = requests[item, resource]
+                if request > 0:
+                    if capacity[node, resource] < request:
+                        fits = 0
+                        break
+                    fits = min(fits, capacity[node, resource] // request)
+            if fits <= 0:
+                continue
+            filled[node, item] = fits
+            full = False
+            for resource in range(requests.shape[1]):
+                capacity[node, resource] -= fits * requests[item, resource]
+                # What some type asks nothing of may be short all along.
+                full |= smallest[resource] > 0 and capacity[node, resource] < smallest[resource]
+            if full:
+                break
+            for other in range(conflicts.shape[0]):
+                if conflicts[item, other]:
+                    admitted[node, other] = False
+    return filled
+
 
 _GAIN = 1e-7
 """USD an hour that a column must save; less is rounding."""
@@ -25,6 +75,17 @@ _LONGEST_REST = 7
 """Most rounds for which a bin type is left out after it had no column."""
 _STEPS = 6
 """Of a weight, from none to all of it: finer steps take longer and hardly find more."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSolution:
+    """price: USD an hour. amounts: nodes by pattern, with fractions. dual_prices: USD an hour of a chunk by item type. surcharges: USD an
+    hour of a node by NodePool, beside its price, where their number is limited."""
+
+    price: float
+    amounts: Floats
+    dual_prices: Floats
+    surcharges: Floats
 
 
 class Pricing:
@@ -109,3 +170,55 @@ def _weights(resources: int) -> Iterable[Floats]:
         if sum(parts) == _STEPS:
             yield np.array([*parts, *[0] * (resources - mixed)]) / _STEPS
     yield from np.eye(resources)[mixed:]
+
+
+_LEAST_PRICE = 1e-9
+"""USD an hour that stands for none, where it is divided by."""
+_LEAST_GAIN = 1e-7
+"""Part of a node's price by which a column must save; less is rounding."""
+_GAP = 0.001
+"""Part of what chunks are worth that is left open; less takes up to four times as long."""
+
+
+class Knapsacks:
+    """A program for each bin type. What excludes only some of the others is left out, so that chunks are worth rather too much."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._bin_types = packing.bin_types
+        self._items = [np.flatnonzero(most) for most in packing.most_alone]
+        self._programs = []
+        for number, items in enumerate(self._items):
+            shares = packing.shares(number)[items]
+            program = LinearProgram(np.full(shares.shape[1], -1.0), presolve="on", mip_rel_gap=_GAP)
+            program.add(np.zeros(len(items)), -shares, packing.most_alone[number, items].astype(np.float64))
+            self._programs.append(program)
+
+    def price(self, solution: MasterSolution, budget: WorkBudget, *, branches: int) -> tuple[float, list[Pattern]]:
+        """How many times its price a node's chunks are worth at most, at least once; and patterns that are worth more than they cost.
+
+        Bin types that are worth less than the best so far, even when chunks are split, are left out. branches: of each program.
+        """
+        dual_prices, surcharges = solution.dual_prices, solution.surcharges[self._bin_types.pools]
+        prices = np.maximum(self._bin_types.prices / 1e9, _LEAST_PRICE)
+        most = np.full(len(prices), np.inf)
+        for number, (program, items) in enumerate(zip(self._programs, self._items, strict=True)):
+            program.cost(-dual_prices[items])
+            if program.solve(budget):
+                most[number] = -(program.least_cost + surcharges[number]) / prices[number]
+        ratio, found = 1.0, []
+        for number in np.argsort(-most, kind="stable").tolist():
+            if most[number] <= ratio:
+                break
+            program, items = self._programs[number], self._items[number]
+            program.set(mip_max_nodes=branches)
+            program.solve(budget, whole=len(items))
+            ratio = max(ratio, min(float(most[number]), -(program.bound + surcharges[number]) / prices[number]))
+            counts = np.rint(program.amounts).astype(np.int64)
+            if counts @ dual_prices[items] > surcharges[number] + prices[number] * (1 + _LEAST_GAIN):
+                held = np.flatnonzero(counts)
+                found.append(
+                    self._bin_types.pattern(
+                        number, tuple(zip(items[held].tolist(), counts[held].tolist(), strict=True))
+                    )
+                )
+        return ratio, found

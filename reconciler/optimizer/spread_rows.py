@@ -20,7 +20,7 @@ from operator import attrgetter
 import numpy as np
 
 from reconciler.model.quantity import PODS
-from reconciler.optimizer.bin_types import Purchase
+from reconciler.optimizer.packing import Purchase
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain

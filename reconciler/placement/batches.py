@@ -20,8 +20,7 @@ from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.loops.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
-from reconciler.placement.needs import Needs
-from reconciler.placement.preferences import firmer_shapes
+from reconciler.placement.needs import Needs, firmer_shapes
 
 
 class Member(NamedTuple):

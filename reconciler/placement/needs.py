@@ -1,16 +1,53 @@
-"""What a pod shape asks of a node, prepared for comparison. Computed once for each distinct shape."""
+"""What a pod shape asks of a node, prepared for comparison: once for each class of shapes that differ only in requests and host ports.
+
+Preferences are rules to try first. They count for new nodes only. On existing nodes kube-scheduler weighs preferences itself, and never
+leaves a pod without a place because of them. They are given up in Karpenter's order: preferred pod affinity, the heaviest first, then
+spread with `ScheduleAnyway`. Preferred node affinity and soft taints come after these (`RelaxationStep`). Spread over hosts and
+preferred anti-affinity are ignored here: as rules they would buy a node for each pod.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.pods import NodeSelectorTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.equivalence import EquivalenceClasses
 from reconciler.placement.requirements import Requirements
+
+_Parts = tuple[object, ...]
+
+
+class EquivalenceClasses:
+    """Gives all shapes of a class the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[_Parts, int] = {}
+        self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
+        """Cache by identity of the parts of a shape, which many shapes share and which are slow to hash.
+
+        The parts are kept alive with the number, so that no other object gets their identity.
+        """
+
+    def number(self, shape: PodShape) -> int:
+        parts = _apart_from_amounts(shape)
+        same = tuple(map(id, parts))
+        known = self._same.get(same)
+        if known is None:
+            number = self._numbers.setdefault(parts, len(self._numbers))
+            known = self._same[same] = (parts, number)
+        return known[1]
+
+
+_apart_from_amounts = attrgetter(
+    *("namespace", "labels", "node_selector", "required_node_terms", "preferred_node_terms", "tolerations"),
+    *("topology_spread", "pod_affinity", "pod_anti_affinity", "attachment_terms", "obstacle", "own_taint"),
+)
+
 
 NODE_NAME_FIELD = "metadata.name"
 
@@ -120,3 +157,31 @@ def _relaxations(shape: PodShape, terms: Sequence[NodeTerm]) -> Iterable[Relaxat
     for soft_taints in (False, True):
         for wanted in makeable:
             yield RelaxationStep(wanted, soft_taints)
+
+
+_SOFT, _HARD = "ScheduleAnyway", "DoNotSchedule"
+
+
+def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
+    """The shapes with preferences as rules, the strictest first, without the shape itself; empty if it has no such preference."""
+    spread = [item for item in shape.topology_spread if _is_soft(item)]
+    if not shape.preferred_pod_affinity and not spread:
+        return ()
+    preferred = sorted(shape.preferred_pod_affinity, key=lambda item: -item.weight)
+    rungs = [(number, len(spread)) for number in range(len(preferred))]
+    rungs += [(len(preferred), count) for count in range(len(spread), 0, -1)]
+    return tuple(
+        replace(
+            shape,
+            pod_affinity=(*shape.pod_affinity, *(item.term for item in preferred[dropped:])),
+            topology_spread=tuple(
+                replace(item, when_unsatisfiable=_HARD) if item in spread[:kept] else item
+                for item in shape.topology_spread
+            ),
+        )
+        for dropped, kept in rungs
+    )
+
+
+def _is_soft(constraint: TopologySpread) -> bool:
+    return constraint.when_unsatisfiable == _SOFT and constraint.topology_key != HOSTNAME_LABEL

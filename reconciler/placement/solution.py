@@ -13,7 +13,7 @@ from reconciler.placement.constraints.reservations import in_its_pool
 from reconciler.placement.constraints.spot_share import totals_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.launch.offer import Offerer
-from reconciler.placement.launch.spot_launch import offered_within_share
+from reconciler.placement.launch.spot_share import offered_within_share
 from reconciler.placement.problem import PlacementOptions
 
 _Held: TypeAlias = tuple[ObjectRef, int, int]

@@ -18,7 +18,7 @@ from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.demand.suspension import suspended_buffers
 from reconciler.model.edges import Edge
 from reconciler.placement.memory import Memory
-from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures

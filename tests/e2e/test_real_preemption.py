@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.demand.pending import pending_demands
 from reconciler.model.view import ClusterView
-from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node_pool

@@ -31,10 +31,9 @@ from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.bound import lower_bound
+from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.place_in_mode import place_in_mode
-from reconciler.optimizer.relaxation import relaxation_of
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve as fast_solution

@@ -23,10 +23,9 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.bound import lower_bound
+from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.place_in_mode import place_in_mode
-from reconciler.optimizer.relaxation import relaxation_of
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem

@@ -22,7 +22,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.constraints.volumes import Obstacle
 from reconciler.placement.needs import NODE_NAME_FIELD
-from reconciler.placement.nodes.samples import sample_nodes, with_least, young_nodes
+from reconciler.placement.nodes.machines import sample_nodes, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.problem import Problem
 

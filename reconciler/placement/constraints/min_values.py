@@ -16,8 +16,7 @@ import numpy as np
 from reconciler.model.quantity import Resources
 from reconciler.placement.constraints.limits import NODES
 from reconciler.placement.label_table import Mask
-from reconciler.placement.offers.listings import listable, sold_in
-from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
 
 
 class LeastList(NamedTuple):

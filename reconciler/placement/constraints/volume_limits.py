@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ATTACHABLE
-from reconciler.placement.nodes.samples import sample_nodes
+from reconciler.placement.nodes.machines import sample_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 
 _UNLIMITED = 2**40

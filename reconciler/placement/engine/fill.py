@@ -19,8 +19,7 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.loops.arrays import COUNTS, NODES
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.nodes.existing import HELD, OTHER
-from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 
 
 def fill_existing(state: State, task: Task, count: int) -> int:

@@ -17,10 +17,8 @@ from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
-from reconciler.placement.offers.daemons import daemons_of
 from reconciler.placement.offers.offerings import offerings_of
-from reconciler.placement.offers.pool_offers import pool_offers, usable
-from reconciler.placement.offers.unknown_prices import unknown_prices
+from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import Problem
 
 

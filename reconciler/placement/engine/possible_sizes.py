@@ -12,7 +12,7 @@ from reconciler.placement.engine.state import Asked, State
 from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
-from reconciler.placement.offers.compatibility import Compatibility
+from reconciler.placement.offers.node_templates import Compatibility
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:

@@ -32,8 +32,7 @@ from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
-from reconciler.placement.offers.compatibility import Compatibilities
-from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.offers.node_templates import Compatibilities, NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import PoolOffers
 
 Asked = tuple[int, tuple[int, ...], bytes, int, bool]

@@ -1,4 +1,4 @@
-"""Nodes that exist and NodeClaims on their way, as arrays of bins.
+"""Nodes that exist and NodeClaims on their way, as arrays of bins, with the hosts that they are by kubernetes.io/hostname.
 
 A bin that takes no more chunks (not ready, cordoned, being deleted) stays in the arrays: the pods on it count for topology.
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
+    HOSTNAME_LABEL,
     NOT_READY_TAINTS,
     PLACEHOLDER_LABEL,
     Node,
@@ -26,7 +27,8 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.taint_toleration import TaintToleration
 from reconciler.placement.label_table import Cell, LabelTable, Mask
-from reconciler.placement.nodes.arriving import (
+from reconciler.placement.nodes.bound_groups import BoundGroup
+from reconciler.placement.nodes.machines import (
     Arrival,
     arrival_of,
     is_initialized,
@@ -34,10 +36,59 @@ from reconciler.placement.nodes.arriving import (
     lasting_taints,
     merged_allocatable,
 )
-from reconciler.placement.nodes.bound_groups import BoundGroup
-from reconciler.placement.nodes.hostnames import Hostnames, hostnames_of
-from reconciler.placement.offers.daemons import DaemonPod
-from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.offers.pool_offers import DaemonPod, PoolOffers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hostnames:
+    """The hosts of bins.
+
+    domains: by number of bin, that of the first bin with its hostname; None without a hostname.
+    sharing: by number of bin, the numbers of all with its hostname, where there is more than one.
+    missing: by bin, whether it has no hostname; None where all have one. sentences: what to tell the user about those.
+    """
+
+    domains: Sequence[int | None]
+    sharing: Mapping[int, Amounts]
+    missing: Mask | None
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def having(self) -> Mask | bool:
+        """By bin, whether it has a hostname or will have one; True stands for all."""
+        return True if self.missing is None else ~self.missing
+
+
+def hostnames_of(rows: Sequence[Mapping[str, Cell]], nodes: int) -> Hostnames:
+    """rows: the labels of bins. The first `nodes` are nodes; the NodeClaims after them will each get a hostname of their own."""
+    names = [row.get(HOSTNAME_LABEL) for row in rows[:nodes]]
+    if None not in names and len(set(names)) == nodes:
+        return Hostnames(range(len(rows)), {}, None)
+    first: dict[Cell, int] = {}
+    members: dict[Cell, list[int]] = {}
+    for number, name in enumerate(names):
+        if name is not None:
+            first.setdefault(name, number)
+            members.setdefault(name, []).append(number)
+    domains = [None if name is None else first[name] for name in names]
+    sharing: dict[int, Amounts] = {}
+    for alike in members.values():
+        if len(alike) > 1:  # one array for all of them, since every node of a cluster may have the same name
+            sharing |= dict.fromkeys(alike, np.array(alike, dtype=np.int64))
+    domains += range(nodes, len(rows))
+    if None not in names:
+        return Hostnames(domains, sharing, None)
+    missing = np.array([domain is None for domain in domains], dtype=np.bool_)
+    return Hostnames(domains, sharing, missing, (_sentence(names.count(None)),))
+
+
+def _sentence(count: int) -> str:
+    without = "1 node is" if count == 1 else f"{count:,} nodes are"
+    return (
+        f"{without} without label {HOSTNAME_LABEL}: spread and affinity by it keep pods off, anti-affinity by it does not, as with "
+        "kube-scheduler"
+    )
+
 
 NOT_READY = "is not ready"
 HELD, PLACEHOLDER, OTHER = 0, 1, 2

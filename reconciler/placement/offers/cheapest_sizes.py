@@ -8,8 +8,7 @@ import numpy as np
 
 from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.loops.kernel import Kernel
-from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 
 Mix: TypeAlias = list[tuple[int, int]]
 """Nodes to make, each as (choice, chunks on it)."""

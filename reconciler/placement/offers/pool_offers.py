@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, combinations, product
 
 import numpy as np
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, NodePool
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    INITIALIZED_LABEL,
+    NODEPOOL_LABEL,
+    REGISTERED_LABEL,
+    ZONE_LABEL,
+    NodePool,
+)
 from reconciler.model.overlays import NodeOverlay
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import Taint
-from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.model.requirements import Taint, Toleration
+from reconciler.model.workloads import DaemonSet
+from reconciler.placement.amounts import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
+from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.label_table import Mask, distinct
-from reconciler.placement.offers.daemons import READY_LABELS, DaemonPod
+from reconciler.placement.needs import Needs, needs_of
 from reconciler.placement.offers.offerings import Offerings
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import Requirements, one_of
+
+_TOLERATED_BY_ALL = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_ADDED = tuple(Toleration(key, "Exists", "", effect) for key, effect in _TOLERATED_BY_ALL)
+"""The daemon set controller adds these to every daemon pod."""
+
+READY_LABELS = Requirements.labels([(REGISTERED_LABEL, "true"), (INITIALIZED_LABEL, "true")])
+"""A node gets these once it is up. A DaemonSet may select nodes by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonPod:
+    """One DaemonSet with what its pods need."""
+
+    namespace: str
+    name: str
+    needs: Needs
+
+    def tolerates(self, taints: Sequence[Taint]) -> bool:
+        return tolerated(taints, (*self.needs.shape.tolerations, *_ADDED))
+
+
+def daemons_of(daemon_sets: Sequence[DaemonSet], columns: ResourceColumns) -> tuple[DaemonPod, ...]:
+    return tuple(
+        DaemonPod(item.namespace, item.name, needs_of(item.shape, columns.vector(item.shape.requests)))
+        for item in sorted(daemon_sets, key=lambda item: (item.namespace, item.name))
+    )
+
 
 PoolType = tuple[str, str]
 """Names of a NodePool and an instance type."""
@@ -199,3 +243,111 @@ def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> None:
                 on_types |= offers.offerings.types_in(rows)
         offers.daemon_load[on_types] += daemon.needs.request
     offers.room[:] -= offers.daemon_load
+
+
+Place = tuple[tuple[str, ...], tuple[str, ...]]
+"""Zones and capacity types."""
+MOST_ZONES = 8
+"""Up to this many zones, every set of them is tried. Clouds have at most six in a region."""
+
+
+def listable(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[tuple[Mask, Place]]:
+    """Rows and places to list, best first.
+
+    A type with a known price is listed with types whose price is known too, unless minValues needs more.
+    rows: by row of the catalog, whether it may be listed at all. primary: the cheapest of them.
+    """
+    if offers.priced[primary] and not offers.priced[rows].all():
+        known = rows & offers.priced
+        yield from ((known, place) for place in _places(offers, known, primary))
+    yield from ((rows, place) for place in _places(offers, rows, primary))
+
+
+def sold_in(offers: PoolOffers, rows: Mask, place: Place) -> tuple[Mask, list[int]]:
+    """The rows that are in a place, and the numbers of the types that are sold in all of it, cheapest first."""
+    catalog = offers.offerings
+    table = catalog.table
+    there = rows & table.allowed(ZONE_LABEL, one_of(*place[0])) & table.allowed(CAPACITY_TYPE_LABEL, one_of(*place[1]))
+    zones, capacity_types = table.column(ZONE_LABEL), table.column(CAPACITY_TYPE_LABEL)
+    sold = np.zeros((len(catalog.types), len(zones[1]), len(capacity_types[1])), dtype=np.bool_)
+    sold[catalog.types_of[there], zones[0][there], capacity_types[0][there]] = True
+    complete = np.flatnonzero(sold.sum(axis=(1, 2)) == len(place[0]) * len(place[1]))
+    prices = np.full(len(catalog.types), PLENTY, dtype=np.int64)
+    np.minimum.at(prices, catalog.types_of[there], offers.prices[there])
+    instance_types: list[int] = complete[np.argsort(prices[complete], kind="stable")].tolist()
+    return there, instance_types
+
+
+def _places(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
+    """Places to try, best first.
+
+    First come as many zones and capacity types around the cheapest offering as its type is sold in. Fewer of them follow, since
+    more types are sold there. Then comes each place alone, cheapest first, in case the first has too few types. Where the pool
+    has minValues, every other set of zones and capacity types comes last.
+    """
+    seen = set[Place]()
+    for place in chain(_around(offers, rows, primary), _alone(offers, rows)):
+        if place not in seen:
+            seen.add(place)
+            yield place
+    if not offers.minimums:
+        return
+    catalog, there = offers.offerings, np.flatnonzero(rows).tolist()
+    zones = sorted({catalog.zones[row] for row in there})
+    capacity_types = sorted({catalog.capacity_types[row] for row in there})
+    if len(zones) <= MOST_ZONES:
+        yield from (place for place in product(_subsets(zones), _subsets(capacity_types)) if place not in seen)
+
+
+def _subsets(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """All but the empty one, the largest first."""
+    return [some for size in range(len(names), 0, -1) for some in combinations(names, size)]
+
+
+def _around(offers: PoolOffers, rows: Mask, primary: int) -> Iterator[Place]:
+    catalog = offers.offerings
+    instance_type = catalog.types_of[primary]
+    sold = {
+        (catalog.zones[row], catalog.capacity_types[row])
+        for row in np.flatnonzero(rows & (catalog.types_of == instance_type)).tolist()
+    }
+    zone, capacity_type = catalog.zones[primary], catalog.capacity_types[primary]
+    zones = tuple(sorted(other for other, sold_as in sold if sold_as == capacity_type))
+    others = sorted({sold_as for _, sold_as in sold} - {capacity_type})
+    for size in range(len(others), 0, -1):
+        for more in combinations(others, size):
+            if all((other, sold_as) in sold for other in zones for sold_as in more):
+                yield zones, tuple(sorted((capacity_type, *more)))
+    for fewer in _subsets(zones):
+        if zone in fewer:
+            yield fewer, (capacity_type,)
+
+
+def _alone(offers: PoolOffers, rows: Mask) -> Iterator[Place]:
+    catalog, there = offers.offerings, np.flatnonzero(rows)
+    for row in there[np.argsort(offers.prices[there], kind="stable")].tolist():
+        yield (catalog.zones[row],), (catalog.capacity_types[row],)
+
+
+def unknown_prices(pools: Sequence[PoolOffers]) -> tuple[str, ...]:
+    """A sentence on types without any known price, and one on types with a known price for some of their offerings only."""
+    unknown: set[int] = set()
+    known: set[int] = set()
+    for offers in pools:
+        for types, priced in ((known, offers.priced), (unknown, ~offers.priced)):
+            types.update(np.flatnonzero(offers.offerings.types_in(offers.rows & priced)).tolist())
+    never, partly = len(unknown - known), len(unknown & known)
+    sentences = []
+    if never:
+        have, are = ("type has", "it is") if never == 1 else ("types have", "they are")
+        sentences.append(
+            f"{never} instance {have} no price in the catalog: {are} taken only where no type that has one will do, the smaller "
+            "in CPU and memory first"
+        )
+    if partly:
+        have, their = ("type has", "its") if partly == 1 else ("types have", "their")
+        sentences.append(
+            f"{partly} instance {have} a price for some of {their} offerings only: the others are taken only where no offering "
+            "that has one will do"
+        )
+    return tuple(sentences)

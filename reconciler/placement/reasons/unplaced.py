@@ -1,20 +1,35 @@
-"""Unplaced chunks by demand and group, each with its reasons."""
+"""Unplaced chunks by demand and group, each with its reasons: causes counted over bins and NodePools, the nearest miss in words.
+
+Reasons are computed for unplaced chunks only, against bins and limits as they are once everything else is placed. If their demand is
+placed as a whole, as many of its own chunks as find a place count as placed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 
+import numpy as np
+
+from reconciler.model.buffers import Fulfilment
+from reconciler.model.demand import Demand
 from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.provisioning_requests import CLASSES, RequestKind
+from reconciler.model.refs import ObjectRef
+from reconciler.placement.amounts import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
+from reconciler.placement.needs import terms_of
 from reconciler.placement.offers.pool_offers import usable
+from reconciler.placement.phrases import asked_at_once, is_nowhere, place_words, values_words
 from reconciler.placement.problem import Problem
-from reconciler.placement.reasons.claims import claim_reasons, obstacle_reason
-from reconciler.placement.reasons.node_pools import unused
-from reconciler.placement.reasons.nodes import Circumstances, reasons_of
+from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons, unused
+from reconciler.placement.reasons.topology import topology_words
+from reconciler.placement.requirements import Requirements, Values
 
 _AFTER_ALL_OTHERS = -1
 _USED_UP = frozenset({"NodePool limit", "node full"})
@@ -87,3 +102,156 @@ def _with_the_placed(reason: UnplacedReason, placed: int, size: int) -> Unplaced
         return reason
     verb = "has" if placed == 1 else "have"
     return replace(reason, example=f"{reason.example}, once {placed:,} of its {size:,} pods {verb} a place")
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """Facts about the whole placement that reasons need.
+
+    unused_pools: why NodePools may not be used, one each.
+    per_node: how many chunks of one demand a node may hold at most, None for any number.
+    demands: by their manifests.
+    """
+
+    unused_pools: tuple[UnplacedReason, ...]
+    per_node: int | None
+    demands: Mapping[ObjectRef, Demand]
+
+
+def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
+    """Why the chunks of a batch could not be placed: the nearest candidates first. New nodes come nearer than existing ones."""
+    contradiction = _contradiction(batch)
+    if contradiction:
+        return (UnplacedReason("contradiction", 1, contradiction),)
+    found = [*_bins(state, batch)]
+    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+        found += [*pool_reasons(state, batch), *circumstances.unused_pools]
+        if not state.offers and not circumstances.unused_pools:
+            found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
+    elif not state.bins.origins:
+        why = "" if batch.opens_nodes else f", and {why_no_new_nodes(circumstances.demands[batch.demand])}"
+        found.append(UnplacedReason("no node", 1, f"the cluster has no node{why}", NEAREST))
+    elif is_check(circumstances.demands[batch.demand]):
+        found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(circumstances.demands[batch.demand])))
+    found += _general(state, batch, circumstances)
+    return tuple(sorted(found, key=attrgetter("order")))
+
+
+def _contradiction(batch: Batch) -> str:
+    """What the node selector and affinity ask for that no node at all can meet; "" if some node could."""
+    terms = batch.needs.affinity_terms
+    if not terms or not all(any(values.is_empty for _, values in term.literal.entries) for term in terms):
+        return ""
+    key = next(key for key, values in terms[0].literal.entries if values.is_empty)
+    shape = batch.needs.shape
+    expressions = [item for term in shape.required_node_terms[:1] for item in term.expressions]
+    asked = asked_at_once(key, shape.node_selector, expressions)
+    return f"its node selector and node affinity ask for {key} to be {asked} at once, which no node can be"
+
+
+def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
+    """Reasons of existing bins. The cause is the first constraint that allows no chunk, or else the rules between pods."""
+    left = np.flatnonzero(~state.bins.closed)
+    closed = state.bins.names(np.flatnonzero(state.bins.closed))
+    if closed:
+        yield UnplacedReason(
+            "node not available", len(closed), f"{closed[0]} keeps what it holds and takes nothing else"
+        )
+    nearness = 0
+    for constraint in state.constraints_on_nodes:
+        nearness += not batch.opens_nodes
+        if not len(left) or not constraint.concerns(batch):
+            continue
+        able = constraint.most(batch, left) > 0
+        causes: dict[str, list[int]] = {}
+        for number in left[~able].tolist():
+            causes.setdefault(constraint.cause(batch, number), []).append(number)
+        for cause, numbers in causes.items():
+            yield UnplacedReason(cause, len(numbers), constraint.reason(batch, numbers), nearness)
+        left = left[able]
+    if len(left):
+        first = int(left[0])
+        words = f"{state.bins.origins[first].name}: {topology_words(state, batch, first)}"
+        yield UnplacedReason("topology", len(left), words, nearness)
+
+
+def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[UnplacedReason]:
+    if batch.needs.shape.resource_claims:
+        words = "resource claims are not judged, so no node is made for them"
+        yield UnplacedReason("resource claims", 1, words, NEAREST)
+    elif batch.opens_nodes and _wants_unknown_devices(state, batch):
+        yield UnplacedReason(
+            "resource claims",
+            1,
+            "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
+            NEAREST,
+        )
+    if circumstances.per_node is not None and not batch.pods and state.offers:
+        yield UnplacedReason(
+            "share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node"
+        )
+
+
+def _wants_unknown_devices(state: State, batch: Batch) -> bool:
+    """Whether the batch asks for devices that no new node is known to have."""
+    columns = [number for number, name in enumerate(state.columns.names) if name.startswith(DEVICES)]
+    wanted = [number for number in columns if batch.needs.request[number]]
+    return any(not any((offers.room[:, number] > 0).any() for offers in state.offers) for number in wanted)
+
+
+_MAKES_NODES = next(name for name, kind in CLASSES.items() if kind is RequestKind.ATOMIC)
+
+
+def is_check(demand: Demand) -> bool:
+    """Whether the demand only asks if there is room."""
+    return demand.request is not None and demand.request.kind is RequestKind.CHECK
+
+
+def why_no_new_nodes(demand: Demand) -> str:
+    """The reason as a clause."""
+    if demand.is_pending_pod:
+        return "Karpenter makes nodes for pods, headroom does not"
+    if is_check(demand):
+        return f"a check-capacity request gets no new nodes: one of class {_MAKES_NODES} does"
+    if demand.fulfilment != Fulfilment.PLACEHOLDER:
+        return "new nodes for this buffer are left to whoever keeps it"
+    return "headroom makes no new nodes for this demand now"
+
+
+_DEVICE_CLAIM = "ResourceClaim"
+
+
+def obstacle_reason(shape: PodShape) -> UnplacedReason:
+    """For a shape with an obstacle, which is the only reason that counts."""
+    return UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle)
+
+
+def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
+    """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts."""
+    against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
+    if against:
+        return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
+    where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
+    if len(where) > 1 and all(map(is_nowhere, shape.attachment_terms)):
+        apart = "; ".join(f"{claim} {place}" for claim, place in where)
+        return (UnplacedReason("volumes", 1, f"its volumes are in places that have no node in common: {apart}"),), True
+    return tuple(
+        UnplacedReason(_reason(claim), 1, f"{claim} can be used only {place}") for claim, place in where
+    ), False
+
+
+def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:
+    """Why the pod may be in none of the places of the claim, in words; "" if it may be in some."""
+    terms = list(terms_of(shape, ()))
+    asked = [Requirements.of(place.expressions, stable=False) for place in places]
+    keys = [term.literal.conflict(wanted) for wanted in asked for term in terms]
+    key = next((key for key in keys if key is not None), None)
+    if key is None or any(item is None for item in keys):
+        return ""
+    expressions = [item for term in shape.required_node_terms for item in term.expressions]
+    own = asked_at_once(key, shape.node_selector, expressions) or values_words(terms[0].literal.get(key) or Values())
+    return f"{claim} can be used only {place_words(places)}, and the pod asks for {own}"
+
+
+def _reason(words: str) -> str:
+    return "resource claims" if words.startswith(_DEVICE_CLAIM) else "volumes"

@@ -20,7 +20,7 @@ from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.place_in_mode import place_in_mode
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape

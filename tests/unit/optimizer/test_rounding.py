@@ -6,13 +6,10 @@ import math
 
 import numpy as np
 
-from reconciler.optimizer.bin_types import BinTypes, Pattern
-from reconciler.optimizer.columns import ColumnGeneration
-from reconciler.optimizer.master import MasterProblem, MasterSolution, Rows
-from reconciler.optimizer.node_rules import NodeRules
-from reconciler.optimizer.packing import Packing
-from reconciler.optimizer.rounding import improved, rounded
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows
+from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
+from reconciler.optimizer.repacking import improved, rounded
+from reconciler.optimizer.solver import WorkBudget
 
 LARGE, SMALL = 5.0, 1.0
 """USD an hour of a node for ten chunks, and of one for a single chunk."""

@@ -15,9 +15,8 @@ from reconciler.model.nodes import ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.bound import lower_bound
-from reconciler.optimizer.relaxation import relaxation_of
-from reconciler.optimizer.work_budget import WorkBudget
+from reconciler.optimizer.bound import lower_bound, relaxation_of
+from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
 from reconciler.placement.problem import Problem

@@ -12,8 +12,8 @@ from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.needs import firmer_shapes
 from reconciler.placement.place import place
-from reconciler.placement.preferences import firmer_shapes
 from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 

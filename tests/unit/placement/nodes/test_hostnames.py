@@ -14,7 +14,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, T
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.nodes.hostnames import hostnames_of
+from reconciler.placement.nodes.existing import hostnames_of
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape

@@ -12,7 +12,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape

@@ -15,8 +15,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.nodes.nominated import with_nominated
-from reconciler.placement.nodes.samples import with_least, young_nodes
+from reconciler.placement.nodes.machines import with_least, with_nominated, young_nodes
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape

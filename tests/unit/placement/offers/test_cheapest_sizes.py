@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.placement.loops.kernel import plain
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
-from reconciler.placement.offers.compatibility import Compatibility
-from reconciler.placement.offers.node_templates import NodeTemplates
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplates
 from reconciler.placement.requirements import ANYWHERE
 
 

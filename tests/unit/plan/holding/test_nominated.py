@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.view import ClusterView
-from reconciler.placement.nodes.nominated import with_nominated
+from reconciler.placement.nodes.machines import with_nominated
 from reconciler.plan.holding.nominated import nominated_notes
 from tests.builders import node, pod
 
