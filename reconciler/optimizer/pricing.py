@@ -2,7 +2,7 @@
 
 Greedy pricing fills nodes of all bin types, each in several orders. None of the patterns is sure to be the best, but each is sure to
 fit. Exact pricing solves an integer program for each bin type. It takes many times as long and lowers the price by half a percent at
-most, but its answer is sure, so that a bound can rest on it.
+most. Its answer is sure, so that a bound can rest on it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 highspy is loaded when the optimal mode is used and not before. One thread, the simplex method and a fixed seed make equal programs
 get equal answers.
 
-Work is counted, not timed, so that equal input ends at the same place on any machine: chunks that are looked at when nodes are
-filled, and steps of the solver weighted by their rows. The clock is only a guard for very slow machines. Where it strikes, another
+Work is counted, not timed, so that equal input ends at the same place on any machine. Chunks that are looked at when nodes are filled
+count, and steps of the solver weighted by their rows. The clock is only a guard for very slow machines. Where it strikes, another
 run may find another answer, and the plan says so.
 """
 

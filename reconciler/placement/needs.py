@@ -74,7 +74,7 @@ class RelaxationStep:
 @dataclass(slots=True, eq=False)
 class Needs:
     """A shape and what follows from it; never modified. terms: at least one must hold. equivalence_class: its number (see
-    `equivalence.py`), -1 for daemons, which need none."""
+    `EquivalenceClasses`), -1 for daemons, which need none."""
 
     shape: PodShape
     request: Amounts

@@ -1,6 +1,6 @@
 """Node selectors, node affinity and node names on existing nodes: kube-scheduler's plugins NodeAffinity and NodeName.
 
-`offers/compatibility.py` judges the same for new nodes. kube-scheduler scores nodes by the preferred terms that they match.
+`offers/node_templates.py` judges the same for new nodes. kube-scheduler scores nodes by the preferred terms that they match.
 """
 
 from __future__ import annotations

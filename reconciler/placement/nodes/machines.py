@@ -1,5 +1,7 @@
-"""What placing reads off the cluster's nodes and NodeClaims: what a NodeClaim will become, which taints stay, which pods wait for a
-node that kube-scheduler has chosen, and what volumes and devices existing nodes show of new ones.
+"""What placing reads off the cluster's nodes and NodeClaims.
+
+What a NodeClaim will become, which taints a node keeps, which pods wait for a node that kube-scheduler has chosen for them. And what
+existing nodes show of planned ones: how many volumes these can attach, and which devices they will have.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows
+from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
+from reconciler.optimizer.pricing import MasterSolution
 from reconciler.optimizer.repacking import improved, rounded
 from reconciler.optimizer.solver import WorkBudget
 
