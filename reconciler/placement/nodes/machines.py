@@ -1,7 +1,9 @@
 """What placing reads off the cluster's nodes and NodeClaims.
 
 What a NodeClaim will become, which taints a node keeps, which pods wait for a node that kube-scheduler has chosen for them. And what
-existing nodes show of planned ones: how many volumes these can attach, and which devices they will have.
+existing nodes show of planned ones: how many volumes these can attach, and which devices they will have. No catalog says so. Karpenter
+judges volumes on existing nodes only, and by default ignores pods with resource claims (option IgnoreDRARequests). kube-scheduler judges
+both once a node is up, so a node planned for more than it then has would be of no use.
 """
 
 from __future__ import annotations
@@ -177,7 +179,16 @@ _nominated_node = attrgetter("nominated_node")
 
 
 def with_nominated(view: ClusterView) -> ClusterView:
-    """The cluster with those pods on their nodes, where these take pods. Without any such pod it is the same object."""
+    """The cluster with pods on the node that kube-scheduler has chosen for them, where the node takes pods. Without any such pod it is
+    the same object.
+
+    When kube-scheduler preempts, it writes the node into `status.nominatedNodeName`. It waits until the pods that it evicts have ended,
+    and tries that node first. Karpenter leaves such a pod alone (`IsPreempting` in pkg/utils/pod). Pods of no higher priority are kept
+    from its room (`RunFilterPluginsWithNominatedPods`). So the pod is as good as bound.
+
+    If the node is gone or takes no pods, kube-scheduler looks elsewhere at its next try. It withdraws the nomination if there is no other
+    node (`Evaluator.Preempt`), and the pod waits like any other.
+    """
     if not any(map(_nominated_node, view.pods)):  # by far the fastest way to see that there are none
         return view
     nominated = {pod.nominated_node for pod in view.pods}
