@@ -142,7 +142,7 @@ def _run(connection: socket.socket) -> bool:
 
 
 def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    from reconciler.__main__ import main  # noqa: PLC0415 - only the server needs it
+    from reconciler.__main__ import main
 
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)

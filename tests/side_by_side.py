@@ -47,7 +47,7 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getoption("dist") != "loadgroup":
         return None
-    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - tests run without it too
+    from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
         def _split_scope(self, nodeid: str) -> str:

@@ -134,7 +134,7 @@ def parse_scrape(lines: Iterable[str]) -> Scrape:
 
     Raises ValueError when they are malformed, or say nothing about instance types.
     """
-    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - only for this kind of catalog
+    from prometheus_client.parser import text_string_to_metric_families
 
     scrape = Scrape()
     for family in text_string_to_metric_families("\n".join(lines) + "\n"):

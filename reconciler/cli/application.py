@@ -52,7 +52,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib  # noqa: PLC0415 - only for a message
+            import difflib
 
             close = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
     if value and not ctx.resilient_parsing:
-        from reconciler.zone_data import zone_data  # noqa: PLC0415 - looks at the machine's files
+        from reconciler.zone_data import zone_data
 
         click.echo(f"headroom, version {__version__}\ntime zone data {zone_data()}")
         ctx.exit()

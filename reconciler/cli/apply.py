@@ -38,9 +38,9 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
 
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
-    from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+    from reconciler.cli.planning import print_plan, write_timings
+    from reconciler.wiring.reported_cluster import reported_cluster
+    from reconciler.wiring.session import open_session
 
     settings = settings_from(values)
     if settings.cluster.partition(":")[0] in {"snapshot", "published"}:
@@ -67,7 +67,7 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
 
 
 def _tell(changes: ChangeSet) -> int:
-    from reconciler.report.plan.text import applied_words, waiting_lines  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.report.plan.text import applied_words, waiting_lines
 
     if changes.results:
         click.echo(applied_words(changes))

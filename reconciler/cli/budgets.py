@@ -46,7 +46,7 @@ class Zone(click.ParamType[ZoneInfo]):
     name = "zone"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ZoneInfo:
-        from reconciler.zone_data import time_zone  # noqa: PLC0415 - `headroom --help` need not read zones
+        from reconciler.zone_data import time_zone
 
         try:
             return time_zone(str(value))
@@ -104,7 +104,7 @@ def command(
         headroom budgets --nodes 20 --nodes batch=200 --output json
         headroom budgets --nodes 20 --output svg > budgets.svg
     """
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.clocks import SystemClock
 
     present = now or SystemClock().now()
     span = _span(start, end, present)
@@ -130,18 +130,18 @@ def _printed(
     zone: tzinfo | None,
 ) -> Iterator[str]:
     """The output, in parts if it is large."""
-    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - only for this command
-    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes  # noqa: PLC0415 - only for this command
+    from reconciler.manifests.local_budgets import budget_periods
+    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
 
     pools, states = found.pools, found.states
     if output == "json":
-        from reconciler.report.budgets.document import budget_spans_json, budgets_document  # noqa: PLC0415 - likewise
-        from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
+        from reconciler.report.budgets.document import budget_spans_json, budgets_document
+        from reconciler.report.json_text import to_json
 
         if not asked_for_span:
             yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))
             return
-        from reconciler.plan.node_pools.budget_timeline import pieces_over  # noqa: PLC0415 - numpy, where a span is asked for
+        from reconciler.plan.node_pools.budget_timeline import pieces_over
 
         pieces = pieces_over(budget_periods(pools, found.local_budgets, *span), states)
         yield from budget_spans_json(pieces, now=now, findings=found.findings)
@@ -149,10 +149,13 @@ def _printed(
     if output in {"svg", "html"}:
         yield _picture(output, found, now, span, zone=zone)
         return
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.plan.node_pools.budget_timeline import cells_over  # noqa: PLC0415 - likewise
-    from reconciler.report.budgets.grid import HourGrid  # noqa: PLC0415 - likewise
-    from reconciler.report.budgets.text import budgets_text, hours_text  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.plan.node_pools.budget_timeline import cells_over
+    from reconciler.report.budgets.text import (
+        HourGrid,
+        budgets_text,
+        hours_text,
+    )
 
     paint = paint_for_stdout()
     text = budgets_text(
@@ -174,11 +177,11 @@ def _printed(
 
 
 def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, datetime], *, zone: tzinfo | None) -> str:
-    from reconciler.manifests.local_budgets import budget_periods  # noqa: PLC0415 - likewise
-    from reconciler.plan.node_pools.budget_timeline import spans_over  # noqa: PLC0415 - likewise
-    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes  # noqa: PLC0415 - likewise
-    from reconciler.report.budgets.chart import budget_chart  # noqa: PLC0415 - likewise
-    from reconciler.report.drawing.time_axis import local_zone  # noqa: PLC0415 - likewise
+    from reconciler.manifests.local_budgets import budget_periods
+    from reconciler.plan.node_pools.budget_timeline import spans_over
+    from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
+    from reconciler.report.budgets.chart import budget_chart
+    from reconciler.report.drawing.time_axis import local_zone
 
     if span[1] - span[0] > _LONGEST_PICTURE:
         raise click.UsageError(
@@ -187,8 +190,8 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     spans = tuple(spans_over(budget_periods(found.pools, found.local_budgets, *span), found.states))
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
-    from reconciler.report.budgets.page import budget_page  # noqa: PLC0415 - likewise
-    from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
+    from reconciler.report.budgets.document import budget_page
+    from reconciler.wiring.pages import rendered_page
 
     outcomes = budget_outcomes(found.pools, found.states, now)
     page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
@@ -207,10 +210,10 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
 
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
     """The NodePools that the repository alone declares, with the given numbers of nodes."""
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only without a cluster
-    from reconciler.manifests.local_budgets import in_utc, named_as_written  # noqa: PLC0415 - likewise
-    from reconciler.manifests.node_pool import budgets_alone  # noqa: PLC0415 - likewise
-    from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - likewise
+    from reconciler.manifests.declared import read
+    from reconciler.manifests.local_budgets import in_utc, named_as_written
+    from reconciler.manifests.node_pool import budgets_alone
+    from reconciler.wiring.repository import repository_tree
 
     settings = settings_from(values)
     with Progress() as progress:
@@ -241,11 +244,11 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
 
 def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime | None) -> Pools:
     """The repository's NodePools over the cluster's, with the existing nodes or the given numbers."""
-    from reconciler.plan.bins import all_bins  # noqa: PLC0415 - heavy, and only with a cluster
-    from reconciler.plan.node_pools.disruption_budgets import pool_states  # noqa: PLC0415 - likewise
-    from reconciler.plan.objects.objects import pool_not_there  # noqa: PLC0415 - likewise
-    from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+    from reconciler.plan.bins import all_bins
+    from reconciler.plan.node_pools.disruption_budgets import pool_states
+    from reconciler.plan.objects.objects import pool_not_there
+    from reconciler.wiring.cluster import NoClusterHere
+    from reconciler.wiring.session import open_session
 
     try:
         with Progress() as progress, open_session(settings_from(values), now=now, progress=progress) as session:

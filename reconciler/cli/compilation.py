@@ -20,7 +20,7 @@ class Compilation:
         return self.depth > 0
 
     def _listen(self) -> None:
-        from numba.core import event  # noqa: PLC0415 - loaded by placement, if at all
+        from numba.core import event
 
         compilation = self
 
@@ -37,7 +37,7 @@ class Compilation:
 
 def is_kept() -> bool:
     """Whether compiled code is kept for the next process, which needs a writable folder."""
-    from numba.core.caching import FunctionCache  # noqa: PLC0415 - loaded by placement, if at all
+    from numba.core.caching import FunctionCache
 
     try:
         FunctionCache(planned_nodes.allowed)  # type: ignore[no-untyped-call]

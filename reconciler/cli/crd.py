@@ -27,7 +27,7 @@ def command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
         headroom crd | kubectl apply --server-side -f -
         headroom crd ProvisioningRequest | kubectl create -f -
     """
-    from reconciler.manifests.crds import crds, to_yaml  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.manifests.crds import crds, to_yaml
 
     chosen = list(crds(kinds or _KINDS))
     if not everything:
@@ -40,9 +40,9 @@ def command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
 
 def _without_those_there(chosen: list[Manifest]) -> list[Manifest]:
     """If the cluster does not say what it has, the kind that may be somebody else's is left out."""
-    from reconciler.manifests.crds import why_left_out  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.model.errors import Failure  # noqa: PLC0415 - likewise
-    from reconciler.wiring.cluster import definitions_there  # noqa: PLC0415 - likewise
+    from reconciler.manifests.crds import why_left_out
+    from reconciler.model.errors import Failure
+    from reconciler.wiring.cluster import definitions_there
 
     try:
         there = definitions_there(item["metadata"]["name"] for item in chosen)

@@ -93,8 +93,8 @@ def command(
         headroom diff origin/main..HEAD --post github
         headroom diff before/ after/ --cluster snapshot:production.tar.gz
     """
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.source.merging import check_folders  # noqa: PLC0415 - likewise
+    from reconciler.clocks import SystemClock
+    from reconciler.source.merging import check_folders
 
     settings = _settings(values, other)
     if other is not None:
@@ -120,8 +120,8 @@ def command(
 
 def _clusters(settings: Settings, revisions: str, other: str | None) -> tuple[str, ...]:
     """The folders of several clusters. None where the sides cannot be read, which the report itself says in its turn."""
-    from reconciler.manifests.validate import cluster_folders  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.model.errors import Failure  # noqa: PLC0415 - small, with the rest
+    from reconciler.manifests.validate import cluster_folders
+    from reconciler.model.errors import Failure
 
     try:
         sides = _sides(settings, revisions, other)
@@ -141,12 +141,12 @@ def _report(
     name: str = "",
 ) -> Difference:
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
-    from reconciler.cli.planning import print_difference, write_file, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.comparison import compare  # noqa: PLC0415 - likewise
-    from reconciler.report.difference.gates import Gates  # noqa: PLC0415 - likewise
-    from reconciler.wiring.posting import complete_page  # noqa: PLC0415 - likewise
-    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+    from reconciler.cli.planning import print_difference, write_file, write_timings
+    from reconciler.comparison import compare
+    from reconciler.report.difference.gates import Gates
+    from reconciler.wiring.posting import complete_page
+    from reconciler.wiring.reported_cluster import reported_cluster
+    from reconciler.wiring.session import open_session
 
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
@@ -180,8 +180,8 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
 
 
 def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> ComparisonRequest:
-    from reconciler.comparison import ComparisonRequest  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.wiring.cycle import caps_of  # noqa: PLC0415 - likewise
+    from reconciler.comparison import ComparisonRequest
+    from reconciler.wiring.cycle import caps_of
 
     caps = caps_of(settings)
     return ComparisonRequest(
@@ -197,9 +197,9 @@ def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
 
 
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
-    from reconciler.model.errors import Invalid  # noqa: PLC0415 - small, with the rest
-    from reconciler.source.merging import Revisions, folders, sides_of  # noqa: PLC0415 - starts git
-    from reconciler.wiring.repository import git_options  # noqa: PLC0415 - likewise
+    from reconciler.model.errors import Invalid
+    from reconciler.source.merging import Revisions, folders, sides_of
+    from reconciler.wiring.repository import git_options
 
     if other is not None:
         return folders(revisions, other, settings.path, templates=settings.templates)

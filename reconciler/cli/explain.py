@@ -47,9 +47,9 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         headroom explain MetricsProducer/shop/business-hours
         headroom explain NodePool/general
     """
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.report.json_text import to_json
+    from reconciler.wiring.session import open_session
 
     settings = settings_from(values)
     with Progress() as progress, open_session(settings, now=now, progress=progress, published=True) as session:
@@ -70,31 +70,30 @@ def _explained(
     plan: Plan, declared: Declared | None, name: str
 ) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
     """Functions that write the named object as a document and as text."""
-    from reconciler.report.explanation import demand, document, node_pool, schedule, text  # noqa: PLC0415 - see above
-    from reconciler.report.explanation.names import matching, near_words  # noqa: PLC0415 - likewise
+    from reconciler.report import explanation
 
     if declared is None:
-        found = demand.explanation(plan, name)
-        return partial(document.explanation_document, found), partial(text.explanation_text, found)
+        found = explanation.explanation(plan, name)
+        return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found)
     schedules = {str(item.ref): item for item in declared.schedules}
     pools = {f"NodePool/{item.name}": item for item in declared.node_pools}
     demands = {str(outcome.demand.ref) for outcome in plan.demands}
-    fitting = matching(name, (*demands, *schedules, *pools))
+    fitting = explanation.matching(name, (*demands, *schedules, *pools))
     # A buffer's name means the buffer, even if a NodePool has the same name.
     others = [] if demands & set(fitting) else fitting
     if len(others) > 1:
-        raise Invalid(f"{name!r} fits several objects", hint=near_words(name, others))
+        raise Invalid(f"{name!r} fits several objects", hint=explanation.near_words(name, others))
     if others and others[0] in schedules:
-        calendar = schedule.schedule_explanation(plan, declared, schedules[others[0]])
+        calendar = explanation.schedule_explanation(plan, declared, schedules[others[0]])
         return (
-            partial(schedule.schedule_explanation_document, calendar),
-            partial(schedule.schedule_explanation_text, calendar),
+            partial(explanation.schedule_explanation_document, calendar),
+            partial(explanation.schedule_explanation_text, calendar),
         )
     if others:
-        nodes = node_pool.node_pool_explanation(plan, pools[others[0]])
+        nodes = explanation.node_pool_explanation(plan, pools[others[0]])
         return (
-            partial(node_pool.node_pool_explanation_document, nodes),
-            partial(node_pool.node_pool_explanation_text, nodes),
+            partial(explanation.node_pool_explanation_document, nodes),
+            partial(explanation.node_pool_explanation_text, nodes),
         )
-    found = demand.explanation(plan, name, (*schedules, *pools))
-    return partial(document.explanation_document, found), partial(text.explanation_text, found)
+    found = explanation.explanation(plan, name, (*schedules, *pools))
+    return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found)

@@ -40,7 +40,7 @@ class _Init(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         if args[:1] == ["schedule"]:
-            from reconciler.cli.init_schedule import command as schedule  # noqa: PLC0415 - only where it is called
+            from reconciler.cli.init_schedule import command as schedule
 
             return schedule.make_context("init schedule", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
@@ -77,7 +77,7 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
         git init capacity && headroom init capacity && cd capacity
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
     """
-    from reconciler.packaged import packaged_tree  # noqa: PLC0415 - only for this command
+    from reconciler.packaged import packaged_tree
 
     target = Path(folder)
     if example:
@@ -87,7 +87,7 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
             "headroom plan --path clusters/production --cluster embedded:snapshots/production",
         )
     else:
-        from reconciler.scaffold.first_repository import next_steps, repository_files  # noqa: PLC0415 - likewise
+        from reconciler.scaffold.first_repository import next_steps, repository_files
 
         notes: list[str] = []
         first = _first_repository(target, cluster_name, forge, settings_from(values), notes)
@@ -107,7 +107,7 @@ def _first_repository(
     target: Path, cluster_name: str, forge: str | None, settings: Settings, notes: list[str]
 ) -> FirstRepository:
     """The repository for the cluster and the forge that are found. notes: gets what was not found, to print at the end."""
-    from reconciler.scaffold.first_repository import FirstRepository  # noqa: PLC0415 - only for this command
+    from reconciler.scaffold.first_repository import FirstRepository
 
     chosen = _forge(target, forge, notes)
     view = _view(settings, notes)
@@ -119,8 +119,8 @@ def _first_repository(
 
 
 def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
-    from reconciler.scaffold.forges import forge_of  # noqa: PLC0415 - only for this command
-    from reconciler.wiring.surroundings import remote_of  # noqa: PLC0415 - likewise
+    from reconciler.scaffold.forges import forge_of
+    from reconciler.wiring.surroundings import remote_of
 
     if forge is not None:
         return None if forge == "none" else forge
@@ -134,8 +134,8 @@ def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
 
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
     """The cluster's view; None for the embedded one. A cluster that was not named need not exist."""
-    from reconciler.wiring.cluster import NoClusterHere  # noqa: PLC0415 - only for this command
-    from reconciler.wiring.surroundings import seen_cluster  # noqa: PLC0415 - likewise
+    from reconciler.wiring.cluster import NoClusterHere
+    from reconciler.wiring.surroundings import seen_cluster
 
     if settings.cluster == "embedded":
         return None
@@ -156,8 +156,8 @@ def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
 
 
 def _target(view: ClusterView, notes: list[str]) -> Workload | None:
-    from reconciler.manifests.declared import live_declared  # noqa: PLC0415 - only for this command
-    from reconciler.scaffold.candidate import candidate  # noqa: PLC0415 - likewise
+    from reconciler.manifests.declared import live_declared
+    from reconciler.scaffold.candidate import candidate
 
     declared = live_declared(view)
     if not declared.node_pools:

@@ -27,7 +27,7 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_zone(zone: str) -> str:
-    from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint  # noqa: PLC0415 - only for this
+    from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint
 
     if not is_time_zone(zone):
         raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
@@ -35,8 +35,8 @@ def _checked_zone(zone: str) -> str:
 
 
 def _checked_lead_time(duration: str) -> str:
-    from reconciler.manifests.following import LONGEST_LEAD  # noqa: PLC0415 - only for this
-    from reconciler.model.durations import parse_duration  # noqa: PLC0415 - likewise
+    from reconciler.manifests.following import LONGEST_LEAD
+    from reconciler.model.durations import parse_duration
 
     if duration and parse_duration(duration) > LONGEST_LEAD:
         raise Invalid(f"a lead time of {duration} is more than a week", hint="write at most 168h, such as 10m")
@@ -44,7 +44,7 @@ def _checked_lead_time(duration: str) -> str:
 
 
 def _checked_windows(words: str) -> list[Window]:
-    from reconciler.manifests.schedule_words import read_window  # noqa: PLC0415 - only for this
+    from reconciler.manifests.schedule_words import read_window
 
     windows = [read_window(part) for part in words.split(";") if part.strip()]
     if not windows:
@@ -89,7 +89,7 @@ def command(
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
         headroom init schedule --window "fri 17 - mon 9 = 0" --window "daily 22-6 = 1" --default 3 -o hours.yaml
     """
-    from reconciler.manifests.schedule_words import schedule_yaml  # noqa: PLC0415 - only for this command
+    from reconciler.manifests.schedule_words import schedule_yaml
 
     asks = sys.stdin.isatty() and not windows
     if not windows and not asks:
@@ -152,10 +152,10 @@ def _number(question: str, given: int | None, default: int, *, asks: bool) -> in
 
 def _check(text: str) -> None:
     """Prints to stderr what `headroom validate` would, such as overlapping windows."""
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - only for this command
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
-    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
+    from reconciler.clocks import SystemClock
+    from reconciler.manifests.declared import read
+    from reconciler.manifests.schedule_findings import schedule_findings
+    from reconciler.report.findings import finding_lines
 
     declared = read({"schedule.yaml": text.encode()})
     findings = (*declared.findings, *schedule_findings(declared.schedules, SystemClock().now()))
@@ -165,7 +165,7 @@ def _check(text: str) -> None:
 
 def _write(path: Path, text: str) -> tuple[Path, ...]:
     """Writes the schedule and, if no parent folder has it, the schema for editors. Returns the written files."""
-    from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text  # noqa: PLC0415 - likewise
+    from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
 
     folders = path.absolute().parents
     levels = next((level for level, folder in enumerate(folders) if (folder / SCHEMA_FILE).is_file()), None)

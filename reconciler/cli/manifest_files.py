@@ -57,7 +57,7 @@ def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
 
     Raises `Stalled`, and `Invalid` for a path outside any repository.
     """
-    from reconciler.source.revision import find_repository  # noqa: PLC0415 - only where a revision is named
+    from reconciler.source.revision import find_repository
 
     files: dict[str, bytes] = {}
     for path in paths:

@@ -9,7 +9,7 @@ import sys
 import click
 
 from reconciler.model.quantity import whole_number
-from reconciler.report.paint import Paint, plain
+from reconciler.report.terminal import Paint, plain
 
 
 def paint_for_stdout() -> Paint:

@@ -29,10 +29,10 @@ def command(*, output: str, now: datetime | None, timings: str | None, detailed_
         headroom plan --path clusters/production
         headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
     """
-    from reconciler.cli.planning import print_plan, write_timings  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.forecast import forecast  # noqa: PLC0415 - likewise
-    from reconciler.wiring.reported_cluster import reported_cluster  # noqa: PLC0415 - likewise
-    from reconciler.wiring.session import open_session  # noqa: PLC0415 - likewise
+    from reconciler.cli.planning import print_plan, write_timings
+    from reconciler.forecast import forecast
+    from reconciler.wiring.reported_cluster import reported_cluster
+    from reconciler.wiring.session import open_session
 
     settings = settings_from(values)
     with Progress() as progress, open_session(settings, now=now, progress=progress, published=True) as session:

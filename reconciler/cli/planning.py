@@ -19,8 +19,7 @@ from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
-from reconciler.report.findings.annotations import github_annotations
-from reconciler.report.findings.sarif import sarif_document
+from reconciler.report.findings import github_annotations, sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -80,7 +79,7 @@ def print_difference(
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
-    from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - Jinja2 only where a page is asked for
+    from reconciler.wiring.pages import rendered_page
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
     click.echo(rendered_page(name, page), nl=False)

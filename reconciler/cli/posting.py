@@ -111,9 +111,9 @@ class Posting:
 
     def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime, *, page: str) -> None:
         """Posts the report. at: the instant that both sides were planned for. page: the file of the complete report, "" for none. Raises the forge's failures, earlier ones too."""
-        from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where something is posted
-        from reconciler.forge.sticky_comment import Mode  # noqa: PLC0415 - likewise
-        from reconciler.wiring.posting import publication  # noqa: PLC0415 - likewise
+        from reconciler.forge.publishing import publish
+        from reconciler.forge.sticky_comment import Mode
+        from reconciler.wiring.posting import publication
 
         to = self._destination
         try:
@@ -144,7 +144,7 @@ class Posting:
 
     def _is_too_little(self, change: Difference) -> bool:
         """Whether no first comment is to be made."""
-        from reconciler.wiring.posting import is_too_little  # noqa: PLC0415 - only where something is posted
+        from reconciler.wiring.posting import is_too_little
 
         if not change.has_changes and not self._options.skip_no_diff:
             return False
@@ -152,7 +152,7 @@ class Posting:
 
     def failed(self, failure: Failure) -> None:
         """Reports on the commit that it could not be planned. The failure itself is printed in any case."""
-        from reconciler.wiring.posting import failed  # noqa: PLC0415 - only where something is posted
+        from reconciler.wiring.posting import failed
 
         to = self._destination
         if to.head_commit and to.refusal is None:
@@ -166,7 +166,7 @@ def posting(options: PostOptions, settings: Settings) -> Iterator[Posting | None
     if options.post is None:
         yield None
         return
-    from reconciler.wiring.posting import destination  # noqa: PLC0415 - only where something is posted
+    from reconciler.wiring.posting import destination
 
     with destination(options.post, options.number, settings) as found:
         made = Posting(options, settings, found)

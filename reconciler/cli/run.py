@@ -29,14 +29,14 @@ def command(*, now: datetime | None, until_settled: bool, at_most: float | None,
         headroom run --repo https://git.example/platform/capacity.git --path clusters/production
         headroom run --repo . --cluster embedded --until-settled
     """
-    from reconciler.daemon.signals import ended_by_signals  # noqa: PLC0415 - before what takes time
+    from reconciler.daemon.signals import ended_by_signals
 
     with ended_by_signals(int(until_settled)):
         return _run(now, until_settled=until_settled, at_most=at_most, values=values)
 
 
 def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, values: dict[str, Any]) -> int:
-    from reconciler.wiring.daemon import run_daemon  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.wiring.daemon import run_daemon
 
     if at_most is not None and not until_settled:
         raise click.UsageError("--at-most goes with --until-settled.")

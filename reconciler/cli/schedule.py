@@ -74,8 +74,8 @@ def command(
         headroom schedule --output html > capacity.html
         headroom schedule --output ics > capacity.ics
     """
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
+    from reconciler.clocks import SystemClock
+    from reconciler.manifests.schedule_findings import schedule_findings
 
     now = now or SystemClock().now()
     asked = _span(start or now, end, span)
@@ -88,7 +88,7 @@ def command(
     )
     click.echo(_printed(output, schedules, asked, now, findings, files=files), nl=False)
     if output in _WITHOUT_FINDINGS:
-        from reconciler.report.findings.text import finding_lines  # noqa: PLC0415 - likewise
+        from reconciler.report.findings import finding_lines
 
         for line in finding_lines(findings):
             click.echo(line, err=True)
@@ -104,33 +104,33 @@ def _printed(
     *,
     files: Mapping[str, bytes],
 ) -> str:
-    from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - numpy, and only for this command
+    from reconciler.timetable.capacity_schedule import timeline
 
     start, end = asked.start, asked.end
     if output == "json":
-        from reconciler.report.json_text import to_json  # noqa: PLC0415 - only where it is asked for
-        from reconciler.report.schedules.document import schedules_document  # noqa: PLC0415 - likewise
+        from reconciler.report.json_text import to_json
+        from reconciler.report.schedules.page import schedules_document
 
         timelines = [timeline(schedule, start, end, now) for schedule in schedules]
         return to_json(schedules_document(timelines, now=now, start=start, end=end, findings=findings))
     if output == "ics":
-        from reconciler.report.schedules.calendar import schedules_calendar  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.calendar import schedules_calendar
 
         return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
-        from reconciler.report.schedules.chart import schedule_chart  # noqa: PLC0415 - likewise
+        from reconciler.report.schedules.chart import schedule_chart
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
-        from reconciler.cli.broken_documents import broken_documents  # noqa: PLC0415 - likewise
-        from reconciler.report.schedules.page import schedule_page  # noqa: PLC0415 - likewise
-        from reconciler.wiring.pages import rendered_page  # noqa: PLC0415 - likewise
+        from reconciler.cli.broken_documents import broken_documents
+        from reconciler.report.schedules.page import schedule_page
+        from reconciler.wiring.pages import rendered_page
 
         broken = broken_documents(files, findings, _KIND)
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
         return rendered_page("schedule.html.j2", page)
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.report.schedules.text import schedules_text  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.report.schedules.text import schedules_text
 
     paint, width = paint_for_stdout(), width_of_stdout()
     return schedules_text(in_whole_days(schedules, asked, now), now=now, findings=findings, paint=paint, width=width)
@@ -138,8 +138,8 @@ def _printed(
 
 def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> list[ScheduleTimeline]:
     """The timelines that pictures are drawn from."""
-    from reconciler.timetable.capacity_schedule import timeline  # noqa: PLC0415 - see above
-    from reconciler.zone_data import time_zone  # noqa: PLC0415 - likewise
+    from reconciler.timetable.capacity_schedule import timeline
+    from reconciler.zone_data import time_zone
 
     return [timeline(schedule, *asked.whole_days(time_zone(schedule.timezone)), now) for schedule in schedules]
 
@@ -161,7 +161,7 @@ def _files(
     paths: Sequence[str], values: dict[str, Any], now: datetime
 ) -> tuple[Mapping[str, bytes], tuple[Finding, ...]]:
     """The files of the paths, or of the repository that flags and settings name."""
-    from reconciler.cli.manifest_files import read_paths  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.cli.manifest_files import read_paths
 
     if paths:
         if values["repo"] or values["revision"] or values["path"]:
@@ -170,13 +170,13 @@ def _files(
     settings = settings_from(values)
     if not settings.repository and not settings.revision:
         return read_paths((settings.path or ".",))
-    from reconciler.wiring.repository import repository_tree  # noqa: PLC0415 - Git only where it is used
+    from reconciler.wiring.repository import repository_tree
 
     return repository_tree(settings, now).files, ()
 
 
 def _declared(files: Mapping[str, bytes]) -> Declared:
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - heavy, and only for this command
+    from reconciler.manifests.declared import read
 
     return read(files, one_cluster=False)
 

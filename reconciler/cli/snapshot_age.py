@@ -16,7 +16,7 @@ _OLD = timedelta(hours=25)
 
 def tell_age(cluster: Cluster, now: datetime) -> None:
     """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
-    from reconciler.wiring.published_snapshot import PublishedCluster  # noqa: PLC0415 - heavy, and only with a cluster
+    from reconciler.wiring.published_snapshot import PublishedCluster
 
     if not isinstance(cluster, PublishedCluster):
         return

@@ -47,7 +47,7 @@ class _Answer:
 
 def _watch(target: str, answer: _Answer, output: str) -> None:
     """Until Ctrl-C. A daemon that does not answer is told once, and asked again: it may be starting anew."""
-    from time import sleep  # noqa: PLC0415 - only here
+    from time import sleep
 
     silent = False
     while True:
@@ -69,9 +69,9 @@ def _show(answer: _Answer, output: str, *, again: bool) -> None:
     if output == "json":
         click.echo(json.dumps(answer.document, indent=None if again else 2))
         return
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - only for text
-    from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text  # noqa: PLC0415 - likewise
-    from reconciler.report.status.text import daemon_status_text  # noqa: PLC0415 - likewise
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text
+    from reconciler.report.status.text import daemon_status_text
 
     if answer.document.get("schemaVersion") == CLUSTERS_SCHEMA:
         text = clusters_text(answer.document)
@@ -91,8 +91,8 @@ def _checked(address: str) -> str:
 
 def _fetch(address: str, known: str = "") -> _Answer:
     """known: the tag of the answer before. Its document comes back empty if it is still the newest. Raises `Transient`."""
-    import urllib.error  # noqa: PLC0415 - slow to import, and only for this command
-    import urllib.request  # noqa: PLC0415 - likewise
+    import urllib.error
+    import urllib.request
 
     request = urllib.request.Request(f"http://{address}/status", headers={"If-None-Match": known} if known else {})
     try:

@@ -39,17 +39,14 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
-    from reconciler.cli.manifest_files import read_paths, read_subdirectory  # noqa: PLC0415 - heavy, and only for this command
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout  # noqa: PLC0415 - likewise
-    from reconciler.clocks import SystemClock  # noqa: PLC0415 - likewise
-    from reconciler.manifests.declared import read  # noqa: PLC0415 - likewise
-    from reconciler.manifests.schedule_findings import schedule_findings  # noqa: PLC0415 - likewise
-    from reconciler.report.findings.annotations import github_annotations  # noqa: PLC0415 - likewise
-    from reconciler.report.findings.document import findings_document  # noqa: PLC0415 - likewise
-    from reconciler.report.findings.sarif import sarif_document  # noqa: PLC0415 - likewise
-    from reconciler.report.findings.text import findings_text  # noqa: PLC0415 - likewise
-    from reconciler.report.json_text import to_json  # noqa: PLC0415 - likewise
-    from reconciler.report.words import listed  # noqa: PLC0415 - likewise
+    from reconciler.cli.manifest_files import read_paths, read_subdirectory
+    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.clocks import SystemClock
+    from reconciler.manifests.declared import read
+    from reconciler.manifests.schedule_findings import schedule_findings
+    from reconciler.report.findings import findings_document, findings_text, github_annotations, sarif_document
+    from reconciler.report.json_text import to_json
+    from reconciler.report.words import listed
 
     if paths and path:
         raise click.UsageError("PATH and --path both name what to read: give one of them.")
@@ -88,8 +85,8 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
         return ()
     if not base.strip():
         raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
-    from reconciler.cli.manifest_files import paths_at  # noqa: PLC0415 - only where a revision is named
-    from reconciler.manifests.changed_since import changed_since  # noqa: PLC0415 - likewise
+    from reconciler.cli.manifest_files import paths_at
+    from reconciler.manifests.changed_since import changed_since
 
     return changed_since(paths_at(base, places), files, one_cluster=False)
 
@@ -97,10 +94,10 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
-    from reconciler.cli.progress import Progress  # noqa: PLC0415 - only where there are templates
-    from reconciler.manifests.rendered import read_rendered  # noqa: PLC0415 - only where there are templates
-    from reconciler.packaged import packaged_texts  # noqa: PLC0415 - likewise
-    from reconciler.render.check import findings_of_files  # noqa: PLC0415 - likewise
+    from reconciler.cli.progress import Progress
+    from reconciler.manifests.rendered import read_rendered
+    from reconciler.packaged import packaged_texts
+    from reconciler.render.check import findings_of_files
 
     with Progress() as progress:
         progress("templates")

@@ -38,8 +38,8 @@ def kubeconfig_access(context: str | None = None, path: str | None = None) -> Ac
     """The context of a kubeconfig (KUBECONFIG or ~/.kube/config by default). Raises `Invalid`."""
     with _IMPORTING:
         _spare_the_models()
-        from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
-        from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - likewise
+        from kubernetes.client import Configuration
+        from kubernetes.config import ConfigException, load_kube_config
 
     configuration = Configuration()
     location = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
@@ -57,8 +57,8 @@ def in_cluster_access() -> Access:
     """The service account of the pod that headroom runs in. Raises `Invalid`."""
     with _IMPORTING:
         _spare_the_models()
-        from kubernetes.client import Configuration  # noqa: PLC0415 - a third of a second
-        from kubernetes.config import ConfigException, load_incluster_config  # noqa: PLC0415 - likewise
+        from kubernetes.client import Configuration
+        from kubernetes.config import ConfigException, load_incluster_config
 
     configuration = Configuration()
     try:
@@ -72,7 +72,7 @@ def current_context(path: str | None = None) -> str | None:
     """The name of the kubeconfig's current context; None if there is none."""
     with _IMPORTING:
         _spare_the_models()
-        from kubernetes.config import ConfigException, list_kube_config_contexts  # noqa: PLC0415 - a third of a second
+        from kubernetes.config import ConfigException, list_kube_config_contexts
 
     try:
         _, context = list_kube_config_contexts(path or os.environ.get("KUBECONFIG") or "~/.kube/config")  # type: ignore[no-untyped-call]  # it has no types
@@ -93,8 +93,8 @@ def _spare_the_models() -> None:
     folder = Path(found.origin).parent
     package.__path__, client.__path__ = [str(folder)], [str(folder / "client")]
     sys.modules.update({"kubernetes": package, "kubernetes.client": client})
-    from kubernetes.client.configuration import Configuration  # noqa: PLC0415 - not before the two
-    from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - likewise
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.client.rest import RESTClientObject
 
     def api_client(configuration: Any) -> Any:
         """All that kubernetes.config asks of its own: a GET, where a token of OpenID Connect has expired."""
@@ -105,7 +105,7 @@ def _spare_the_models() -> None:
 
 
 def _access(configuration: Any) -> Access:
-    from kubernetes.client.rest import RESTClientObject  # noqa: PLC0415 - a third of a second
+    from kubernetes.client.rest import RESTClientObject
 
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.socket_options = [

@@ -178,7 +178,7 @@ class Connection:
 
     def _ask(self, call: _Call) -> Answer:
         response = self._open(call)
-        import urllib3  # noqa: PLC0415 - loaded with the client by now
+        import urllib3
 
         try:
             return Answer(response.status, response.read(decode_content=True), response.headers)
@@ -197,7 +197,7 @@ class Connection:
         """
         self._limit.wait()
         response = self._open(_Call("GET", path, silence, query, resource=resource))
-        import urllib3  # noqa: PLC0415 - loaded with the client by now
+        import urllib3
 
         with self._lock:
             self._streams.add(response)
@@ -247,7 +247,7 @@ class Connection:
             return self._access
 
     def _send(self, access: Access, call: _Call) -> Any:
-        import urllib3  # noqa: PLC0415 - loaded with the client by now
+        import urllib3
 
         headers = {"User-Agent": USER_AGENT, "Accept": JSON, **access.authorization(), **call.headers}
         timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=call.read)
@@ -285,7 +285,7 @@ def _lines(response: Any) -> Iterator[bytes]:
 
 def _lost(host: str, error: BaseException) -> str:
     """The message of a lost connection, in one line and without the client's object addresses."""
-    import urllib3  # noqa: PLC0415 - loaded with the client by now
+    import urllib3
 
     reason: BaseException = error
     timed_out = False

@@ -27,7 +27,7 @@ class Jobs:
 
     def start(self) -> BackgroundScheduler:
         """Starts the scheduler and returns it, for other jobs."""
-        from apscheduler.schedulers.background import BackgroundScheduler  # noqa: PLC0415 - 60 ms, for the daemon alone
+        from apscheduler.schedulers.background import BackgroundScheduler
 
         self._scheduler = BackgroundScheduler(
             timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}

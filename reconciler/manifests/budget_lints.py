@@ -145,7 +145,7 @@ def _opened(inspection: Inspection, path: Path, budget: Mapping[str, Any]) -> Ed
 
 @lru_cache(maxsize=256)
 def _open_in_a_year(schedule: str, duration: timedelta) -> Edges | None:
-    from reconciler.timetable.windows import open_edges  # noqa: PLC0415 - numpy, and only for budgets with a schedule
+    from reconciler.timetable.windows import open_edges
 
     edges = open_edges(schedule, duration, *_YEAR)
     return None if tuple(edges.tolist()) == _YEAR else edges
@@ -245,7 +245,7 @@ def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
 
 def _cover_the_year(opened: Sequence[Edges | None]) -> bool:
     """Whether one of the budgets is open at any time."""
-    from reconciler.timetable.windows import union  # noqa: PLC0415 - see above
+    from reconciler.timetable.windows import union
 
     scheduled = [edges for edges in opened if edges is not None]
     return len(scheduled) < len(opened) or tuple(union(scheduled).tolist()) == _YEAR
@@ -253,6 +253,6 @@ def _cover_the_year(opened: Sequence[Edges | None]) -> bool:
 
 def _is_within(inner: Edges | None, outer: Edges | None) -> bool:
     """Whether `outer` is open whenever `inner` is. None: always open."""
-    from reconciler.timetable.windows import is_within  # noqa: PLC0415 - see above
+    from reconciler.timetable.windows import is_within
 
     return outer is None or (inner is not None and is_within(inner, outer))

@@ -153,7 +153,7 @@ def why_left_out(definition: Manifest, there: Manifest | None) -> str:
 
 def to_yaml(manifest: Manifest) -> str:
     """YAML in the mapping's own order, without aliases, ending with a newline."""
-    import yaml  # noqa: PLC0415 - only for this command
+    import yaml
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

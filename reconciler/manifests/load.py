@@ -105,7 +105,7 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
 
 def plain(text: str) -> Any:
     """The only document of a trusted YAML text, such as the package's own schemas, without positions."""
-    import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+    import yaml
 
     return next(TreeBuilder(yaml.CSafeLoader(text), Marks(), 0).documents()).value
 
@@ -140,7 +140,7 @@ def _parsed(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Doc
 
 
 def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:
-    import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+    import yaml
 
     try:
         for root in TreeBuilder(yaml.CSafeLoader(text), marks, first_line).documents():

@@ -55,7 +55,7 @@ _COPIES = ("posix/", "right/")
 @lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
     """Whether the time zone data has an IANA zone of this name."""
-    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only documents with a schedule need it
+    from reconciler.zone_data import time_zone
 
     if name in NO_PLACES or name.startswith(_COPIES):
         return False
@@ -68,7 +68,7 @@ def is_time_zone(name: str) -> bool:
 
 def time_zone_hint(name: str) -> str:
     """What to write instead of an unknown zone: a similar name from the time zone data."""
-    from reconciler.zone_data import zone_data, zone_names  # noqa: PLC0415 - reads all names; only to help with a typo
+    from reconciler.zone_data import zone_data, zone_names
 
     names = sorted(zone_names() - NO_PLACES)
     hint = nearest(name, names) or _zone_of_city(name, names) or "write an IANA name such as Europe/Berlin"

@@ -52,8 +52,8 @@ def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 
 @lru_cache(maxsize=4096)
 def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
-    from reconciler.timetable.collisions import overlaps  # noqa: PLC0415 - numpy, and only for schedules
-    from reconciler.timetable.pattern import can_match, is_within  # noqa: PLC0415 - likewise
+    from reconciler.timetable.collisions import overlaps
+    from reconciler.timetable.pattern import can_match, is_within
 
     findings = []
     for index, behavior in enumerate(schedule.behaviors):
@@ -88,7 +88,7 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 
 
 def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.lost_windows import skipped_window  # noqa: PLC0415 - numpy, and only for schedules
+    from reconciler.timetable.lost_windows import skipped_window
 
     skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
     if skipped is None:
@@ -137,7 +137,7 @@ def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int
 
 def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
     """`first from Fri 2026-11-27 17:00 to Mon 2026-11-30 09:00 Europe/Berlin (2026-11-27 16:00 UTC)`."""
-    from reconciler.timetable.collisions import began  # noqa: PLC0415 - numpy, and only for schedules
+    from reconciler.timetable.collisions import began
 
     zone = time_zone(schedule.timezone)
     start = began(schedule, collision) if collision.start == hour else collision.start
@@ -161,7 +161,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
     """The end of the search. It is nearer if the schedule repeats every year, or matches too often to search five years."""
-    from reconciler.timetable.pattern import matches_a_day  # noqa: PLC0415 - numpy, and only for schedules
+    from reconciler.timetable.pattern import matches_a_day
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)
     by_date = any(item.start.days or item.end.days for item in schedule.behaviors)

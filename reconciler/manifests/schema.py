@@ -27,7 +27,7 @@ def schema_of(name: str) -> dict[str, Any]:
 @cache
 def validator_of(name: str) -> Any:
     """A compiled validator whose `iter_errors` yields every violation."""
-    import jsonschema_rs  # noqa: PLC0415 - 30 ms that `headroom --help` need not spend
+    import jsonschema_rs
 
     # An engine without backtracking: manifests are not trusted, and some of Karpenter's patterns could take exponential time.
     return jsonschema_rs.Draft7Validator(schema_of(name), pattern_options=jsonschema_rs.RegexOptions())

@@ -76,7 +76,7 @@ class TreeBuilder:
 
     def documents(self) -> Iterator[Root]:
         """The documents. Raises `Unreadable`, and PyYAML's errors, whose marks count from the start of the text."""
-        import yaml  # noqa: PLC0415 - 15 ms that `headroom --help` need not spend
+        import yaml
 
         parser = self._parser
         while parser.check_event():

@@ -29,7 +29,7 @@ def greedy_fill() -> GreedyFill:
     return fill_in_order if compiled is None else compiled(fill_in_order)
 
 
-def fill_in_order(  # noqa: C901, PLR0917 - compiled code is one loop over plain arrays
+def fill_in_order(  # noqa: C901 - compiled code is one loop over plain arrays
     order: Amounts, admitted: Mask, requests: Amounts, capacity: Amounts, most: Amounts, conflicts: Mask
 ) -> Amounts:
     """How many chunks of each item type each node takes, when it takes as many as it can of one type after another.

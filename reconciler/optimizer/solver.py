@@ -81,7 +81,7 @@ class LinearProgram:
 
     def __init__(self, least: Floats, **options: str | float) -> None:
         try:
-            import highspy  # noqa: PLC0415 - takes a while to load, and only this mode needs it
+            import highspy
         except ImportError as error:
             raise Invalid(
                 f"placement.mode is optimal, but the solver highspy cannot be loaded here: {error}",

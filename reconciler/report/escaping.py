@@ -1,7 +1,8 @@
-"""Makes users' text harmless for its destination: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars.
+"""Makes users' text harmless for its destination: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars. Masks values.
 
 File names, field names and values come from anybody who can open a pull request. Control codes, changes of text direction, line
-breaks and markup could act on the destination. So they are replaced by a visible form.
+breaks and markup could act on the destination. So they are replaced by a visible form. Pod templates often have passwords in `env`, and many
+people read a comment on a pull request. So whatever looks like a secret is masked, and so are the values of environment variables.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
-from reconciler.report.paint import Paint, plain
-from reconciler.report.wrapping import wrapped
+from reconciler.model.changes import FieldChange
+from reconciler.model.redaction import MASK, redacted
+from reconciler.report.terminal import Paint, plain, wrapped
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 """Unicode categories: controls, formats (among them those that reverse text), surrogates, line separators, no character."""
@@ -184,3 +187,45 @@ def calendar_text(value: str) -> str:
     for character, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
         text = text.replace(character, escaped)
     return text
+
+
+_OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
+_VARIABLE = re.compile(r"(?:^|\.)env\[\d+\]$")
+_STEP = re.compile(r"[^.\[\]']+")
+"""The steps of a path; the last is the name of the value."""
+
+
+def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
+    """The changes as they may be shown. A changed secret is shown as changed, without its value."""
+    return tuple(map(_masked, changes))
+
+
+def _masked(change: FieldChange) -> FieldChange:
+    before, after = (_without_secrets(value, change.path) for value in (change.before, change.after))
+    if before == after and change.before != change.after:
+        return FieldChange(change.path, f"{MASK} (before)", f"{MASK} (after)")
+    return FieldChange(change.path, before, after)
+
+
+def _without_secrets(value: Any, path: str) -> Any:
+    if value is None:
+        return None
+    if _OF_ENV.search(path):
+        return MASK
+    if _VARIABLE.search(path):
+        value = _variable(value)
+    name = next(reversed(_STEP.findall(path)), "")
+    return redacted(_without_env(value, name), name)
+
+
+def _without_env(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_env(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_without_env(item) for item in value]
+        return [_variable(item) for item in items] if name == "env" else items
+    return value
+
+
+def _variable(item: Any) -> Any:
+    return {**item, "value": MASK} if isinstance(item, Mapping) and "value" in item else item

@@ -1,9 +1,13 @@
-"""Phrases that every report shares: counts, lists, money, times."""
+"""Phrases that every report shares: counts, lists, money, times, how a demand is served; and rows that say the same, joined."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from reconciler.model.sentences import abridged
+from reconciler.model.service import Keeper, Service
 
 
 def counted(count: int, noun: str) -> str:
@@ -81,3 +85,63 @@ def percent_words(before: float, after: float) -> str:
 def hourly(price: float) -> str:
     """A price an hour with four digits, since prices of single nodes differ by fractions of a cent."""
     return f"{dollars(price, 4)}/h"
+
+
+NOT_SHOWN = "nothing in the cluster shows that an autoscaler serves CapacityBuffers"
+
+
+def keeper_words(service: Service) -> str:
+    """`headroom`, `Karpenter`, `balloon pods`."""
+    if service.by is Keeper.AUTOSCALER:
+        return service.autoscaler or "an autoscaler"
+    return str(service.by)
+
+
+def size_words(service: Service | None) -> str:
+    """How many chunks are asked for: `10`, `not ready`, `left to another`, `absent` for None."""
+    if service is None:
+        return "absent"
+    if service.is_left:
+        return "left to another"
+    return "not ready" if service.wanted is None else f"{service.wanted:,}"
+
+
+def service_row(service: Service) -> dict[str, Any]:
+    return {
+        "ready": service.ready,
+        "served": service.served,
+        "missing": service.missing,
+        "by": str(service.by),
+        "autoscaler": service.autoscaler or None,
+        "certain": service.certain,
+        "why": service.why or None,
+    }
+
+
+MOST_NAMES = 3
+"""The most names in one row; the rest is counted."""
+
+Row = dict[str, Any]
+
+
+def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:
+    """Joins rows that differ only in their name, at the position of the first. noun: for rows whose names mean nothing, such as new
+    nodes, which are counted: `3 nodes`. A row's `things` is how many it stands for, and `every` has their names,
+    which pages that have room show."""
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        key = repr([(field, value) for field, value in row.items() if field != name])
+        alike.setdefault(key, []).append(row)
+    return [
+        {**same[0], name: _names(names, noun), "every": [] if noun else names, "things": len(same)}
+        for same in alike.values()
+        if (names := [str(row[name]) for row in same])
+    ]
+
+
+def _names(names: Sequence[str], noun: str) -> str:
+    if len(names) == 1:
+        return names[0]
+    if noun:
+        return f"{len(names):,} {noun}s"
+    return abridged(names, MOST_NAMES)

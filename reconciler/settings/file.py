@@ -11,7 +11,7 @@ from reconciler.named_files import read_named_file
 
 def read_settings_file(path: str) -> Mapping[str, Any]:
     """The file's settings as written. Raises `Misused`, also for a setting that is set twice."""
-    import yaml  # noqa: PLC0415 - only where a config file is given: `headroom --help` must stay quick
+    import yaml
 
     try:
         text = read_named_file(path).decode()

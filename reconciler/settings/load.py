@@ -90,7 +90,7 @@ def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) 
 
 def _of_service(variable: str, variables: Mapping[str, str]) -> bool:
     """Whether kubelet set it for a Service named headroom or headroom-…, which must not keep headroom from starting."""
-    import re  # noqa: PLC0415 - only where a variable is none of ours
+    import re
 
     services = (name.removesuffix("_SERVICE_HOST") for name in variables if name.endswith("_SERVICE_HOST"))
     return any(re.fullmatch(re.escape(service) + _OF_SERVICE, variable) for service in services)
@@ -141,7 +141,7 @@ def _nearest(name: str) -> str:
 
 def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:
     """`, did you mean …?` for a similar name, or "". before: the prefix of every name."""
-    import difflib  # noqa: PLC0415 - only for a message
+    import difflib
 
     close = difflib.get_close_matches(name, known, n=1)
     return f", did you mean {before + close[0]!r}?" if close else ""

@@ -192,7 +192,7 @@ def time_of(commands: Commands, commit: str) -> int:
 def load_git() -> ModuleType:
     """GitPython, imported on first use, since the import runs git. Raises `Stalled` if git is not installed."""
     try:
-        import git  # noqa: PLC0415 - see above
+        import git
     except ImportError as error:
         raise _no_git() from error
     return git

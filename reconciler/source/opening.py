@@ -28,7 +28,7 @@ def open_source(
     scope = Scope.of(subdirectory, options.templates)
     path = Path(repository)
     if not path.is_dir() and is_remote(repository):
-        from reconciler.source.git import GitSource  # noqa: PLC0415 - not for folders
+        from reconciler.source.git import GitSource
 
         return GitSource(repository, clock=clock, revision=revision, scope=scope, options=options)
     if not path.is_dir():
@@ -37,7 +37,7 @@ def open_source(
             reason=PATH_NOT_FOUND,
             hint="name a folder or a Git URL with --repo",
         )
-    from reconciler.source.revision import LocalRevision, is_repository  # noqa: PLC0415 - only with a revision
+    from reconciler.source.revision import LocalRevision, is_repository
 
     if not revision and is_repository(path):
         revision = "HEAD"
@@ -56,7 +56,7 @@ def open_source(
             f"{repository} is read as it stands, and files have no signatures",
             hint="name a revision with --revision, or leave git.allowedSigners empty",
         )
-    from reconciler.source.worktree import WorkingTree  # noqa: PLC0415 - beside the other two
+    from reconciler.source.worktree import WorkingTree
 
     return WorkingTree(path, subdirectory, templates=options.templates)
 

@@ -47,7 +47,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
 
     A later call replaces what an earlier one set. Times are RFC 3339 in UTC.
     """
-    import structlog  # noqa: PLC0415 - 40 ms that commands which log nothing need not spend
+    import structlog
 
     output = stream or sys.stderr
     shared: list[Any] = [
@@ -92,7 +92,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
 
 def logger(name: str = "headroom", **facts: str) -> Log:
     """A logger by name. Use `headroom` or a module of this package, so that the level applies. facts: in every message."""
-    import structlog  # noqa: PLC0415 - see configure_logs
+    import structlog
 
     log: Log = structlog.stdlib.get_logger(name, **facts)
     return log

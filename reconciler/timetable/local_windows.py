@@ -149,7 +149,7 @@ class _Offsets:
 @lru_cache(maxsize=1024)
 def _transitions(zone: str, first: int, last: int) -> tuple[int, tuple[tuple[int, int, int], ...]]:
     """The offset on the first of these days, and each change as (instant, offset before, offset after), in minutes."""
-    from reconciler.zone_data import time_zone  # noqa: PLC0415 - only NodePools with windows in local time need it
+    from reconciler.zone_data import time_zone
 
     place = time_zone(zone)
 

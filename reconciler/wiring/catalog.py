@@ -12,17 +12,17 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
     choice = settings.catalog
     kind, _, rest = choice.partition(":")
     if kind == "karpenter-metrics" and rest:
-        from reconciler.catalog.karpenter_metrics import KarpenterMetricsCatalog  # noqa: PLC0415 - only where it is used
+        from reconciler.catalog.karpenter_metrics import KarpenterMetricsCatalog
 
         return KarpenterMetricsCatalog(rest, clock=clock)
     if choice in {"", "observed"}:
-        from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog  # noqa: PLC0415 - only where it is used
+        from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog
 
         return ObservedCatalog() if choice else ClusterCatalog(cluster.name)
     if kind == "karpenter-metrics":
         raise Misused(
             "--catalog karpenter-metrics needs the address of Karpenter's metrics", hint="karpenter-metrics:URL"
         )
-    from reconciler.catalog.file import FileCatalog  # noqa: PLC0415 - only where it is used
+    from reconciler.catalog.file import FileCatalog
 
     return FileCatalog(choice)

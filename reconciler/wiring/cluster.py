@@ -41,7 +41,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *,
     choice = settings.cluster or ("kubeconfig" if settings.kubeconfig else _what_is_there())
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
-        from reconciler.cluster.snapshot.cluster import snapshot_at  # noqa: PLC0415 - only where it is used
+        from reconciler.cluster.snapshot.cluster import snapshot_at
 
         return snapshot_at(rest, inventory_parent(settings))
     if kind == "published":
@@ -50,7 +50,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *,
         return _embedded_cluster(settings, clock, rest)
     if choice != "in-cluster" and kind != "kubeconfig":
         raise Misused(f"--cluster {choice} is not a cluster", hint=f"write {CLUSTER_CHOICES}")
-    from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.kubernetes import in_cluster, kubeconfig_cluster
 
     if choice == "in-cluster":
         return in_cluster(inventory=inventory_parent(settings), count=count, checked=checked)
@@ -64,7 +64,7 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
     try:
         return open_cluster(settings, clock)
     except NoClusterHere as error:
-        from reconciler.wiring.published_snapshot import published_cluster  # noqa: PLC0415 - only where it is used
+        from reconciler.wiring.published_snapshot import published_cluster
 
         try:
             found = published_cluster(settings, inventory_parent(settings))
@@ -81,8 +81,8 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
     Raises `Transient` or `Invalid` if the cluster does not say.
     """
-    from reconciler.cluster.access import in_cluster_access, kubeconfig_access  # noqa: PLC0415 - only where it is used
-    from reconciler.cluster.connection import Connection  # noqa: PLC0415 - likewise
+    from reconciler.cluster.access import in_cluster_access, kubeconfig_access
+    from reconciler.cluster.connection import Connection
 
     try:
         choice = _what_is_there()
@@ -104,7 +104,7 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:
-    from reconciler.wiring.published_snapshot import published_cluster  # noqa: PLC0415 - only where it is used
+    from reconciler.wiring.published_snapshot import published_cluster
 
     found = published_cluster(settings, inventory_parent(settings), branch)
     if found is None:
@@ -116,8 +116,8 @@ def _published_cluster(settings: Settings, branch: str) -> Cluster:
 
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:
-    from reconciler.cluster.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - only where it is used
-    from reconciler.cluster.embedded.karpenter import Delays  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.embedded.cluster import EmbeddedCluster
+    from reconciler.cluster.embedded.karpenter import Delays
 
     delays = Delays(launch=settings.embedded.launch_delay, register=settings.embedded.register_delay)
     options: dict[str, Any] = {
@@ -136,21 +136,21 @@ def _sold(settings: Settings) -> tuple[InstanceType, ...] | None:
     """What the embedded cluster launches: the types of the catalog file, so that a plan with them can come true. None: its own."""
     if settings.catalog in {"", "observed"} or settings.catalog.startswith("karpenter-metrics"):
         return None
-    from reconciler.catalog.file import FileCatalog  # noqa: PLC0415 - only where it is used
-    from reconciler.model.view import ClusterView  # noqa: PLC0415 - likewise
+    from reconciler.catalog.file import FileCatalog
+    from reconciler.model.view import ClusterView
 
     return FileCatalog(settings.catalog).instance_types(ClusterView())
 
 
 def inventory_parent(settings: Settings) -> InventoryParent:
-    from reconciler.cluster.inventory import InventoryParent  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.inventory import InventoryParent
 
     return InventoryParent(settings.inventory.namespace, settings.inventory.name, _path_in_repository(settings))
 
 
 def _path_in_repository(settings: Settings) -> str | None:
     """The folder that is read, from the top of its repository; None for a folder in no repository."""
-    from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+    from reconciler.source.credentials import is_remote
 
     path = PurePosixPath(settings.path)
     if is_remote(settings.repository):
@@ -163,7 +163,7 @@ def _path_in_repository(settings: Settings) -> str | None:
 def _what_is_there() -> str:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "in-cluster"
-    from reconciler.cluster.access import current_context  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.access import current_context
 
     if current_context() is not None:
         return "kubeconfig"

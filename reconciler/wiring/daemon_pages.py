@@ -24,7 +24,7 @@ from reconciler.report.status.clusters import clusters_document, clusters_page
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page
 from reconciler.report.status.words import name_of
-from reconciler.report.timeline.page import timeline_page
+from reconciler.report.timeline.rows import timeline_page
 from reconciler.report.words import cluster_title
 from reconciler.settings.settings import Settings
 from reconciler.spending.standing import standing_nodes

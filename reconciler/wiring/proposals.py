@@ -21,7 +21,7 @@ _MOST_BODY = 60_000
 
 def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
     """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
-    from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+    from reconciler.source.credentials import is_remote
 
     if not settings.proposal.branch:
         return None
@@ -50,7 +50,7 @@ class PullRequestProposals:
         self._last = (content, monotonic() + self._settings.forge.interval.total_seconds())
 
     def _propose(self, rendered: Mapping[str, str], keep: Callable[[str], bool], state: ProposedPlan) -> None:
-        from reconciler.source.written_branch import Folder, WrittenBranch  # noqa: PLC0415 - only where it is used
+        from reconciler.source.written_branch import Folder, WrittenBranch
 
         settings = self._settings.proposal
         where = self._settings.path.strip("/") or self._cluster

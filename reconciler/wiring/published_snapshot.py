@@ -65,7 +65,7 @@ def published_cluster(settings: Settings, inventory: InventoryParent, branch: st
 
     Raises `Invalid` for a branch that has something else, or the snapshot of another folder's cluster, and `Stalled`.
     """
-    from reconciler.source.branch_files import read_branch  # noqa: PLC0415 - only where it is used
+    from reconciler.source.branch_files import read_branch
 
     name = branch or settings.snapshot.branch
     found = read_branch(settings.repository or ".", name, git_options(settings), most_bytes=MOST_BYTES)

@@ -11,7 +11,7 @@ from reconciler.wiring.cluster import open_cluster
 
 def release_all(settings: Settings) -> tuple[WriteResult, ...]:
     """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
-    from reconciler.plan.holding.release_all import releases  # noqa: PLC0415 - only where it is used
+    from reconciler.plan.holding.release_all import releases
 
     cluster = open_cluster(settings, SystemClock())
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
     """reader: as in `GitOptions`."""
-    from reconciler.source.opening import open_source as opened  # noqa: PLC0415 - only where it is used
+    from reconciler.source.opening import open_source as opened
 
     return opened(
         settings.repository or ".",
@@ -31,8 +31,8 @@ def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
 
 def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: str) -> LatestTree:
     """The repository as a daemon polls it. Which passes end is remembered beside its clone. reader: as in `GitOptions`."""
-    from reconciler.source.git import GitSource  # noqa: PLC0415 - only where it is used
-    from reconciler.source.latest import LatestTree  # noqa: PLC0415 - only where it is used
+    from reconciler.source.git import GitSource
+    from reconciler.source.latest import LatestTree
 
     source = open_source(settings, clock, reader)
     passes = source.passes if isinstance(source, GitSource) else None
@@ -43,7 +43,7 @@ def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: st
 
 def repository_tree(settings: Settings, now: datetime) -> SourceTree:
     """The tree that the settings name, for a command that needs no cluster. Raises as `tree_at`."""
-    from reconciler.source.opening import tree_at  # noqa: PLC0415 - only where it is used
+    from reconciler.source.opening import tree_at
 
     return tree_at(
         settings.repository or ".",
@@ -55,8 +55,8 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
 
 
 def git_options(settings: Settings, reader: str = "") -> GitOptions:
-    from reconciler.source.credentials import Credentials  # noqa: PLC0415 - only where it is used
-    from reconciler.source.git_options import GitOptions  # noqa: PLC0415 - only where it is used
+    from reconciler.source.credentials import Credentials
+    from reconciler.source.git_options import GitOptions
 
     git = settings.git
     return GitOptions(

@@ -53,8 +53,8 @@ class Reporter:
     missing."""
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
-        from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
-        from reconciler.source.pull_requests import PullRequestTrees  # noqa: PLC0415 - likewise
+        from reconciler.source.credentials import is_remote
+        from reconciler.source.pull_requests import PullRequestTrees
 
         if not settings.forge.kind:
             raise Invalid("forge.reports needs a forge", hint="set forge.kind to github, gitlab or gitea")
@@ -83,7 +83,7 @@ class Reporter:
         return found
 
     def report(self, pull: PullRequest) -> str:
-        from reconciler.forge.publishing import publish  # noqa: PLC0415 - only where it is used
+        from reconciler.forge.publishing import publish
 
         now = self._clock.now()
         with _opened(self._settings) as forge:

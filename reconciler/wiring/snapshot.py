@@ -13,8 +13,8 @@ from reconciler.wiring.cluster import inventory_parent, open_cluster
 
 def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
     """Writes a snapshot of the settings' cluster; returns the number of objects by plural."""
-    from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - only where it is used
-    from reconciler.cluster.snapshot.capture import capture  # noqa: PLC0415 - only where it is used
+    from reconciler.cluster.kubernetes import KubernetesCluster
+    from reconciler.cluster.snapshot.capture import capture
 
     clock = SystemClock()
     cluster = open_cluster(settings, clock)

@@ -28,7 +28,7 @@ class SnapshotPublisher:
     """Raises `Invalid` if a setting is missing."""
 
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock) -> None:
-        from reconciler.source.credentials import is_remote  # noqa: PLC0415 - only where it is used
+        from reconciler.source.credentials import is_remote
 
         branch = settings.snapshot.branch
         if not is_remote(settings.repository):
@@ -44,7 +44,7 @@ class SnapshotPublisher:
 
     def publish(self) -> str:
         """Takes a snapshot. Returns `published` if it differs from the one on the branch or that one is a day old, else `unchanged`."""
-        from reconciler.source.written_branch import WrittenBranch  # noqa: PLC0415 - only where it is used
+        from reconciler.source.written_branch import WrittenBranch
 
         settings, now = self._settings, self._clock.now()
         files = self._captured().files
@@ -71,9 +71,9 @@ class SnapshotPublisher:
         return "published" if written else "unchanged"
 
     def _captured(self) -> Captured:
-        from reconciler.cluster.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - only where it is used
-        from reconciler.cluster.kubernetes import KubernetesCluster  # noqa: PLC0415 - likewise
-        from reconciler.cluster.snapshot.capture import captured  # noqa: PLC0415 - likewise
+        from reconciler.cluster.embedded.cluster import EmbeddedCluster
+        from reconciler.cluster.kubernetes import KubernetesCluster
+        from reconciler.cluster.snapshot.capture import captured
 
         cluster = self._cluster
         if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
@@ -101,7 +101,7 @@ def snapshots_by(
     log: Log,
 ) -> Snapshots | None:
     """The snapshots; None if the settings ask for none."""
-    from reconciler.daemon.snapshots import Snapshots  # noqa: PLC0415 - only where it is used
+    from reconciler.daemon.snapshots import Snapshots
 
     if not settings.snapshot.publish:
         return None

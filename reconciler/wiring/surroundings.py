@@ -22,6 +22,6 @@ def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
 
 def remote_of(folder: Path) -> str | None:
     """The URL of the remote `origin` of the repository with this root folder; None if there is none."""
-    from reconciler.source.origin import origin_of  # noqa: PLC0415 - only where it is used
+    from reconciler.source.origin import origin_of
 
     return origin_of(folder)

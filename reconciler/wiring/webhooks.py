@@ -48,7 +48,7 @@ def receive_webhooks(
 
     clusters: what is told of a push to the branch that its settings name.
     """
-    from reconciler.forge.webhooks import Push, UnsignedError, read_webhook  # noqa: PLC0415 - only where it is used
+    from reconciler.forge.webhooks import Push, UnsignedError, read_webhook
 
     if not settings.webhooks.listen:
         return

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.changes import BudgetOutcome
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.budgets.page import budget_page
+from reconciler.report.budgets.document import budget_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from tests.browser import Browser
 

@@ -149,7 +149,7 @@ def test_it_says_when_the_daemon_does_not_answer_and_when_no_pass_has_ended_for_
 
 
 def test_a_credential_in_a_message_is_not_shown(browser: Browser) -> None:
-    from reconciler.model.errors import Transient  # noqa: PLC0415 - only here
+    from reconciler.model.errors import Transient
 
     made = empty()
     failure = Transient("https://bot:s3cret@git.example/r.git does not answer")

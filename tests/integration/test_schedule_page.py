@@ -20,8 +20,7 @@ from reconciler.manifests.metrics_producer import time_zone_hint
 from reconciler.manifests.time_pattern import BadField, read_field
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.report.schedules.manifest import schedule_document
-from reconciler.report.schedules.page import time_zones
+from reconciler.report.schedules.page import schedule_document, time_zones
 from reconciler.timetable.capacity_schedule import state_at, timeline
 from tests.programs import program
 

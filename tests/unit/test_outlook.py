@@ -13,7 +13,7 @@ from reconciler.manifests.declared import read
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.report.timeline.lanes import ALLOWED, ASKED, WORTH, lanes
+from reconciler.report.timeline.chart import ALLOWED, ASKED, WORTH, lanes
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples-repo" / "clusters" / "production"
 SATURDAY = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)

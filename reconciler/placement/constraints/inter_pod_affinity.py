@@ -107,7 +107,7 @@ def _preferred(shape: PodShape) -> list[tuple[PodAffinityTerm, int]]:
 # The loop below is compiled with the scheduler's walk (see placement/scheduler).
 
 
-def score_affinity(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
+def score_affinity(
     totals: Numbers, raw: Fractions, able: Numbers, attractions: Numbers, domains: Numbers, counters: CounterArrays
 ) -> None:
     """Adds the plugin's score to the totals of able nodes: 100 where attraction is greatest, 0 where it is least. raw: to write to.

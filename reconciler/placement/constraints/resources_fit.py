@@ -121,7 +121,7 @@ def balance(room: Amounts, used: Amounts, node: int, cpu: int, memory: int) -> i
     return int((1.0 - abs((of_cpu - of_memory) / 2)) * 100)
 
 
-def score_resources(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
+def score_resources(
     totals: Numbers, able: Numbers, room: Amounts, used: Amounts, load: Amounts, request: Amounts, weight: Amounts
 ) -> None:
     """Adds the scores of both plugins to the totals of able nodes. load, weight: what pods and the pod count for, see `weighed`."""

@@ -148,7 +148,7 @@ def least_count(counters: CounterArrays, counter: int, min_domains: int) -> int:
     return 0 if domains == 0 or domains < min_domains else least
 
 
-def score_spread(  # noqa: C901, PLR0917 - compiled code takes plain arrays, and no keywords
+def score_spread(  # noqa: C901 - compiled code takes plain arrays, and no keywords
     totals: Numbers,
     raw: Fractions,
     able: Numbers,

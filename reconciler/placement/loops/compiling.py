@@ -14,7 +14,7 @@ from reconciler.placement.loops import arrays
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
     """A decorator that compiles a loop at its first call; None where numba is absent."""
     try:
-        from numba import njit  # noqa: PLC0415 - takes half a second, which pays off only for large placements
+        from numba import njit
     except ImportError:
         return None
 

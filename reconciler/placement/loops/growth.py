@@ -35,7 +35,7 @@ from reconciler.placement.loops.arrays import (
 from reconciler.placement.loops.planned_nodes import add_found, cap_on, choose, fits_in, holds, is_within, remove
 
 
-def cheapest(  # noqa: C901, PLR0912, PLR0917 - as above
+def cheapest(  # noqa: C901, PLR0912 - as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
     caps: HostArrays,
@@ -115,7 +115,7 @@ def no_cheaper(prices: Numbers, low: int, high: int, price: int) -> int:
     return low
 
 
-def serve(  # noqa: PLR0917 - as above
+def serve(
     nodes: NodeArrays,
     chunk: ChunkArrays,
     caps: HostArrays,

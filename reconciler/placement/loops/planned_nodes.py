@@ -66,9 +66,7 @@ def cap_on(hosts: Numbers, column: int, rules: Numbers) -> int:
     return cap
 
 
-def fits_in(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
-    room: Numbers, instance_type: int, taken: Numbers, node: int, request: Numbers, most: int
-) -> int:
+def fits_in(room: Numbers, instance_type: int, taken: Numbers, node: int, request: Numbers, most: int) -> int:
     """How often the request fits, up to `most`. Division is slow, so it is avoided where possible."""
     for column in range(len(request)):
         if request[column] > 0:
@@ -87,9 +85,7 @@ def holds(room: Numbers, instance_type: int, used: Numbers, node: int) -> bool:
     return True
 
 
-def is_within(  # noqa: PLR0917 - as above
-    capacities: Numbers, spare: Numbers, pool: int, then: int, charges: Numbers, charge: int
-) -> bool:
+def is_within(capacities: Numbers, spare: Numbers, pool: int, then: int, charges: Numbers, charge: int) -> bool:
     """Whether its pool's limits allow a node to become type `then`. charges, charge: an array and the row with its present charge."""
     for column in range(capacities.shape[1]):
         more = capacities[then, column] - charges[charge, column]
@@ -124,9 +120,7 @@ def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: in
     set_type(nodes, node, number, at)
 
 
-def add_all(  # noqa: PLR0917 - as above
-    nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int
-) -> None:
+def add_all(nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int) -> None:
     """Adds chunks to the chosen nodes, which have the template `number` from now on. was: receives their template and position."""
     marks = nodes[1]
     for index in range(len(chosen)):
@@ -135,9 +129,7 @@ def add_all(  # noqa: PLR0917 - as above
         add(nodes, chunk, node, counts[index], number)
 
 
-def add_found(  # noqa: PLR0917 - as above
-    nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int
-) -> None:
+def add_found(nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int) -> None:
     """The same as `add`, and records what was done in `found`."""
     found, marks = nodes[0], nodes[1]
     found[NODES, index], found[COUNTS, index], found[NOW_TEMPLATE, index] = node, count, number
@@ -145,15 +137,13 @@ def add_found(  # noqa: PLR0917 - as above
     add(nodes, chunk, node, count, number)
 
 
-def remove(  # noqa: PLR0917 - as above
-    nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int
-) -> None:
+def remove(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int) -> None:
     """Removes chunks from a node, and restores the template and the type that it had before."""
     add(nodes, chunk, node, -count, number)
     set_type(nodes, node, number, nodes[3][START, number] + position)
 
 
-def choose(  # noqa: C901, PLR0912, PLR0917 - one loop, as above
+def choose(  # noqa: C901, PLR0912 - one loop, as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
     caps: HostArrays,

@@ -8,9 +8,7 @@ from __future__ import annotations
 from reconciler.placement.loops.arrays import PLENTY, Numbers
 
 
-def held(  # noqa: PLR0917 - compiled code takes plain arrays, and no keywords
-    types: Numbers, room: Numbers, prices: Numbers, request: Numbers, cap: int, chunks: Numbers
-) -> None:
+def held(types: Numbers, room: Numbers, prices: Numbers, request: Numbers, cap: int, chunks: Numbers) -> None:
     """Writes how many chunks, up to `cap`, an empty node of each of these types holds; 0 for types that are not available."""
     for place in range(len(types)):
         chunks[place] = 0

@@ -60,7 +60,7 @@ ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Fractions, Numbers]
 """verdicts, able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
 
 
-def bind(  # noqa: PLR0917 - compiled code takes no keywords
+def bind(
     bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows: RowArrays, kind: int, node: int, sign: int
 ) -> None:
     """Puts a pod of the kind on the node. sign: -1 takes it back."""
@@ -92,7 +92,7 @@ def set_bounds(rules: Numbers, counters: CounterArrays) -> bool:
     return alone
 
 
-def verdict_of_rules(  # noqa: PLR0917 - as above
+def verdict_of_rules(
     rules: Numbers,
     domains: Numbers,
     key_of: Numbers,
@@ -117,7 +117,7 @@ def verdict_of_rules(  # noqa: PLR0917 - as above
     return ABLE
 
 
-def filter_nodes(  # noqa: PLR0917 - as above
+def filter_nodes(
     bins: BinArrays,
     counters: CounterArrays,
     kinds: KindArrays,
@@ -153,7 +153,7 @@ def filter_nodes(  # noqa: PLR0917 - as above
     return found, nodes
 
 
-def score_nodes(  # noqa: PLR0917 - as above
+def score_nodes(
     bins: BinArrays,
     counters: CounterArrays,
     kinds: KindArrays,
@@ -182,7 +182,7 @@ def score_nodes(  # noqa: PLR0917 - as above
         score_affinity(totals, raw, able, drawn, domains, counters)
 
 
-def schedule(  # noqa: PLR0917 - as above
+def schedule(
     bins: BinArrays,
     counters: CounterArrays,
     kinds: KindArrays,

@@ -9,9 +9,9 @@ from reconciler.model.changes import DemandOutcome
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.service import Keeper, Service
-from reconciler.report.costs.shortfall import Shortfall, shortfall
+from reconciler.report.costs import Shortfall, shortfall
 from reconciler.report.plan.words import reason_words
-from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
+from reconciler.report.words import NOT_SHOWN, keeper_words, size_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
-from reconciler.report.costs.change import CostChange, MostAsked
-from reconciler.report.costs.shortfall import Loss
+from reconciler.report.costs import CostChange, Loss, MostAsked
 from reconciler.report.difference.demands import DemandChange, demand_changes
 from reconciler.report.difference.objects import object_differences, written_differences
 from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes

@@ -9,14 +9,13 @@ from typing import Any
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
-from reconciler.report.costs.change import CostChange, CostRow, MostAsked, WindowRow
-from reconciler.report.costs.shortfall import Loss
+from reconciler.report.costs import CostChange, CostRow, Loss, MostAsked, WindowRow
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.difference.room import RoomChange
-from reconciler.report.findings.document import finding_row
+from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import (
     money,
@@ -26,7 +25,7 @@ from reconciler.report.plan.document import (
     static_pool_row,
     unplaced_reason_row,
 )
-from reconciler.report.service import service_row
+from reconciler.report.words import service_row
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from reconciler.model.findings import Severity
-from reconciler.report.costs.change import CostChange
-from reconciler.report.costs.shortfall import Loss, loss_words
+from reconciler.report.costs import CostChange, Loss, loss_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import drift_words
 from reconciler.report.difference.room import room_words
 from reconciler.report.plan.spending import sample_words
-from reconciler.report.service import NOT_SHOWN
-from reconciler.report.words import counted, dollars, moment, signed_dollars
+from reconciler.report.words import NOT_SHOWN, counted, dollars, moment, signed_dollars
 
 _FIRST_ONE = (
     "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"

@@ -10,7 +10,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import MONTH
-from reconciler.report.costs.shortfall import losing_words
+from reconciler.report.costs import losing_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.room import named_room
 from reconciler.report.words import counted, dollars, listed, moment, percent_words, signed_dollars

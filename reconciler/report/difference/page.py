@@ -10,15 +10,13 @@ from typing import Any
 from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.costs.rows import cost_parts
-from reconciler.report.costs.shortfall import loss_words, short_words
+from reconciler.report.costs import cost_parts, loss_words, short_words
 from reconciler.report.difference.demands import DemandChange
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.drawing.time_axis import local_zone
-from reconciler.report.findings.page import finding_row
-from reconciler.report.grouping import grouped
+from reconciler.report.findings import finding_words
 from reconciler.report.plan.page_rows import (
     action_row,
     cost_row,
@@ -32,7 +30,7 @@ from reconciler.report.plan.page_rows import (
 from reconciler.report.plan.spending import sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import change_words, cluster_title, dollars, listed, moment
+from reconciler.report.words import change_words, cluster_title, dollars, grouped, listed, moment
 
 
 def difference_page(
@@ -70,9 +68,9 @@ def difference_page(
         "assumptions": [] if is_sample else assumptions(change),
         "demands": listing(grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])),
         "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
-        "findings": listing([finding_row(item) for item in change.new_findings]),
-        "fixed": listing([finding_row(item) for item in change.fixed_findings]),
-        "standing": listing([finding_row(item) for item in change.left_errors]),
+        "findings": listing([finding_words(item) for item in change.new_findings]),
+        "fixed": listing([finding_words(item) for item in change.fixed_findings]),
+        "standing": listing([finding_words(item) for item in change.left_errors]),
         "standing_title": f"Errors that {change.base_branch} has too",
         "whole": whole,
         "notes": notes(change),

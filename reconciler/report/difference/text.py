@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.report.escaping import terminal_lines
-from reconciler.report.paint import Paint, plain
-from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
+from reconciler.report.terminal import MOST_ROWS, Paint, plain, rest_lines
 
 _STYLES = {
     "error": "red",

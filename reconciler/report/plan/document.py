@@ -25,13 +25,13 @@ from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
-from reconciler.report.findings.document import finding_row
+from reconciler.report.escaping import masked_changes
+from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp
-from reconciler.report.masking import masked_changes
 from reconciler.report.plan.pending import leaving_nodes
 from reconciler.report.plan.spending import before, price_notes
-from reconciler.report.schedules.document import schedule_row
-from reconciler.report.service import service_row
+from reconciler.report.schedules.page import schedule_row
+from reconciler.report.words import service_row
 
 PLAN_SCHEMA = "headroom.dev/plan/v1"
 NODE_POOL = "NodePool"

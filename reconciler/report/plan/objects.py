@@ -7,10 +7,9 @@ from datetime import tzinfo
 
 from reconciler.model.changes import Action, ObjectChange, Plan
 from reconciler.report.budgets.local import changing_local_budgets, local_budget_lines
-from reconciler.report.masking import masked_changes
-from reconciler.report.paint import Paint
+from reconciler.report.escaping import masked_changes
 from reconciler.report.plan.words import rendered_lines, value
-from reconciler.report.terminal_rows import MOST_ROWS
+from reconciler.report.terminal import MOST_ROWS, Paint
 
 _SIGNS = {
     Action.CREATE: ("green", "+"),

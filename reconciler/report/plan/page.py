@@ -16,9 +16,9 @@ from reconciler.model.changes import (
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.costs.rows import cost_parts
+from reconciler.report.costs import cost_parts
 from reconciler.report.drawing.time_axis import local_zone
-from reconciler.report.findings.page import finding_row
+from reconciler.report.findings import finding_words
 from reconciler.report.plan.page_rows import (
     action_row,
     cost_row,
@@ -37,10 +37,9 @@ from reconciler.report.plan.spending import (
     spending_words,
 )
 from reconciler.report.plan.words import reason_words, summary
-from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
 from reconciler.report.timeline.chart import timeline_chart
 from reconciler.report.timeline.rows import week_rows
-from reconciler.report.words import counted, moment, short_revision
+from reconciler.report.words import NOT_SHOWN, counted, keeper_words, moment, short_revision, size_words
 
 
 def plan_page(
@@ -93,7 +92,7 @@ def plan_page(
             )
             if section["count"]
         ],
-        "findings": listing([finding_row(item) for item in plan.findings]),
+        "findings": listing([finding_words(item) for item in plan.findings]),
         "week": None if timeline is None else week_rows(timeline, place),
         "week_chart": "" if timeline is None else timeline_chart(timeline, zone=place),
         "notes": [

@@ -15,7 +15,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
-from reconciler.report.masking import masked_changes
+from reconciler.report.escaping import masked_changes
 from reconciler.report.plan.spending import HOURS_OF_SPAN
 from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
 from reconciler.report.words import dollars, hourly, signed_dollars

@@ -7,10 +7,9 @@ from datetime import tzinfo
 from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.service import Keeper
 from reconciler.model.spending import Spending
-from reconciler.report.costs.rows import cost_parts
+from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines
-from reconciler.report.findings.text import finding_lines
-from reconciler.report.paint import Paint, plain
+from reconciler.report.findings import finding_lines
 from reconciler.report.plan.domains import domain_lines, own_domains
 from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
@@ -32,9 +31,18 @@ from reconciler.report.plan.words import (
     static_words,
     summary,
 )
-from reconciler.report.service import NOT_SHOWN, keeper_words, size_words
-from reconciler.report.terminal_rows import MOST_ROWS, rest_lines
-from reconciler.report.words import counted, dollars, listed, moment, short_revision, signed_dollars
+from reconciler.report.terminal import MOST_ROWS, Paint, plain, rest_lines
+from reconciler.report.words import (
+    NOT_SHOWN,
+    counted,
+    dollars,
+    keeper_words,
+    listed,
+    moment,
+    short_revision,
+    signed_dollars,
+    size_words,
+)
 
 MOST_WAITING = 3
 """The most objects to name that wait for the same."""

@@ -130,7 +130,7 @@ def node_name(action: NodeClaimAction) -> str:
 
 def value(item: Any) -> str:
     """A field's value on one line; `(absent)` for none. `masked_changes` decides what may be shown."""
-    import json  # noqa: PLC0415 - small and rare
+    import json
 
     if item is None:
         return "(absent)"

@@ -1,20 +1,68 @@
-"""Schedules as plain rows for `schedule.html.j2`, the page on which people check a schedule while they write it. Called by `headroom schedule`."""
+"""Capacity schedules as JSON, as rows for `schedule.html.j2`, and as the manifest itself. Called by `headroom schedule`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.findings import Finding
-from reconciler.model.schedules import NO_PLACES
+from reconciler.model.refs import DEFAULT_NAMESPACE
+from reconciler.model.schedules import NO_PLACES, Schedule, TimePattern
 from reconciler.model.timelines import ScheduleTimeline
-from reconciler.report.findings.page import finding_row
+from reconciler.report.findings import finding_row, finding_words
+from reconciler.report.json_text import timestamp
 from reconciler.report.schedules.chart import schedule_chart
-from reconciler.report.schedules.manifest import schedule_document
 from reconciler.report.words import moment
 from reconciler.zone_data import zone_names
+
+SCHEDULES_SCHEMA = "headroom.dev/schedules/v1"
+
+
+def schedules_document(
+    timelines: Iterable[ScheduleTimeline], *, now: datetime, start: datetime, end: datetime, findings: Iterable[Finding]
+) -> dict[str, Any]:
+    """Every schedule's value now and next, and its timeline in [start, end)."""
+    return {
+        "schemaVersion": SCHEDULES_SCHEMA,
+        "now": timestamp(now),
+        "from": timestamp(start),
+        "to": timestamp(end),
+        "schedules": [_schedule(timeline) for timeline in timelines],
+        "findings": [finding_row(finding) for finding in findings],
+    }
+
+
+def _schedule(timeline: ScheduleTimeline) -> dict[str, Any]:
+    schedule = timeline.schedule
+    position = schedule.position
+    return {
+        **schedule_row(timeline.outcome),
+        "timezone": schedule.timezone,
+        "source": None if position is None else {"file": position.file, "line": position.line},
+        "timeline": [
+            {"from": timestamp(span.start), "to": timestamp(span.end), "value": span.value, "behavior": span.behavior}
+            for span in timeline.spans
+        ],
+        "collisions": [
+            {"from": timestamp(item.start), "to": timestamp(item.end), "winner": item.winner, "loser": item.loser}
+            for item in timeline.collisions
+        ],
+    }
+
+
+def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
+    return {
+        "namespace": row.namespace,
+        "name": row.name,
+        "currentValue": row.current_value,
+        "nextValue": row.next_value,
+        "nextValueTime": None if row.next_value_time is None else timestamp(row.next_value_time),
+    }
+
 
 MOST_DRAWN = 20
 """The most schedules in the picture. The editor has all of them."""
@@ -80,7 +128,7 @@ def schedule_page(
         "schedules": schedules or [{"name": "an example", "document": EXAMPLE}],
         "chart": schedule_chart(timelines[:MOST_DRAWN], now=now, findings=findings),
         "is_example": not schedules,
-        "findings": [{**finding_row(finding), "schedule": _about(finding, broken)} for finding in findings],
+        "findings": [{**finding_words(finding), "schedule": _about(finding, broken)} for finding in findings],
     }
 
 
@@ -90,3 +138,64 @@ def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     if found is not None:
         return found
     return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
+
+
+_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def schedule_document(schedule: Schedule) -> str:
+    lines = [
+        "apiVersion: autoscaling.karpenter.sh/v1alpha1",
+        "kind: MetricsProducer",
+        "metadata:",
+        f"  name: {_text(schedule.ref.name)}",
+    ]
+    if schedule.ref.namespace != DEFAULT_NAMESPACE:
+        lines.append(f"  namespace: {_text(schedule.ref.namespace)}")
+    lines += [
+        "spec:",
+        "  schedule:",
+        f"    timezone: {schedule.timezone}",
+        f"    defaultReplicas: {schedule.default_replicas}",
+    ]
+    if not schedule.behaviors:
+        lines.append("    behaviors: []")
+    else:
+        lines.append("    behaviors:")
+    for behavior in schedule.behaviors:
+        lines.append(f"      - replicas: {behavior.replicas}")
+        if behavior.priority:
+            lines.append(f"        priority: {behavior.priority}")
+        lines += _pattern("start", behavior.start)
+        lines += _pattern("end", behavior.end)
+    return "\n".join(lines) + "\n"
+
+
+def _text(name: str) -> str:
+    """Quotes a name that YAML would read as a number or a keyword."""
+    plain = name.replace("-", "").replace(".", "")
+    return name if plain.isalpha() and plain.lower() not in {"true", "false", "null"} else json.dumps(name)
+
+
+def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
+    fields = {
+        "weekdays": pattern.weekdays and [_WEEKDAYS[number] for number in _monday_first(pattern.weekdays)],
+        "days": pattern.days,
+        "months": pattern.months and [_MONTHS[number - 1] for number in pattern.months],
+        "hours": pattern.hours,
+        "minutes": pattern.minutes,
+    }
+    written = {field: values for field, values in fields.items() if values}
+    if not written:
+        yield f"        {name}: {{}}"
+        return
+    yield f"        {name}:"
+    for field, values in written.items():
+        words = ",".join(str(value) for value in values)
+        # Some parsers would read 1,2 as one number.
+        yield f"          {field}: {words if len(values) == 1 or field in {'weekdays', 'months'} else json.dumps(words)}"
+
+
+def _monday_first(weekdays: tuple[int, ...]) -> list[int]:
+    return sorted(weekdays, key=lambda number: (number - 1) % 7)

@@ -19,11 +19,11 @@ from reconciler.model.source import SourceTree
 from reconciler.model.standing import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.findings.document import finding_row
+from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import money, waiting_deletions_row
 from reconciler.report.plan.words import summary
-from reconciler.report.schedules.document import schedule_row
+from reconciler.report.schedules.page import schedule_row
 from reconciler.report.status.demands import demand_rows
 from reconciler.report.status.health import health_of
 from reconciler.report.status.links import Links

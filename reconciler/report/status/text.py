@@ -8,7 +8,6 @@ from datetime import datetime
 from reconciler.model.changes import Outcome
 from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import terminal_lines
-from reconciler.report.paint import Paint, plain
 from reconciler.report.status.demands import ATTENTION
 from reconciler.report.status.words import (
     Row,
@@ -24,6 +23,7 @@ from reconciler.report.status.words import (
     size_words,
     why_of,
 )
+from reconciler.report.terminal import Paint, plain
 from reconciler.report.words import counted, dollars, moment, short_revision
 
 MOST_BUFFERS = 40

@@ -1,21 +1,37 @@
-"""The coming week as text blocks for a pull request, since GitHub shows no inline SVG.
+"""The coming week as rows: of the daemon's page, and of text blocks for a pull request, since GitHub shows no inline SVG.
 
-A line has a cell for every four hours of the reader's time zone. A cell draws its highest value, or for budgets the lowest,
+A line of blocks has a cell for every four hours of the reader's time zone. A cell draws its highest value, or for budgets the lowest,
 so that neither a peak nor a closed budget is hidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 from typing import Any
 
+from reconciler.model.fill import FillPoint
 from reconciler.model.sentences import abridged
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.report.drawing.time_axis import day_words, instant_words, midnight, midnights
+from reconciler.report.drawing.time_axis import day_words, instant_words, local_zone, midnight, midnights
 from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
-from reconciler.report.timeline.lanes import ALLOWED, Lane, LaneChange, lane_changes, lanes, shared_out
+from reconciler.report.json_text import timestamp
+from reconciler.report.timeline.chart import (
+    ALLOWED,
+    ASKED,
+    DESK,
+    PHONE,
+    Lane,
+    LaneChange,
+    Present,
+    lane_changes,
+    lanes,
+    shared_out,
+    timeline_chart,
+)
+from reconciler.report.words import moment
+from reconciler.zone_data import time_zone
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 CELLS = 6
@@ -147,3 +163,51 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
         # For budgets the lowest value is drawn, so a short window that allows disruption needs a sign of its own.
         return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
     return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]
+
+
+MOST_ROWS = 500
+"""The most rows of the table. Nobody would read more."""
+
+
+def timeline_page(
+    timeline: CapacityTimeline, now: datetime, *, there: Mapping[str, Sequence[FillPoint]], zone: tzinfo | None = None
+) -> dict[str, Any]:
+    """The picture shows what changes in the week; the table everything, with its value now and next.
+
+    there: by buffer and static NodePool (`CapacityBuffer/shop/web`), how many chunks or nodes there were, the oldest point first. zone: for
+    the picture; None is that of the schedules if they share one, and otherwise the machine's.
+    """
+    names = {item.schedule.timezone for item in timeline.schedules}
+    place = zone or (time_zone(names.pop()) if len(names) == 1 else local_zone(now))
+    zones = {str(item.schedule.ref): item.schedule.timezone for item in timeline.schedules}
+    every = lanes(timeline)
+    return {
+        "when": moment(now, place),
+        "charts": [
+            {"look": look, "svg": timeline_chart(timeline, zone=place, layout=layout, present=Present(now, there))}
+            for look, layout in (("wide", DESK), ("slim", PHONE))
+            if any(not lane.is_constant for lane in every)
+        ],
+        "rows": [
+            _lane_row(lane, now, there.get(lane.name, ()), zones.get(lane.name, "")) for lane in every[:MOST_ROWS]
+        ],
+        "left": max(0, len(every) - MOST_ROWS),
+    }
+
+
+def _lane_row(lane: Lane, now: datetime, there: Sequence[FillPoint], zone: str) -> dict[str, Any]:
+    """zone: a schedule's own, in which its next time is told too."""
+    following = next((span for span in lane.spans if span.start > now), None)
+    present = next(span for span in reversed(lane.spans) if span.start <= now)
+    lacks = lane.group == ASKED and bool(there) and there[-1].ready < (present.value or 0)
+    return {
+        "group": lane.group,
+        "name": lane.name,
+        "now": number_of(present.value),
+        "there": f"{there[-1].ready:,}" if there else "",
+        "tone": "bad" if lacks else "",
+        "next": "" if following is None else number_of(following.value),
+        "at": None if following is None else timestamp(following.start),
+        "local": "" if following is None or not zone else f"{instant_words(following.start, time_zone(zone))} {zone}",
+        "why": present.why,
+    }

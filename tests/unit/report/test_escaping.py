@@ -17,10 +17,8 @@ from markdown_it.token import Token
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.report import escaping
-from reconciler.report.budgets.page import budget_page
-from reconciler.report.findings.annotations import github_annotations
-from reconciler.report.findings.sarif import sarif_document
-from reconciler.report.findings.text import findings_text
+from reconciler.report.budgets.document import budget_page
+from reconciler.report.findings import findings_text, github_annotations, sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.wiring.pages import rendered_page
 

@@ -11,8 +11,8 @@ from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
+from reconciler.report.escaping import masked_changes
 from reconciler.report.json_text import to_json
-from reconciler.report.masking import masked_changes
 from reconciler.wiring.pages import rendered_page
 from tests.builders import buffer_ref
 from tests.plans import NOW

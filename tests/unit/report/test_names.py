@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.report.explanation.names import matching, near_words
+from reconciler.report.explanation import matching, near_words
 
 NAMES = (
     "CapacityBuffer/shop/web",

@@ -16,9 +16,8 @@ from reconciler.model.timelines import BudgetPieces
 from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.document import explanation_document
-from reconciler.report.findings.document import findings_document
+from reconciler.report.explanation import explanation, explanation_document
+from reconciler.report.findings import findings_document
 from reconciler.report.plan.document import plan_document
 from reconciler.report.status.clusters import clusters_document
 from reconciler.report.status.document import PassReport

@@ -15,8 +15,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.placement import Placement
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.render.templates import TemplateSource
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.text import explanation_text
+from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 from reconciler.stages import placement as stage

@@ -7,9 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.document import explanation_document
-from reconciler.report.explanation.text import explanation_text
+from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from tests.fakes.embedded import SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
 

@@ -11,7 +11,7 @@ from reconciler.cluster.resources import NODES, PODS
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
-from reconciler.report.explanation.demand import explanation
+from reconciler.report.explanation import explanation
 from reconciler.settings.load import load_settings
 from reconciler.wiring.session import open_session
 from tests.unit.cluster.documents import node, pod

@@ -9,8 +9,7 @@ import yaml
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.refs import ObjectRef
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.text import explanation_text
+from reconciler.report.explanation import explanation, explanation_text
 from reconciler.report.plan.text import plan_text
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text

@@ -11,8 +11,7 @@ import pytest
 
 from reconciler.model.changes import Apply, Outcome
 from reconciler.render.process import RenderProcess
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.text import explanation_text
+from reconciler.report.explanation import explanation, explanation_text
 from reconciler.report.plan.words import summary
 from reconciler.settings.load import load_settings
 from reconciler.wiring.session import Session, open_session

@@ -10,8 +10,7 @@ from reconciler.model.changes import BudgetOutcome, Plan
 from reconciler.model.nodes import DisruptionBudget, NodePool
 from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
-from reconciler.report.budgets.grid import HourGrid
-from reconciler.report.budgets.text import budgets_text, hours_text
+from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
 from reconciler.report.plan.text import plan_text
 from tests.builders import node_pool
 

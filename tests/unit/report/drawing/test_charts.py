@@ -21,7 +21,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.budgets.chart import budget_chart
-from reconciler.report.budgets.page import budget_page
+from reconciler.report.budgets.document import budget_page
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing.svg import step_of, width_of
@@ -29,10 +29,8 @@ from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.chart import schedule_chart
 from reconciler.report.schedules.page import schedule_page
-from reconciler.report.timeline.chart import difference_chart, timeline_chart
-from reconciler.report.timeline.lanes import lane_changes, shared_out
-from reconciler.report.timeline.page import timeline_page
-from reconciler.report.timeline.rows import change_rows, week_rows
+from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
+from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
 from tests.builders import buffer_ref
 from tests.plans import full_plan
 from tests.timelines import (

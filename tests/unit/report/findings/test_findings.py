@@ -5,9 +5,7 @@ import pytest
 
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.report.findings.annotations import github_annotations
-from reconciler.report.findings.sarif import sarif_document
-from reconciler.report.findings.text import findings_text
+from reconciler.report.findings import findings_text, github_annotations, sarif_document
 
 
 @pytest.fixture

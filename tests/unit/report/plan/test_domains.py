@@ -7,9 +7,7 @@ from dataclasses import replace
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimChanges, NodeClaimCreation, Plan
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
-from reconciler.report.explanation.demand import explanation
-from reconciler.report.explanation.document import explanation_document
-from reconciler.report.explanation.text import explanation_text
+from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from reconciler.report.plan.domains import domain_lines
 from reconciler.report.plan.text import plan_text
 from tests.builders import buffer_ref, demand

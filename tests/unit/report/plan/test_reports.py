@@ -20,7 +20,7 @@ from reconciler.report.difference.gates import Gates
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from reconciler.report.findings.sarif import sarif_document
+from reconciler.report.findings import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.model.timelines import CapacityTimeline, DemandSpan
-from reconciler.report.timeline.lanes import lane_changes
+from reconciler.report.timeline.chart import lane_changes
 from tests.timelines import END, NOW, capacity
 
 

@@ -1,9 +1,27 @@
-"""Wraps long lines for a narrow terminal, between words. Colours do not count as width."""
+"""What text for a terminal needs: colours, the most rows of one kind, and lines that are wrapped between words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+Paint = Callable[[str, str], str]
+"""Gets a style (bold, dim, red, green, yellow, cyan) and a text; returns the coloured text, or the same text without colour."""
+
+
+def plain(_style: str, text: str) -> str:
+    """The text without colour."""
+    return text
+
+
+MOST_ROWS = 40
+"""The most rows of one kind, about a terminal page. The JSON output has all of them."""
+
+
+def rest_lines(items: Iterable[object]) -> list[str]:
+    count = len(list(items)) - MOST_ROWS
+    return [f"  … and {count:,} more (--output json has them all)"] if count > 0 else []
+
 
 LEAST = 24
 """The least number of columns. Narrower lines would hold one word each."""

@@ -1,0 +1,373 @@
+"""Explains one demand, schedule or NodePool of a plan, as text and as JSON (`headroom.dev/explain/v1`). Called by `headroom explain`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from reconciler.model.changes import (
+    BudgetOutcome,
+    DemandOutcome,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    ScheduleOutcome,
+)
+from reconciler.model.declared import Declared
+from reconciler.model.durations import format_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.findings import Finding
+from reconciler.model.following import following_of
+from reconciler.model.nodes import NodePool
+from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Schedule
+from reconciler.model.service import Keeper
+from reconciler.report.budgets.document import budget_row
+from reconciler.report.escaping import terminal_lines
+from reconciler.report.findings import finding_lines, finding_row
+from reconciler.report.json_text import timestamp
+from reconciler.report.plan.document import demand_row
+from reconciler.report.plan.domains import bin_words, domain_lines, domain_totals
+from reconciler.report.plan.objects import object_lines
+from reconciler.report.plan.words import candidates, held, offered
+from reconciler.report.schedules.page import schedule_row
+from reconciler.report.terminal import Paint, plain
+from reconciler.report.words import NOT_SHOWN, counted, keeper_words, moment, size_words
+from reconciler.timetable.capacity_schedule import timeline
+
+_MOST = 5
+_WHOLE = 3
+"""Parts of KIND/NAMESPACE/NAME."""
+
+
+def matching(wanted: str, names: Iterable[str]) -> list[str]:
+    """The names (`KIND/NAMESPACE/NAME` or `KIND/NAME`) that match best: equal ones, else by whole parts, else by pieces of parts.
+
+    A name with all three parts means one object, and matches no other.
+    """
+    known = list(names)
+    if wanted in known:
+        return [wanted]
+    asked = wanted.split("/")
+    if not all(asked) or len(asked) >= _WHOLE:
+        return []
+    return [name for name in known if _has(name, asked, whole=True)] or [
+        name for name in known if _has(name, asked, whole=False)
+    ]
+
+
+def near_words(wanted: str, names: Collection[str]) -> str:
+    """`did you mean A or B?`, for similar names; "" if there are none."""
+    last = wanted.rpartition("/")[2]
+    near = matching(wanted, names) or [name for name in names if last and last in name]
+    near = near or difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
+    if not near:
+        # A name alone is short compared with one that has kind and namespace, so it is compared with names alone.
+        ends = {name.rpartition("/")[2]: name for name in names}
+        near = [ends[end] for end in difflib.get_close_matches(last, ends, n=3)]
+    if not near:
+        return ""
+    more = f" (or one of {len(near) - _MOST:,} more)" if len(near) > _MOST else ""
+    return f"did you mean {' or '.join(near[:_MOST])}?{more}"
+
+
+def _has(name: str, asked: list[str], *, whole: bool) -> bool:
+    """Whether the wanted parts are among the name's, in the same order."""
+    parts = iter(name.split("/"))
+    return all(any(part == one if whole else one in part for part in parts) for one in asked)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBin:
+    """`count` chunks on one node. new: the plan creates it; node_pool None: an existing node."""
+
+    node: str
+    new: bool
+    node_pool: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    plan: Plan
+    outcome: DemandOutcome
+    bins: tuple[ChunkBin, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """Nodes that take no more chunks, with the reason; none where every chunk is on an existing node that stays."""
+        settled = not self.outcome.unplaced and not any(item.new for item in self.bins)
+        return {} if settled else dict(self.plan.unused)
+
+
+def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanation:
+    """Explains one demand. name: KIND/NAMESPACE/NAME, or a part that only one demand matches. Raises `Invalid` with similar names.
+
+    others: names that may have been meant too.
+    """
+    outcomes = {str(outcome.demand.ref): outcome for outcome in plan.demands}
+    names = matching(name, outcomes)
+    if len(names) != 1:
+        what = "fits several demands" if names else "is not a demand, schedule or NodePool here"
+        hint = near_words(name, names or [*outcomes, *others]) or "`headroom plan` lists every demand"
+        if name.startswith("Pod/") and not any(text.startswith("Pod/") for text in outcomes):
+            hint = "pending pods are explained with --include-pending"
+        if name.startswith("Pod/"):
+            hint = next((note for note in plan.notes if f"{name} " in note), hint)
+        raise Invalid(f"{name!r} {what}", hint=hint)
+    outcome = outcomes[names[0]]
+    ref = outcome.demand.ref
+    bins = [
+        ChunkBin(place.node or place.node_claim or "", new=False, node_pool=None, count=count)
+        for place in plan.occupied
+        if (count := _count(place.holdings, ref))
+    ] + [
+        ChunkBin(creation.name, new=True, node_pool=creation.planned.node_pool, count=count)
+        for creation in plan.node_claims.create
+        if (count := _count(creation.planned.holdings, ref))
+    ]
+    return Explanation(plan, outcome, tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
+
+
+def _concerns(finding: Finding, ref: ObjectRef) -> bool:
+    """Findings without object and file concern every demand, such as a rejected placement."""
+    return finding.ref == ref or (finding.ref is None and finding.position is None)
+
+
+def _count(holdings: Iterable[Holding], ref: ObjectRef) -> int:
+    return sum(holding.count for holding in holdings if holding.demand == ref)
+
+
+EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
+
+
+def explanation_document(found: Explanation) -> dict[str, Any]:
+    """As `headroom.dev/explain/v1`."""
+    return {
+        "schemaVersion": EXPLAIN_SCHEMA,
+        "now": timestamp(found.plan.now),
+        "demand": demand_row(found.outcome),
+        "bins": [
+            {
+                "node": item.node,
+                "new": item.new,
+                "nodePool": item.node_pool,
+                "count": item.count,
+                "labels": {count.key: list(count.values) for count in found.outcome.domains if count.bin == item.node},
+            }
+            for item in found.bins
+        ],
+        "domains": [
+            {"key": key, "value": value, "count": count}
+            for key, values in domain_totals(found.outcome).items()
+            for value, count in values.items()
+        ],
+        "chunks": [
+            {"count": group.count, "requests": dict(group.shape.requests.quantities())}
+            for group in found.outcome.demand.groups
+        ],
+        "unused": [{"node": name, "why": why} for name, why in found.unused.items()],
+        "findings": [finding_row(finding) for finding in found.findings],
+    }
+
+
+MOST_UNUSED = 5
+"""Nodes that are listed as not used."""
+
+
+def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None) -> str:
+    outcome = found.outcome
+    demand = outcome.demand
+    where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
+    lines = [paint("bold", str(demand.ref)) + where]
+    noun = "pod" if demand.is_pending_pod else "chunk"
+    service = outcome.service
+    size = size_words(service) if demand.desired is None else counted(demand.desired, noun)
+    lines += [f"  size: {size}", *(f"    {fact}" for fact in demand.explanation)]
+    for group in demand.groups:
+        requests = ", ".join(f"{name} {text}" for name, text in group.shape.requests.quantities().items())
+        lines.append(f"    each {noun} asks for {requests}")
+    for item in found.bins:
+        kind = f"new node in NodePool {item.node_pool}" if item.new else "existing node"
+        labels = bin_words(outcome, item.node)
+        lines.append(f"  {counted(item.count, noun)} in {item.node} ({kind}{f'; {labels}' if labels else ''})")
+    if len(found.bins) > 1:
+        lines += [f"  {line}" for line in domain_lines(outcome)]
+    if found.unused:
+        rest = len(found.unused) - MOST_UNUSED
+        lines.append("  not used:")
+        lines += [f"    {name} {why}" for name, why in list(found.unused.items())[:MOST_UNUSED]]
+        lines += [f"    … and {rest:,} more (--output json has them all)"] if rest > 0 else []
+    if service.by is not Keeper.HEADROOM and not service.is_left:
+        lines.append(f"  kept by {keeper_words(service)}")
+    if not service.certain:
+        lines.append(paint("yellow", f"  {NOT_SHOWN}"))
+    if outcome.unplaced:
+        lines.append(paint("red", f"  {counted(outcome.unplaced, noun)} unplaced:"))
+        reasons = [f"{_cause(reason)}: {reason.example}" for reason in outcome.unplaced_reasons]
+        lines += [f"    {reason}" for reason in reasons or [service.why]]
+    lines += [
+        f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
+        for condition in outcome.conditions
+    ]
+    if found.findings:
+        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
+    return terminal_lines(lines, paint, width)
+
+
+def _cause(reason: UnplacedReason) -> str:
+    """The cause, with the number of candidates if there are several. Some reasons have none, such as that there is no node."""
+    return reason.cause if reason.count == 1 else f"{reason.cause} ({candidates(reason)})"
+
+
+_POOL_GROUP = "karpenter.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleExplanation:
+    """behavior: the index of the one in effect, None for the default. followers: each object, and how it follows."""
+
+    plan: Plan
+    schedule: Schedule
+    outcome: ScheduleOutcome
+    behavior: int | None
+    followers: tuple[tuple[ObjectRef, str], ...]
+    findings: tuple[Finding, ...]
+
+
+def schedule_explanation(plan: Plan, declared: Declared, schedule: Schedule) -> ScheduleExplanation:
+    now = timeline(schedule, plan.now, plan.now + timedelta(seconds=1), plan.now)
+    return ScheduleExplanation(
+        plan,
+        schedule,
+        now.outcome,
+        now.spans[0].behavior,
+        tuple(_followers(declared, schedule)),
+        tuple(finding for finding in plan.findings if finding.ref == schedule.ref),
+    )
+
+
+def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, str]]:
+    found = []
+    objects = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
+    objects += [(ObjectRef(_POOL_GROUP, "NodePool", "", pool.name), pool.annotations) for pool in declared.node_pools]
+    for ref, marks in objects:
+        following = following_of(ref, marks)
+        if following is None:
+            continue
+        ways = [
+            words
+            for words, named in (("replicas", following.replicas_from), ("existence", following.active_during))
+            if named == schedule.ref
+        ]
+        if ways:
+            lead = f", {format_duration(following.lead)} ahead" if following.lead else ""
+            found.append((ref, f"{' and '.join(ways)}{lead}"))
+    return sorted(found)
+
+
+def schedule_explanation_document(found: ScheduleExplanation) -> dict[str, Any]:
+    """As `headroom.dev/explain/v1`."""
+    return {
+        "schemaVersion": EXPLAIN_SCHEMA,
+        "now": timestamp(found.plan.now),
+        "schedule": {
+            **schedule_row(found.outcome),
+            "timezone": found.schedule.timezone,
+            "behavior": found.behavior,
+            "followers": [{"object": str(ref), "follows": how} for ref, how in found.followers],
+        },
+        "findings": [finding_row(finding) for finding in found.findings],
+    }
+
+
+def schedule_explanation_text(found: ScheduleExplanation, *, paint: Paint = plain, width: int | None = None) -> str:
+    """For a terminal."""
+    position, outcome = found.schedule.position, found.outcome
+    where = f"  {paint('dim', str(position))}" if position else ""
+    giver = "the default, since no behavior is active" if found.behavior is None else f"behaviors[{found.behavior}]"
+    lines = [paint("bold", str(found.schedule.ref)) + where]
+    lines.append(f"  {outcome.current_value:,} now, {moment(found.plan.now, None)}: {giver}")
+    if outcome.next_value_time is None or outcome.next_value is None:
+        lines.append("  no further change")
+    else:
+        lines.append(f"  {outcome.next_value:,} from {moment(outcome.next_value_time, None)}")
+    lines += [f"  followed by {ref}: {how}" for ref, how in found.followers] or ["  followed by nothing"]
+    if found.findings:
+        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
+    return terminal_lines(lines, paint, width)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePoolExplanation:
+    """created: new nodes. refused: by demand, why the pool takes no more of its chunks."""
+
+    plan: Plan
+    pool: NodePool
+    created: tuple[NodeClaimCreation, ...]
+    refused: tuple[tuple[str, str], ...]
+    budgets: tuple[BudgetOutcome, ...]
+    changes: tuple[ObjectChange, ...]
+    findings: tuple[Finding, ...]
+
+
+def node_pool_explanation(plan: Plan, pool: NodePool) -> NodePoolExplanation:
+    return NodePoolExplanation(
+        plan,
+        pool,
+        tuple(item for item in plan.node_claims.create if item.planned.node_pool == pool.name),
+        tuple((str(outcome.demand.ref), words) for outcome in plan.demands for words in _refusals(outcome, pool.name)),
+        tuple(row for row in plan.budgets if row.node_pool == pool.name),
+        tuple(change for change in plan.objects if change.ref.kind == "NodePool" and change.ref.name == pool.name),
+        tuple(
+            item
+            for item in plan.findings
+            if item.ref is not None and (item.ref.kind, item.ref.name) == ("NodePool", pool.name)
+        ),
+    )
+
+
+def _refusals(outcome: DemandOutcome, pool: str) -> list[str]:
+    return [reason.example for reason in outcome.unplaced_reasons if f"NodePool {pool} " in f"{reason.example} "]
+
+
+def node_pool_explanation_document(found: NodePoolExplanation) -> dict[str, Any]:
+    """As `headroom.dev/explain/v1`."""
+    return {
+        "schemaVersion": EXPLAIN_SCHEMA,
+        "now": timestamp(found.plan.now),
+        "nodePool": {
+            "name": found.pool.name,
+            "creates": [item.name for item in found.created],
+            "refused": [{"demand": demand, "reason": words} for demand, words in found.refused],
+            "budgets": [budget_row(row) for row in found.budgets],
+        },
+        "findings": [finding_row(finding) for finding in found.findings],
+    }
+
+
+def node_pool_explanation_text(found: NodePoolExplanation, *, paint: Paint = plain, width: int | None = None) -> str:
+    """For a terminal."""
+    pool = found.pool
+    where = f"  {paint('dim', str(pool.position))}" if pool.position else ""
+    lines = [paint("bold", f"NodePool/{pool.name}") + where]
+    if pool.replicas is not None:
+        lines.append(f"  static: {counted(pool.replicas, 'node')}")
+    lines.append(f"  {counted(len(found.created), 'new node')} in this plan")
+    for item in found.created:
+        lines.append(f"    {item.name}  {offered(item)}")
+        lines.append(f"      for {held(item.planned.holdings)}")
+    lines += [f"  refused {demand}: {words}" for demand, words in found.refused]
+    for row in found.budgets:
+        allowed = "no limit" if row.allowed is None else f"{row.allowed:,} allowed"
+        lines.append(f"  disruptions for {row.reason}: {allowed}: {row.why}")
+    for change in found.changes:
+        lines += object_lines(change, paint)
+    if found.findings:
+        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
+    return terminal_lines(lines, paint, width)

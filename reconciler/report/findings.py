@@ -1,0 +1,198 @@
+"""Findings as JSON (`headroom.dev/findings/v1`), as text, as a row of a page, as GitHub workflow commands and as SARIF 2.1.0."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from reconciler import __version__
+from reconciler.model.findings import Finding, Severity, help_page
+from reconciler.report.escaping import (
+    sarif_text,
+    terminal,
+    terminal_lines,
+    uri_path,
+    visible,
+    workflow_data,
+    workflow_property,
+)
+from reconciler.report.json_text import timestamp
+from reconciler.report.terminal import Paint, plain, wrapped
+from reconciler.report.words import counted
+
+FINDINGS_SCHEMA = "headroom.dev/findings/v1"
+
+
+def findings_document(findings: Iterable[Finding], now: datetime) -> dict[str, Any]:
+    """What `headroom validate --output json` prints."""
+    return {
+        "schemaVersion": FINDINGS_SCHEMA,
+        "now": timestamp(now),
+        "findings": [finding_row(finding) for finding in findings],
+    }
+
+
+def finding_row(finding: Finding) -> dict[str, Any]:
+    position, ref = finding.position, finding.ref
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        "file": None if position is None else position.file,
+        "line": None if position is None else position.line,
+        "column": None if position is None else position.column,
+        "kind": None if ref is None else ref.kind,
+        "namespace": None if ref is None else ref.namespace,
+        "name": None if ref is None else ref.name,
+        "path": finding.path,
+        "hint": finding.hint,
+    }
+
+
+_SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int | None = None) -> list[str]:
+    """Two lines for each finding: position and message, then the hint. width: the columns to wrap at."""
+    lines: list[str] = []
+    for finding in findings:
+        where = terminal(f"{finding.position}: ") if finding.position else ""
+        severity = paint(_SEVERITY_STYLES[finding.severity], str(finding.severity))
+        about = terminal(f"{finding.ref}: ") if finding.ref else ""
+        told = f"  {where}{severity}: {about}{terminal(finding.message)} {paint('dim', f'[{finding.code}]')}"
+        lines += wrapped(told, width)
+        if finding.hint:
+            lines += [paint("dim", line) for line in wrapped(f"      {terminal(finding.hint)}", width)]
+    return lines
+
+
+def findings_text(
+    findings: Iterable[Finding], *, documents: int, files: int, paint: Paint = plain, width: int | None = None
+) -> str:
+    """The output of `headroom validate`: every finding, then one line with counts."""
+    rows = list(findings)
+    counts = [
+        counted(sum(finding.severity is severity for finding in rows), noun)
+        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
+    ]
+    read = f"{counted(documents, 'document')} in {counted(files, 'file')}"
+    return terminal_lines([*finding_lines(rows, paint, width), paint("bold", f"{read}: {', '.join(counts)}.")], paint)
+
+
+def finding_words(finding: Finding) -> dict[str, str]:
+    return {
+        "where": str(finding.position) if finding.position else "",
+        "severity": str(finding.severity),
+        "message": f"{finding.ref}: {finding.message}" if finding.ref else finding.message,
+        "code": finding.code,
+        "hint": finding.hint,
+    }
+
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def github_annotations(findings: Iterable[Finding]) -> str:
+    """One line per finding."""
+    return "".join(f"{_annotation(finding)}\n" for finding in findings)
+
+
+def _annotation(finding: Finding) -> str:
+    properties = {}
+    if finding.position is not None:
+        properties = {
+            "file": finding.position.file,
+            "line": str(finding.position.line),
+            "col": str(finding.position.column),
+        }
+    properties["title"] = finding.code
+    about = f"{finding.ref}: " if finding.ref else ""
+    message = visible(f"{about}{finding.message}") + (f"\n{visible(finding.hint)}" if finding.hint else "")
+    settings = ",".join(f"{name}={workflow_property(visible(text))}" for name, text in properties.items())
+    return f"::{_COMMANDS[finding.severity]} {settings}::{workflow_data(message)}"
+
+
+MOST_RESULTS = 25_000
+"""GitHub's limit for one run."""
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
+    """One run, with a rule for each code that occurs. Findings without a file are reported for the whole repository."""
+    rows = list(findings)[:MOST_RESULTS]
+    codes = sorted({finding.code for finding in rows})
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "headroom",
+                        "semanticVersion": __version__,
+                        "rules": [
+                            {
+                                "id": code,
+                                "name": _pascal(code),
+                                "shortDescription": {"text": code.replace("-", " ")},
+                                "helpUri": help_page(code),
+                            }
+                            for code in codes
+                        ],
+                    },
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": _results(rows, codes),
+            },
+        ],
+    }
+
+
+def _pascal(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("-"))
+
+
+def _results(rows: Iterable[Finding], codes: list[str]) -> list[dict[str, Any]]:
+    seen: dict[str, int] = {}
+    results = []
+    for finding in rows:
+        print_ = _fingerprint(finding)
+        seen[print_] = seen.get(print_, 0) + 1
+        results.append(
+            {**_result(finding, codes), "partialFingerprints": {"headroomFinding/v1": f"{print_}:{seen[print_]}"}}
+        )
+    return results
+
+
+def _fingerprint(finding: Finding) -> str:
+    """A fingerprint that does not change when lines move, so that a dismissed finding stays dismissed."""
+    file = "" if finding.position is None else finding.position.file
+    words = "\0".join((finding.code, file, str(finding.ref), finding.path, finding.message))
+    return hashlib.sha256(words.encode(errors="backslashreplace")).hexdigest()[:32]
+
+
+def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
+    about = f"{finding.ref}: " if finding.ref else ""
+    hint = f" {finding.hint[0].upper()}{finding.hint[1:]}." if finding.hint else ""
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": sarif_text(f"{about}{finding.message}.{hint}")},
+    }
+    if finding.position is not None:
+        result["locations"] = [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {
+                        "uri": uri_path(finding.position.file),
+                        "uriBaseId": "%SRCROOT%",
+                    },
+                    "region": {"startLine": finding.position.line, "startColumn": finding.position.column},
+                },
+            },
+        ]
+    return result

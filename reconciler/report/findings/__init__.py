@@ -1,1 +1,0 @@
-"""Findings as text, JSON, SARIF, GitHub annotations and rows of a page."""
