@@ -56,7 +56,9 @@ def linked(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> dict[str
     for file, names in parts:
         seen = {**file, **made}
         for name in names:
-            seen[name] = made[name] = jitted(FunctionType(file[name].__code__, seen, f"{name}_{stamp:08x}"))
+            loop = FunctionType(file[name].__code__, seen)
+            loop.__name__ = loop.__qualname__ = f"{name}_{stamp:08x}"  # numba takes the qualified name, which was the code's own
+            seen[name] = made[name] = jitted(loop)
     return made
 
 

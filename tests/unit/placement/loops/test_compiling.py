@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from reconciler.placement.loops.compiling import jit
+from reconciler.placement.loops.compiling import jit, linked
 
 
 def loaded(path: Path) -> ModuleType:
@@ -32,3 +32,15 @@ def test_a_compiled_loop_that_was_cut_off_is_compiled_again(tmp_path: Path, leng
 
     assert jitted(loaded(source).add)(1, 2) == 3
     assert kept.stat().st_size > 400
+
+
+def test_a_loop_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path: Path) -> None:
+    called, calling = tmp_path / "called.py", tmp_path / "calling.py"
+    calling.write_text("def twice(number):\n    return changed(number) + changed(number)\n")
+    answers = []
+    for change in ("number + 1", "number - 1"):
+        called.write_text(f"def changed(number):\n    return {change}\n")
+        loops = linked([(vars(loaded(called)), ["changed"]), (vars(loaded(calling)), ["twice"])])
+        assert loops is not None, "numba is one of the dependencies"
+        answers.append(loops["twice"](10))
+    assert answers == [22, 18]
