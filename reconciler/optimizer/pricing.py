@@ -18,7 +18,7 @@ from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import Mask
-from reconciler.placement.loops.compiling import jit
+from reconciler.placement.loops.kernel import jit
 
 GreedyFill = Callable[[Amounts, Mask, Amounts, Amounts, Amounts, Mask], Amounts]
 

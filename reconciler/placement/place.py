@@ -10,15 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.model.placement import Placement, Unplaced
+from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
-from reconciler.placement.constraints.attachments import with_attachments
-from reconciler.placement.engine.domains.spread_order import in_order_of_spread
-from reconciler.placement.engine.initial_state import initial_state
-from reconciler.placement.engine.search.best import place_best
+from reconciler.placement.constraints.attachments import Attached, with_attachments
+from reconciler.placement.constraints.limits import PoolLimits
+from reconciler.placement.constraints.overlays import overlays_in_force
+from reconciler.placement.constraints.reservations import reservations_of, usable_offers
+from reconciler.placement.constraints.topology import Topology
+from reconciler.placement.engine.best import place_best
+from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
+from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
+from reconciler.placement.nodes.existing import bins_of, frame_of
+from reconciler.placement.offers.offerings import offerings_of
+from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
 from reconciler.placement.solution import placement_of
@@ -55,6 +63,80 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     columns = ResourceColumns(group.shape.requests for group in groups)
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
-    state = initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
+    state = _initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
     missing = place_best(state, in_order_of_spread(state, batches))
     return Solution(state, batches, unplaced_chunks(state, problem, batches, missing), options)
+
+
+def _initial_state(
+    problem: Problem,
+    attached: Attached,
+    batches: Sequence[Batch],
+    *,
+    columns: ResourceColumns,
+    needs: KnownNeeds,
+    memory: Memory,
+) -> State:
+    """What exists, what can be bought, and which pods count where.
+
+    columns: the resources that any chunk asks for. memory: from the last placement, reused where its inputs are unchanged."""
+    view, options = problem.view, problem.options
+    sold, observed = (tuple(problem.instance_types), options.back_offs), attached.observed
+    catalog = memory.once("catalog", sold, lambda: offerings_of(problem.instance_types, options.back_offs))
+    daemons = daemons_of(view.daemon_sets, columns)
+    overlaid = (sold[0], tuple(problem.node_pools), tuple(problem.overlays))
+    in_force = memory.once("overlays", overlaid, lambda: overlays_in_force(problem))
+    node_pools = sorted(problem.node_pools, key=lambda pool: pool.name)
+    pools = (*sold, tuple(problem.node_pools), in_force.overlays, view.daemon_sets, columns.names, observed)
+    every = memory.once(
+        "offers",
+        pools,
+        lambda: {
+            pool.name: pool_offers(pool, catalog, daemons, in_force.overlays, columns, observed=observed)
+            for pool in node_pools
+        },
+    )
+    frame = memory.once(
+        "frame",
+        (*pools, view.nodes, view.node_claims, options.leaving, options.keeping),
+        lambda: frame_of(view, every, columns, leaving=options.leaving, keeping=options.keeping),
+    )
+    bins = bins_of(frame, memory.tally.count(view.pods), daemons, columns, options.booked)
+    topology = Topology(bins, view.namespaces, needs)
+    for batch in batches:
+        for wanted in (batch.needs, *batch.preferences):
+            topology.watch(wanted, chunks_only=batch.keeps_minimum)
+    topology.count_pods()
+    reservations = reservations_of(catalog, view)
+    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)
+    offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
+    sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
+    topology.assumptions.update(sentences, _not_judged(batches))
+    if topology.looks_at_hosts:
+        topology.assumptions.update(frame.hostnames.sentences)
+    kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
+    return State(bins, offers, topology, limits, columns, kernel=kernel, per_node=options.chunks_per_node)
+
+
+def _not_judged(batches: Sequence[Batch]) -> set[str]:
+    sentences = set()
+    foreign: dict[tuple[str, bool], int] = {}
+    for batch in batches:
+        shape = batch.needs.shape
+        if shape.runtime_class:
+            sentences.add(
+                f"{batch.demand}: RuntimeClass {shape.runtime_class} does not exist: its overhead is not counted"
+            )
+        if shape.resource_claims:
+            sentences.add(f"{batch.demand}: its resource claims are not judged")
+        if batch.pods and shape.scheduler_name != DEFAULT_SCHEDULER:
+            key = (shape.scheduler_name, batch.opens_nodes)
+            foreign[key] = foreign.get(key, 0) + batch.count
+    return sentences | {_foreign_words(*key, count) for key, count in foreign.items()}
+
+
+def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noqa: FBT001 - as the key has it
+    """Karpenter asks of a pod that its condition PodScheduled has the reason Unschedulable, not who set it (IsProvisionable)."""
+    waiting = "1 pod that waits" if count == 1 else f"{count} pods that wait"
+    placed = f"{waiting} for scheduler {scheduler} {'is' if count == 1 else 'are'} placed as kube-scheduler would do it"
+    return f"{placed}; Karpenter makes nodes only once that scheduler has set Unschedulable" if opens_nodes else placed

@@ -80,8 +80,8 @@ def said(placement: Placement) -> float | None:
 def placed(world: Scenario) -> Placement:
     """As where there are too many chunks to look at every way, so that the fast placement may choose badly."""
     with (
-        patch("reconciler.placement.engine.search.best.MOST_CHUNKS", 0),
-        patch("reconciler.placement.engine.search.best.MOST_ORDERED", 0),
+        patch("reconciler.placement.engine.best.MOST_CHUNKS", 0),
+        patch("reconciler.placement.engine.best.MOST_ORDERED", 0),
     ):
         return place_in_mode(
             Problem(

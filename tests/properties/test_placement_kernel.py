@@ -15,8 +15,8 @@ from tests.unit.placement.worlds import World, worlds
 
 def placed_with(loops: Kernel, world: World, chunks_per_node: int | None) -> Placement:
     with (
-        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
     ):
         return world.under(chunks_per_node=chunks_per_node, include_pending=True).placed()
 

@@ -42,8 +42,8 @@ def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None
 
 def placed_with(loops: Kernel, world: World) -> Placement:
     with (
-        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
     ):
         return world.placed()
 

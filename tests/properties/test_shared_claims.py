@@ -124,8 +124,8 @@ def test_new_nodes_break_no_rule_and_are_the_same_with_all_loops(
 
     def with_loops(loops: Kernel) -> Placement:
         with (
-            patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-            patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
+            patch("reconciler.placement.place.WORTH_COMPILING", 0),
+            patch("reconciler.placement.place.compiled", lambda: loops),
         ):
             return placed(view, demands, opening=True)
 

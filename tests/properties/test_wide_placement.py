@@ -15,7 +15,7 @@ from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.offerings import valid_overlays
-from reconciler.placement.constraints.overlay_conflicts import overlays_in_force
+from reconciler.placement.constraints.overlays import overlays_in_force
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.problem import Problem
@@ -89,8 +89,8 @@ def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None
 
 def placed_with(loops: Kernel, world: World) -> Placement:
     with (
-        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
     ):
         return world.placed()
 

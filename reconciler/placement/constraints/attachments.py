@@ -18,8 +18,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ATTACHABLE
 from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
-from reconciler.placement.constraints.volume_limits import VolumesToCome, plenty
-from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
+from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes, VolumesToCome, plenty
 from reconciler.placement.nodes.machines import pool_types_of, with_least, young_nodes
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.phrases import place_words

@@ -1,14 +1,17 @@
 """Nodes that take no pods: cordoned, being deleted, not ready, or about to be replaced.
 
-kube-scheduler's plugin NodeUnschedulable, and what Karpenter adds."""
+kube-scheduler's plugin NodeUnschedulable, and what Karpenter adds. Two more rules are headroom's own. Chunks that must fit now stay off
+nodes that are still coming up. Chunks whose resource claims are not judged stay off nodes that were made for others.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Stateless
@@ -50,3 +53,54 @@ def _those(name: str, others: int, why: str) -> str:
         return f"{name} {why}"
     plural = f"are{why.removeprefix('is')}" if why.startswith("is ") else why
     return f"{name} and {others} other{'s' if others > 1 else ''} {plural}"
+
+
+class NodeReadiness(Stateless):
+    """names: of existing bins; arriving: whether each is not up yet."""
+
+    def __init__(self, names: Sequence[str], arriving: Sequence[bool]) -> None:
+        self._names = names
+        self._most: Amounts = np.array([0 if late else PLENTY for late in arriving], dtype=np.int64)
+
+    def concerns(self, batch: Batch) -> bool:
+        return batch.only_ready
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        del batch
+        return self._most[bins]
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "node on its way"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        del batch
+        others = len(bins) - 1
+        if not others:
+            return f"{self._names[bins[0]]} is not ready yet"
+        return f"{self._names[bins[0]]} and {others:,} {'other' if others == 1 else 'others'} are not ready yet"
+
+
+class Placeholders(Stateless):
+    """names: of existing bins. held_for: by bin number of a placeholder, the value of its annotation: what it was made for."""
+
+    def __init__(self, names: Sequence[str], held_for: Mapping[int, str]) -> None:
+        self._names = names
+        self._held_for = {number: read_holdings(words) for number, words in held_for.items()}
+
+    def concerns(self, batch: Batch) -> bool:
+        """Pending pods are exempt: in the cluster they take any node too."""
+        return bool(batch.needs.shape.resource_claims) and not batch.pods
+
+    def most(self, batch: Batch, bins: Numbers) -> Amounts:
+        own = (str(batch.demand), batch.members[0].group)
+        made_for = (self._held_for.get(number) for number in bins.tolist())
+        return np.array([PLENTY if holds is None or own in holds else 0 for holds in made_for], dtype=np.int64)
+
+    def cause(self, batch: Batch, number: int) -> str:
+        del batch, number
+        return "resource claims"
+
+    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
+        del batch
+        return f"{self._names[bins[0]]} was made for other chunks, and resource claims are not judged"

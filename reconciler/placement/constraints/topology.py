@@ -15,10 +15,15 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.constraints.constraint_set import ConstraintSet, EquivalenceClass, Rule, constraint_set_of
 from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
-from reconciler.placement.constraints.rule_table import RuleTable
+from reconciler.placement.constraints.rule_table import (
+    ConstraintSet,
+    EquivalenceClass,
+    Rule,
+    RuleTable,
+    constraint_set_of,
+)
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs
@@ -48,7 +53,7 @@ class Topology:
         """Cache by namespace, labels and chunks_only: other pods' rules for such pods. Cleared like the ones above."""
         self.assumptions = self._table.assumptions
         self.expected: dict[int, set[Domain]] = {}
-        """By counter, domains without a node so far, in which other demands will get nodes (see `domains/balance.py`)."""
+        """By counter, domains without a node so far, in which other demands will get nodes (see `balance.py`)."""
 
     @property
     def looks_at_hosts(self) -> bool:

@@ -1,25 +1,148 @@
-"""Places chunks on existing bins and on nodes already planned.
+"""Places chunks on existing bins, as many on each as the rules allow.
 
 Held bins come first, then placeholders, then all others. Of each, as few bins as possible are used, the fullest that fit first, so
-that few nodes are protected from disruption.
+that few nodes are protected from disruption. What rules between pods, host ports and `placement.chunksPerNode` allow on a bin is said here
+for planned nodes too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.engine.grow import grow, growable
-from reconciler.placement.engine.host_caps import Task, existing_caps, host_caps
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.rule_table import ConstraintSet, Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import COUNTS, NODES
-from reconciler.placement.needs import RelaxationStep
+from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
-from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
+from reconciler.placement.requirements import Requirements
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One attempt to place a batch. Never changed.
+
+    where: the domains that chunks must go to. constraints: the rules between pods that they are under.
+    bare: new nodes may start empty, so the minimum for spread over hosts is 0.
+    single: all chunks go to one node, for the first of pods with affinity to each other.
+    """
+
+    batch: Batch
+    where: Requirements
+    constraints: ConstraintSet
+    bare: bool
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostCaps:
+    """The most chunks that planned nodes may take, in the form the loops read.
+
+    rules: array of 3 × rules: each one's row in the topology's host counts, its code, its bound.
+    more: further caps by planned node; empty when there are none.
+    on_empty: the most chunks that the rules allow on an empty node.
+    """
+
+    rules: NDArray[np.int64]
+    more: Amounts
+    on_empty: int
+
+    def on(self, hosts: Amounts, first: int, count: int) -> Amounts | None:
+        """Caps of `count` bins from number `first`; None where nothing caps them. `more` is not taken into account."""
+        caps: Amounts | None = None
+        for row, code, bound in self.rules.T.tolist():
+            counted = hosts[row, first : first + count]
+            by_count = [allowed(code, bound, number) for number in range(int(counted.max(initial=0)) + 1)]
+            of_rule = np.array(by_count, dtype=np.int64)[counted]
+            caps = of_rule if caps is None else np.minimum(caps, of_rule)
+        return caps
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
+
+
+def host_caps(state: State, task: Task) -> HostCaps:
+    """The caps of planned nodes."""
+    rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
+    concerned = state.concerned(task.batch)
+    if not concerned:
+        return rules
+    planned = np.arange(state.base, state.base + state.planned.count)
+    more = np.full(len(planned), PLENTY, dtype=np.int64)
+    for constraint in concerned:
+        more = np.minimum(more, constraint.most(task.batch, planned))
+    return HostCaps(rules.rules, more, rules.on_empty)
+
+
+def rule_caps(state: State, task: Task) -> HostCaps:
+    bootstrapping = state.topology.bootstrapping(task.constraints.host_affinity) if task.single else ()
+    if not task.bare:
+        return _rule_caps(state, task, bootstrapping)
+    # Where new nodes start empty, the bounds never change.
+    known = state.bare_caps.get((task.constraints, bootstrapping))
+    if known is None:
+        known = state.bare_caps[task.constraints, bootstrapping] = _rule_caps(state, task, bootstrapping)
+    caps: HostCaps = known
+    return caps
+
+
+def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) -> HostCaps:
+    """bootstrapping: the affinity rules that do not apply to the first pod of its kind."""
+    rules = [rule for rule in task.constraints.on_hosts if rule not in bootstrapping]
+    if not rules:
+        return UNCAPPED
+    rows = [state.topology.counters[rule.counter].host_row for rule in rules]
+    bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
+    codes = [rule.code for rule in rules]
+    on_empty = min(allowed_in(rule, 0, host_bound(state, rule, bare=True)) for rule in rules)
+    return HostCaps(np.array([rows, codes, bounds], dtype=np.int64), _NONE, on_empty)
+
+
+def host_bound(state: State, rule: Rule, *, bare: bool) -> int:
+    """The most pods that may count on one host under a spread rule."""
+    if not isinstance(rule, SpreadRule):
+        return 0
+    return rule.bound(0 if bare else least_on_hosts(state, rule))
+
+
+def least_on_hosts(state: State, rule: SpreadRule) -> int:
+    """The fewest pods that count on any host the rule looks at; 0 while there are fewer hosts than its minDomains."""
+    counter = state.topology.counters[rule.counter]
+    assert counter.included is not None
+    expected = state.topology.expected.get(rule.counter, set())
+    existing = np.flatnonzero(counter.included)
+    planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
+    hosts = len(existing)
+    if state.bins.hostnames.sharing:
+        hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
+    if (expected and state.may_make_nodes()) or not rule.has_enough(hosts + len(planned)):
+        return 0
+    # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
+    if rule.min_domains > 1 and not rule.has_enough(hosts + state.sure_hosts(counter.counted.inclusion)):
+        return 0
+    table = state.topology.hosts.table[counter.host_row]
+    return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
+
+
+def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
+    """By bin, how many chunks the rules on the hostname allow; None where there are no such rules."""
+    if not task.constraints.on_hosts:
+        return None
+    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
+    missing = state.bins.hostnames.missing
+    if missing is not None:
+        # In kube-scheduler, anti-affinity ignores a node without the label. Spread and affinity refuse it, even to the first pod.
+        apart = all(isinstance(rule, AntiAffinityRule) for rule in task.constraints.on_hosts)
+        on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
+    return None if on_all is None else on_all[bins]
 
 
 def fill_existing(state: State, task: Task, count: int) -> int:
@@ -129,57 +252,3 @@ def _best_filled(fits: Amounts, fullness: Amounts, numbers: Amounts) -> int:
     """Of the bins that take all remaining chunks, the one with the least room to spare, then the fullest, then the first."""
     tight = numbers[fits[numbers] == fits[numbers].min()]
     return int(tight[np.argmin(fullness[tight])])
-
-
-def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: int) -> int:
-    """Places up to `count` chunks in the free room of planned nodes, without making any of them larger or dearer."""
-    planned, batch = state.planned, task.batch
-    if not planned.count or not count:
-        return 0
-    compatibility = state.compatibilities.get(batch.needs, relaxation, task.where)
-    return _put_with_minimums(state, task, compatibility, _chosen(state, task, compatibility, count))
-
-
-def _put_with_minimums(
-    state: State, task: Task, compatibility: Compatibility, chosen: Sequence[tuple[int, int]]
-) -> int:
-    together: dict[int, tuple[list[int], list[int]]] = {}
-    placed = 0
-    for index, wanted in chosen:
-        number = int(compatibility.joined()[state.planned.template[index]])
-        template = state.templates.list[number]
-        charged = bool(template.offers.minimums) and template.pool in state.limited
-        if charged:  # a node with more on it may have to list larger types, even if its cheapest stays the same
-            template = growable(state, index, template)
-        amount = most_with_minimums(state, template, index, task.batch, wanted)
-        if amount and charged:
-            grow(state, task.batch, index, template, amount)
-            placed += amount
-        elif amount:
-            indices, amounts = together.setdefault(number, ([], []))
-            indices.append(index)
-            amounts.append(amount)
-            placed += amount
-    for number, (indices, amounts) in together.items():
-        state.add_planned(task.batch, state.templates.list[number], indices, amounts)
-    return placed
-
-
-def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
-    """The planned nodes to use, and how many chunks go to each."""
-    planned, batch, caps = state.planned, task.batch, host_caps(state, task)
-    found = state.kernel.choose(
-        *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
-        *(compatibility.joined(), compatibility.bought_as, planned.count, count),
-        1 if task.single else planned.count,
-    )
-    return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
-
-
-def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:
-    """The most chunks, up to `amount`, with which the pool's minValues still hold."""
-    if not template.offers.minimums:
-        return amount
-    while amount and template.least(state.planned.used_with(batch, index, amount)) is None:
-        amount -= 1
-    return amount

@@ -1,18 +1,20 @@
-"""Which planned node can be made larger, and take more chunks, for the least added price."""
+"""Places chunks on planned nodes: as they are, made larger where that costs least, and both with new ones in one compiled call."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.host_caps import Task, host_caps
+from reconciler.placement.engine.fill import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import LEAST, Numbers
+from reconciler.placement.loops.arrays import COUNTS, LEAST, NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.needs import RelaxationStep
-from reconciler.placement.offers.node_templates import NodeTemplate
+from reconciler.placement.offers.cheapest_sizes import SizeOptions
+from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +95,101 @@ def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
     fits = state.running_limits.larger_types(template.pool, state.charged(index))
     rows = template.rows & fits[template.offers.offerings.types_of]
     return state.templates.get(template.pool, rows, template.own, template.wanted, template.own_taint)
+
+
+def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: int) -> int:
+    """Places up to `count` chunks in the free room of planned nodes, without making any of them larger or dearer."""
+    planned, batch = state.planned, task.batch
+    if not planned.count or not count:
+        return 0
+    compatibility = state.compatibilities.get(batch.needs, relaxation, task.where)
+    return _put_with_minimums(state, task, compatibility, _chosen(state, task, compatibility, count))
+
+
+def _put_with_minimums(
+    state: State, task: Task, compatibility: Compatibility, chosen: Sequence[tuple[int, int]]
+) -> int:
+    together: dict[int, tuple[list[int], list[int]]] = {}
+    placed = 0
+    for index, wanted in chosen:
+        number = int(compatibility.joined()[state.planned.template[index]])
+        template = state.templates.list[number]
+        charged = bool(template.offers.minimums) and template.pool in state.limited
+        if charged:  # a node with more on it may have to list larger types, even if its cheapest stays the same
+            template = growable(state, index, template)
+        amount = most_with_minimums(state, template, index, task.batch, wanted)
+        if amount and charged:
+            grow(state, task.batch, index, template, amount)
+            placed += amount
+        elif amount:
+            indices, amounts = together.setdefault(number, ([], []))
+            indices.append(index)
+            amounts.append(amount)
+            placed += amount
+    for number, (indices, amounts) in together.items():
+        state.add_planned(task.batch, state.templates.list[number], indices, amounts)
+    return placed
+
+
+def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
+    """The planned nodes to use, and how many chunks go to each."""
+    planned, batch, caps = state.planned, task.batch, host_caps(state, task)
+    found = state.kernel.choose(
+        *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
+        *(compatibility.joined(), compatibility.bought_as, planned.count, count),
+        1 if task.single else planned.count,
+    )
+    return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
+
+
+def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:
+    """The most chunks, up to `amount`, with which the pool's minValues still hold."""
+    if not template.offers.minimums:
+        return amount
+    while amount and template.least(state.planned.used_with(batch, index, amount)) is None:
+        amount -= 1
+    return amount
+
+
+_NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
+
+
+def serve(
+    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: SizeOptions, filling: bool
+) -> tuple[int, int]:
+    """Places up to `count` chunks in three ways, one after the other. Not for pools with minValues.
+
+    If `filling`, first on planned nodes as they are. Then planned nodes of the pools are made larger, while that costs no more
+    than new nodes for the remaining chunks. Where the pools have limits only one is, since that changes what new nodes cost.
+    Last, on one new node, where `options` know one that takes all remaining chunks.
+
+    Returns how many chunks found a place, and what comes next for the others (see `arrays.py`). NEXT_NOTE comes only where the
+    pools have limits.
+    """
+    planned, batch, placed = state.planned, task.batch, 0
+    joined = options.compatibility.joined()
+    growing = within_pools(state, joined, pools)
+    limited = not state.limited.isdisjoint(pools)
+    prices = options.mix_prices(count, state.kernel)
+    while True:
+        state.allocate_planned(1)
+        caps = host_caps(state, task)
+        filled, found, following = state.kernel.serve(
+            planned.arrays,
+            batch.arrays,
+            (state.topology.hosts.table, state.base, caps.rules, caps.more),
+            state.running_limits.now(),
+            (joined if filling else _NOT_FILLED, growing, options.compatibility.bought_as, prices, options.new),
+            planned.count,
+            count - placed,
+        )
+        if found:
+            placed += state.note_found(batch, found)
+        if limited and found > filled:
+            node, template, position = planned.found[[NODES, WAS_TEMPLATE, WAS_POSITION], found - 1].tolist()
+            if template >= 0:  # below 0 the node is new, and its pool has no limits
+                before = state.templates.list[template]
+                charge_growth(state, node, before.offers.capacities[int(before.types[position])])
+        if following != NEXT_NOTE or limited or placed == count:
+            return placed, following
+        filling = False

@@ -7,15 +7,14 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.domains.balance import Balance, expect_planned
-from reconciler.placement.engine.domains.over_domains import place_over_domains
-from reconciler.placement.engine.fill import fill_existing, has_room
-from reconciler.placement.engine.host_caps import Task
+from reconciler.placement.engine.balance import Balance, expect_planned
+from reconciler.placement.engine.fill import Task, fill_existing, has_room
 from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.open import join_planned, make_nodes
-from reconciler.placement.engine.retention.retain_all import Retention
+from reconciler.placement.engine.over_domains import place_over_domains
+from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import ANYWHERE, Requirements
 

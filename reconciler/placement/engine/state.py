@@ -13,17 +13,14 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint, Stateless
-from reconciler.placement.constraints.constraint_set import ConstraintSet
 from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
-from reconciler.placement.constraints.limits import NOTHING, PoolLimits
-from reconciler.placement.constraints.limits_by_type import RunningLimits
+from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
-from reconciler.placement.constraints.node_readiness import NodeReadiness
 from reconciler.placement.constraints.node_share import NodeShare
-from reconciler.placement.constraints.node_unschedulable import NodeUnschedulable
-from reconciler.placement.constraints.placeholders import Placeholders
+from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable, Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.engine.journal import NOWHERE, CountedIn, JournalEntry, LimitCharge, Saved
 from reconciler.placement.loops.arrays import NODES
@@ -83,15 +80,15 @@ class State:
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self.options: dict[Asked, SizeOptions] = {}
-        """Cache: sizes of new nodes, before limits (see `possible_sizes.py`)."""
+        """Cache: sizes of new nodes, before limits (see `open.py`)."""
         self.limited_options: dict[tuple[Asked, bytes], SizeOptions] = {}
         """Cache: those within limits, by the types that the limits allow."""
         self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
-        """Cache (see `domains/combinations.py`), by labels and identity of what is asked of nodes, which the value keeps alive."""
+        """Cache (see `domains.py`), by labels and identity of what is asked of nodes, which the value keeps alive."""
         self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
-        """Cache: whether prices differ between domains (see `domains/prices.py`), by the same identity."""
+        """Cache: whether prices differ between domains (see `domains.py`), by the same identity."""
         self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
-        """Cache: what rules allow on new nodes (see `host_caps.py`)."""
+        """Cache: what rules allow on new nodes (see `fill.py`)."""
         self.weights: list[tuple[int, ...]] = []
         """Cache: numbers of pools by weight (see `open.py`)."""
         self.per_node = per_node

@@ -1,13 +1,81 @@
-"""The loops that take most of the time: compiled where that pays off, plain Python elsewhere."""
+"""The loops that take most of the time: compiled by numba where that pays off, plain Python elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pickle import UnpicklingError
+from types import FunctionType
+from typing import Any
+from zlib import crc32
 
-from reconciler.placement.loops import growth, planned_nodes, sizes
-from reconciler.placement.loops.compiling import linked
+from reconciler.placement.loops import arrays, growth, planned_nodes
+
+
+def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
+    """A decorator that compiles a loop at its first call; None where numba is absent."""
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+
+    def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
+        try:
+            found: Any = njit(cache=True, nogil=True)(loop)
+        except RuntimeError:  # no folder for the cache is writable
+            found = njit(cache=False, nogil=True)(loop)
+        else:
+            found._cache.load_overload = _whole(found._cache.load_overload)  # noqa: SLF001 - numba has no setting for it
+        compiled: Callable[..., Any] = found
+        return compiled
+
+    return jitted
+
+
+def _whole(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a truncated cache file count as missing, so that the loop is compiled and written again."""
+
+    def load_whole(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except (UnpicklingError, EOFError, ValueError, AttributeError, ImportError, IndexError):
+            return None
+
+    return load_whole
+
+
+def linked(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> dict[str, Any] | None:
+    """Loops of several files compiled, each for the others to call; None where numba is absent.
+
+    parts: the names of a file, and those of its loops, in the order in which they call each other. The compiled code is cached beside the
+    source. Where that folder is not writable, each process compiles again.
+    """
+    jitted = jit()
+    if jitted is None:
+        return None
+    stamp, made = _stamp(parts), dict[str, Any]()
+    for file, names in parts:
+        seen = {**file, **made}
+        for name in names:
+            loop = FunctionType(file[name].__code__, seen)
+            # numba goes by the qualified name, which is otherwise the code's own.
+            loop.__name__ = loop.__qualname__ = f"{name}_{stamp:08x}"
+            seen[name] = made[name] = jitted(loop)
+    return made
+
+
+def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
+    """A checksum of all loops. numba caches a loop by its own name and file, and does not notice changes of loops it calls."""
+    numbers = sorted(
+        (name, value)
+        for names in (vars(arrays), *(file for file, _ in parts))
+        for name, value in names.items()
+        if isinstance(value, int | float) and name.isupper()
+    )
+    codes = [file[name].__code__ for file, names in parts for name in names]
+    return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
+
 
 WORTH_COMPILING = 400
 """From this many batches on, the compiled loops save more time than it takes to load them."""
@@ -31,15 +99,14 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth, ("other_than", "no_cheaper", "cheapest", "serve")),
-    (sizes, ("held", "useful", "mix_costs")),
+    (growth, ("other_than", "no_cheaper", "cheapest", "serve", "held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """See planned_nodes, growth and sizes."""
+    """See planned_nodes and growth."""
 
     add_all: Callable[..., None]
     remove: Callable[..., None]
@@ -61,5 +128,5 @@ def compiled() -> Kernel:
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
     """The loops as plain Python, for small placements, which are done before compiled ones would be loaded."""
-    names = vars(planned_nodes) | vars(growth) | vars(sizes)
+    names = vars(planned_nodes) | vars(growth)
     return Kernel(*(names[name] for name in Kernel.__slots__))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import Rule, allowed_in
 from reconciler.placement.constraints.domain_counters import Counter, Domain
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
+from reconciler.placement.constraints.rule_table import Rule, allowed_in
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.domains.combinations import combinations_of
+from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.phrases import listed, selector_words
 

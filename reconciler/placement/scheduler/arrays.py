@@ -15,13 +15,12 @@ from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, Numbers, ResourceColumns
-from reconciler.placement.constraints.constraint_set import Rule
 from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.resources_fit import weighed
-from reconciler.placement.constraints.rule_table import RuleTable
+from reconciler.placement.constraints.rule_table import Rule, RuleTable
 from reconciler.placement.constraints.taint_toleration import TaintToleration, tolerated
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import LabelTable, Mask

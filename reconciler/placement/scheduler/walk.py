@@ -34,7 +34,7 @@ from reconciler.placement.loops.arrays import (
     Fractions,
     Numbers,
 )
-from reconciler.placement.loops.compiling import linked
+from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
 
 CAUSES = (

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from reconciler.cli.compilation import Compilation, is_kept
 from reconciler.cli.progress import words_of
-from reconciler.placement.loops.compiling import jit
+from reconciler.placement.loops.kernel import jit
 
 
 def test_that_loops_are_compiled_is_known_while_it_lasts() -> None:

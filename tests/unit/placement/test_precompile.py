@@ -35,7 +35,7 @@ def test_compiling_ahead_runs_every_loop() -> None:
         return noted
 
     loops = Kernel(**{name: noting(name) for name in Kernel.__slots__})
-    with patch("reconciler.placement.engine.initial_state.compiled", lambda: loops):
+    with patch("reconciler.placement.place.compiled", lambda: loops):
         placements = compile_ahead()
     assert used == set(Kernel.__slots__)
     assert {str(item.demand) for placement in placements for item in placement.unplaced} == {IMPOSSIBLE}
@@ -64,7 +64,7 @@ def test_the_schedulers_loops_are_compiled_for_one_kind_of_arguments() -> None:
 
 def placement_of_a_mix() -> Placement:
     """Pods under every kind of rule that the loops look at."""
-    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0):
+    with patch("reconciler.placement.place.WORTH_COMPILING", 0):
         return place(
             Problem(
                 ClusterView(),

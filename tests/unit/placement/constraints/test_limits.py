@@ -35,13 +35,13 @@ def placed(node_pool: NodePool) -> Placement:
     """In one order: others are tried for fewer chunks, each of them again by the same loops."""
     options = PlacementOptions(include_pending=True, instance_types=1)
     problem = Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, options=options)
-    with patch("reconciler.placement.engine.search.best.MOST_ORDERED", 0):
+    with patch("reconciler.placement.engine.best.MOST_ORDERED", 0):
         return place(problem)
 
 
 @pytest.mark.parametrize("compiled_from", [0, 10_000])
 def test_limits_that_are_far_change_nothing(compiled_from: int) -> None:
-    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", compiled_from):
+    with patch("reconciler.placement.place.WORTH_COMPILING", compiled_from):
         with_limits, without = placed(limited(**FAR)), placed(pool())
     assert with_limits == without
 
@@ -49,9 +49,9 @@ def test_limits_that_are_far_change_nothing(compiled_from: int) -> None:
 @pytest.mark.parametrize("limits", [{"cpu": "20"}, {"cpu": "20", "memory": "66Gi"}, {"nodes": "7"}, {"memory": "30Gi"}])
 def test_limits_that_are_near_are_kept_whichever_loops_find_the_placement(limits: dict[str, str]) -> None:
     node_pool = limited(**limits)
-    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0):
+    with patch("reconciler.placement.place.WORTH_COMPILING", 0):
         compiled = placed(node_pool)
-    with patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 10_000):
+    with patch("reconciler.placement.place.WORTH_COMPILING", 10_000):
         in_numpy = placed(node_pool)
 
     assert compiled == in_numpy
@@ -73,8 +73,8 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
     pools = (node_pool("free"), node_pool("limited", limits={"cpu": "4"}))
     types = (instance_type("small", cpu="2", price=0.1), instance_type("large", cpu="8", price=0.4))
     with (
-        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-        patch("reconciler.placement.engine.initial_state.compiled", kernel.plain),
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", kernel.plain),
     ):
         placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
 

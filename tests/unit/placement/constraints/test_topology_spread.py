@@ -76,8 +76,8 @@ def test_nodes_of_a_pool_at_its_limit_hold_as_many_as_if_they_were_there(loops: 
     asked = world(demand(count=8, pod_shape=web("500m", over(HOSTNAME_LABEL))), pools=[limited(3)])
 
     with (
-        patch("reconciler.placement.engine.initial_state.WORTH_COMPILING", 0),
-        patch("reconciler.placement.engine.initial_state.compiled", lambda: loops),
+        patch("reconciler.placement.place.WORTH_COMPILING", 0),
+        patch("reconciler.placement.place.compiled", lambda: loops),
     ):
         first = placed(asked)
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from reconciler.placement.loops.compiling import jit, linked
+from reconciler.placement.loops.kernel import jit, linked
 
 
 def loaded(path: Path) -> ModuleType:

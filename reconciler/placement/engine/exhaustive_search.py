@@ -7,7 +7,7 @@ known. The work is bounded by a number of ways, not by time, so that equal input
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,32 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.domains.balance import expect_planned
-from reconciler.placement.engine.domains.sequence import can_come_one_by_one
+from reconciler.placement.engine.balance import can_come_one_by_one, expect_planned
+from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.pack import Packer
-from reconciler.placement.engine.search.destinations import Destination, closed_to, destinations_of
-from reconciler.placement.engine.search.score import Score, score_of
 from reconciler.placement.engine.state import State
 
 MOST_WAYS = 1500
 """The most partial ways to try. Each takes a few hundredths of a millisecond."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Score:
+    """Compared field by field, less is better. missing: chunks without a place by rank, the highest rank first. price: of new
+    nodes, in billionths of a USD an hour. nodes: the number of new ones."""
+
+    missing: tuple[int, ...]
+    price: int
+    nodes: int
+
+
+def score_of(state: State, batches: Sequence[Batch], missing: Mapping[int, int]) -> Score:
+    by_rank = dict.fromkeys(sorted({batch.rank for batch in batches}), 0)
+    for batch in batches:
+        by_rank[batch.rank] += missing.get(batch.number, 0)
+    count = state.planned.count
+    return Score(tuple(by_rank.values()), int(state.planned.price[:count].sum()), count)
 
 
 @dataclass(frozen=True, slots=True)

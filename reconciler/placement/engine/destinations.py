@@ -11,14 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint_set import ConstraintSet, Rule
-from reconciler.placement.engine.domains.combinations import Combination, combinations_of
-from reconciler.placement.engine.domains.shares import Shares
-from reconciler.placement.engine.fill import existing_fits, most_with_minimums
-from reconciler.placement.engine.grow import grow, growable
-from reconciler.placement.engine.host_caps import Task, host_caps
-from reconciler.placement.engine.open import by_weight, empty_node, most_on_new
-from reconciler.placement.engine.possible_sizes import size_options_of
+from reconciler.placement.constraints.rule_table import ConstraintSet, Rule
+from reconciler.placement.engine.domains import Combination, combinations_of
+from reconciler.placement.engine.fill import Task, existing_fits, host_caps
+from reconciler.placement.engine.grow import grow, growable, most_with_minimums
+from reconciler.placement.engine.open import by_weight, empty_node, most_on_new, size_options_of
+from reconciler.placement.engine.over_domains import Shares
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions

@@ -44,8 +44,8 @@ def placed(*demands: list[Demand], optimal: bool = False) -> Placement:
     every = (*EVEN, *(item for some in demands for item in some))
     options = PlacementOptions(include_pending=True, optimal=optimal)
     with pytest.MonkeyPatch.context() as few:
-        few.setattr("reconciler.placement.engine.search.best.MOST_ORDERED", 0)
-        few.setattr("reconciler.placement.engine.search.best.MOST_CHUNKS", 0)
+        few.setattr("reconciler.placement.engine.best.MOST_ORDERED", 0)
+        few.setattr("reconciler.placement.engine.best.MOST_CHUNKS", 0)
         return place_in_mode(
             Problem(ClusterView(), node_pools=(node_pool(),), instance_types=(BOX,), demands=every, options=options)
         )

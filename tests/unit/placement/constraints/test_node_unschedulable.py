@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.node_readiness import NodeReadiness
+from reconciler.placement.constraints.node_unschedulable import NodeReadiness
 
 
 @pytest.mark.parametrize(

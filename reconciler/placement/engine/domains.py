@@ -1,0 +1,234 @@
+"""Topology domains that chunks may go to, in combination, and in which of them new nodes cost least.
+
+Most catalogs sell a type at one price in all zones, at least on demand. Whether prices differ is computed once for all shapes that
+ask for the same nodes. Where they do not, the order of the domains and of the pods stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, product
+from operator import itemgetter
+
+import numpy as np
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.batches import RANK_OF, Batch
+from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.fill import Task
+from reconciler.placement.engine.open import by_weight, size_options_of
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import distinct, settled
+from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
+from reconciler.placement.offers.pool_offers import NoRows
+from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
+
+MOST_COMBINATIONS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One value for each deciding label (None: without the label). where: the same as requirements."""
+
+    values: tuple[tuple[str, str | None], ...]
+    makeable: bool
+    where: Requirements = field(default=ANYWHERE, compare=False)
+    by_key: Mapping[str, str | None] = field(default_factory=dict, compare=False)
+
+    def value(self, key: str) -> str | None:
+        return self.by_key[key]
+
+
+def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -> Combination:
+    where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in values)
+    return Combination(values, makeable, where, dict(values))
+
+
+def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
+    """Every combination of values that some bin has or a new node could have. Computed once for all shapes that ask for the
+    same nodes."""
+    needs = batch.needs
+    asked = (id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
+    known = state.combinations.get(asked)
+    if known is None:
+        known = state.combinations[asked] = (needs, _combinations(state, batch, keys))
+    return known[1]
+
+
+def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
+    made = _makeable(state, batch, keys) if batch.opens_nodes else {}
+    known = {key: _existing_values(state, batch, key) | made.get(key, set()) for key in keys}
+    values = [sorted(known[key], key=lambda value: (value is None, value or "")) for key in keys]
+    found = [
+        combination(
+            tuple(zip(keys, chosen, strict=True)),
+            makeable=all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys)),
+        )
+        for chosen in product(*values)
+    ]
+    if len(found) > MOST_COMBINATIONS:
+        state.topology.assumptions.add(
+            f"{batch.demand}: only {MOST_COMBINATIONS} of {len(found)} combinations of topology domains are tried"
+        )
+    return found[:MOST_COMBINATIONS]
+
+
+def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
+    mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
+    codes, cells = state.bins.table.column(key)
+    return set(settled(cells[code] for code in distinct(codes[mask])))
+
+
+def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[str | None]]:
+    made: dict[str, set[str | None]] = {key: set() for key in keys}
+    for offers in state.offers:
+        for relaxation in batch.needs.relaxations:
+            rows = offers.rows_for(relaxation.wanted)
+            if isinstance(rows, NoRows) or not rows.any():
+                continue
+            own = offers.own_labels(relaxation.wanted)
+            for key in keys:
+                if key in offers.offerings.table.keys:
+                    codes, cells = offers.offerings.table.column(key)
+                    made[key] |= settled(cells[code] for code in distinct(codes[rows]))
+                else:
+                    values = own.get(key)
+                    made[key] |= _own_values(values)
+    return made
+
+
+def _own_values(values: Values | None) -> set[str | None]:
+    if values is None:
+        return {None}
+    if values.complement:
+        return {values.example()} | ({None} if values.absent else set())
+    return set(values.names) | ({None} if values.absent else set())
+
+
+Cost = tuple[int, int, int]
+"""Compared in this order, less is better: relaxation step, rank of the pools by weight, billionths of a USD an hour."""
+NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
+
+
+class DomainPrices:
+    """Prices of new nodes for chunks of one batch under these constraints."""
+
+    def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
+        self._state = state
+        self._batch = batch
+        self._constraints = constraints
+        state.weights = state.weights or by_weight(state)
+
+    def differ(self, combinations: Sequence[Combination]) -> bool:
+        """Whether the price or the availability of any type differs between these combinations."""
+        needs = self._batch.needs
+        key = (id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
+        known = self._state.dear_domains.get(key)
+        if known is None:
+            found = self._differ(combinations)
+            known = self._state.dear_domains[key] = (needs, combinations, found)
+        return known[2]
+
+    def _differ(self, combinations: Sequence[Combination]) -> bool:
+        makeable = [item for item in combinations if item.makeable]
+        for relaxation in self._batch.needs.relaxations:
+            prices = [
+                self._state.compatibilities.get(self._batch.needs, relaxation, item.where).least_prices
+                for item in makeable
+            ]
+            if any(not np.array_equal(prices[0], other) for other in prices[1:]):
+                return True
+        return False
+
+    def cheapest_first(self, combinations: Sequence[Combination], count: int) -> Sequence[Combination]:
+        """Sorted by what new nodes for so many chunks would cost there; equals keep their order."""
+        if not self.differ(combinations):
+            return combinations
+        return sorted(combinations, key=lambda item: self.cost(item.where, count))
+
+    def cost(self, where: Requirements, count: int) -> Cost:
+        """Cost of the cheapest mix of new nodes for so many chunks, as if nothing else came to them."""
+        for at, options in self._options(where):
+            mix = options.mix(count, self._state.kernel)
+            if mix:
+                return (*at, mix_price(mix, options.prices))
+        return NOWHERE
+
+    def cost_of_all(self, where: Requirements, together: Amounts) -> Cost:
+        """Cost of new nodes of one type (at least one) that together have room for these requests."""
+        rooms = self._state.templates.room
+        for at, options in self._options(where):
+            able = np.flatnonzero(options.chunks)
+            if len(able):
+                parts = (together / np.maximum(rooms[options.types[able]], 1)).max(axis=1)
+                return (*at, int((options.prices[able] * np.maximum(parts, 1.0)).min()))
+        return NOWHERE
+
+    def _options(self, where: Requirements) -> list[tuple[tuple[int, int], SizeOptions]]:
+        task = Task(self._batch, where, self._constraints, bare=True, single=False)
+        return [
+            ((number, weight), size_options_of(self._state, task, relaxation, pools))
+            for number, relaxation in enumerate(self._batch.needs.relaxations)
+            for weight, pools in enumerate(self._state.weights)
+        ]
+
+
+_WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range(5)
+
+
+def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
+    """Pods of equal rank, sorted so; all others keep their order."""
+    found: list[Batch] = []
+    for _, equals in groupby(batches, key=RANK_OF):
+        rank = list(equals)
+        found += _in_order(state, rank) if all(batch.pods for batch in rank) else rank
+    return found
+
+
+def _in_order(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
+    spread = [batch for batch in batches if batch.opens_nodes and batch.needs.shape.topology_spread]
+    under_same = {batch.needs.equivalence_class: batch for batch in spread}
+    if not any(_rules(state, batch) and _prices_differ(state, batch) for batch in under_same.values()):
+        return batches
+    under = {batch.number: rules for batch in spread if (rules := _rules(state, batch))}
+    spread = [batch for batch in spread if batch.number in under]
+    sizes = np.array([batch.needs.request * batch.count for batch in spread], dtype=np.float64)
+    shares = (sizes / np.maximum(sizes.sum(axis=0), 1)).sum(axis=1).tolist()
+    excess = dict.fromkeys((rule.counter for rules in under.values() for rule in rules), 0.0)
+    """By counter: the share of requests under its constraint, less the share that counts in it. The least comes first."""
+    counted = {
+        batch.number: [counter for counter in state.topology.counts_of(batch.needs) if counter in excess]
+        for batch in spread
+    }
+    for batch, share in zip(spread, shares, strict=True):
+        for counter in counted[batch.number]:
+            excess[counter] -= share
+        for rule in under[batch.number]:
+            excess[rule.counter] += share
+    order = {counter: place for place, (counter, _) in enumerate(sorted(excess.items(), key=itemgetter(1)))}
+
+    def place(batch: Batch) -> tuple[int, int]:
+        rules = under.get(batch.number)
+        if rules is None:
+            shape = batch.needs.shape
+            return (_WITH_AFFINITY if shape.pod_affinity or shape.pod_anti_affinity else _OTHERS, 0)
+        if any(rule.counts_itself for rule in rules):
+            return (_COUNTS_ITSELF, 0)
+        last = max((order[counter] for counter in counted[batch.number]), default=-1)
+        if last < min(order[rule.counter] for rule in rules):
+            return (_BEFORE_COUNTED, last)
+        return (_AFTER_COUNTED, -last)
+
+    return sorted(batches, key=place)
+
+
+def _rules(state: State, batch: Batch) -> list[SpreadRule]:
+    return [rule for rule in state.constraints(batch).spread if rule.key != HOSTNAME_LABEL]
+
+
+def _prices_differ(state: State, batch: Batch) -> bool:
+    constraints = state.constraints(batch)
+    return DomainPrices(state, batch, constraints).differ(combinations_of(state, batch, constraints.keys))

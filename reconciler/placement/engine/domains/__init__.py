@@ -1,1 +1,0 @@
-"""Which topology domains chunks go to."""

@@ -1,0 +1,329 @@
+"""Lets chunks stay where they were, as far as they still fit, so that an unchanged cluster gives an unchanged plan.
+
+What a bin held is read from its annotation; what a booking holds, from the inventory. A bin that is held but does not say for
+what is only preferred (see `fill.py`). Batches are judged together: chunks placed in one order may not be able to stay in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from itertools import islice, permutations
+from typing import TypeAlias
+
+from reconciler.model.nodes import HOSTNAME_LABEL
+from reconciler.model.placement import read_holdings
+from reconciler.placement.amounts import PLENTY
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.rule_table import ConstraintSet, Rule, allowed_in
+from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.engine.balance import unbalanced
+from reconciler.placement.engine.fill import Task, fill_one
+from reconciler.placement.engine.state import State
+from reconciler.placement.requirements import Requirements
+
+Held: TypeAlias = list[tuple[int, int]]
+"""Numbers of bins, and how many chunks each held."""
+Stays: TypeAlias = dict[tuple[str, int], Held]
+"""By demand and group: the bins that held its chunks."""
+
+
+def stays_of(state: State) -> Stays:
+    """The bins that held each demand's chunks: those where pods run first, then those that hold most.
+
+    A demand that became smaller so gives up whole nodes that hold nothing else."""
+    stays: Stays = {}
+    booked = {(number, demand) for number, demand, _ in state.bins.booked}
+    for number, words in state.bins.holding.items():
+        for key, count in read_holdings(words).items():
+            if (number, key[0]) not in booked:
+                stays.setdefault(key, []).append((number, count))
+    for number, demand, counts in state.bins.booked:
+        for group, count in enumerate(counts):
+            if count:
+                stays.setdefault((demand, group), []).append((number, count))
+    for places in stays.values():
+        if len(places) > 1:
+            places.sort(key=lambda place: (not state.bins.running[place[0]].any(), -place[1], place[0]))
+    return stays
+
+
+def stays_for(stays: Stays, batch: Batch) -> int:
+    """How many chunks of a batch were placed before."""
+    return 0 if batch.pods else sum(count for _, count in stays.get(stay_key(batch), []))
+
+
+def stay_key(batch: Batch) -> tuple[str, int]:
+    """The batch's key in `Stays`."""
+    member = batch.members[0]
+    return str(member.demand), member.group
+
+
+def retain_batch(
+    state: State,
+    batch: Batch,
+    constraints: ConstraintSet,
+    stays: Stays,
+    *,
+    loosely: bool = False,
+) -> int:
+    """Places chunks where the batch's demand had them; returns how many.
+
+    If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
+    judged here, since the caller judges it for all batches.
+
+    Where the pods that they have affinity to are still missing, the domain in which most can stay comes first.
+    """
+    if loosely:
+        constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
+    held = stays.get(stay_key(batch), [])
+    if batch.pods or not held:
+        return 0
+    most, best = 0, held
+    for largest, order in _domain_by_domain(state, batch, constraints, held):
+        if largest <= most:
+            break
+        saved = state.save()
+        placed = _stay_on(state, batch, constraints, order)
+        if placed == largest:
+            return placed
+        state.roll_back(saved)
+        if placed > most:
+            most, best = placed, order
+    return _stay_on(state, batch, constraints, best) if most else 0
+
+
+def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> Sequence[tuple[int, Held]]:
+    """Orders of the bins that held chunks, each with the most chunks that can stay.
+
+    In the self-affinity bootstrap the first chunk binds all others to its domain. So there is an order for each domain, with its
+    own bins first; the domain with most chunks comes first. In all other cases there is one order.
+    """
+    keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
+    together: dict[tuple[object, ...], Held] = {}
+    for number, count in held:
+        together.setdefault(tuple(_domain(state, number, key) for key in sorted(keys)), []).append((number, count))
+    if len(together) == 1:
+        return [(batch.count, held)]
+    sizes = {domain: min(batch.count, sum(count for _, count in bins)) for domain, bins in together.items()}
+    orders = []
+    for domain in sorted(together, key=lambda domain: -sizes[domain]):
+        others = [item for item in held if item not in together[domain]]
+        orders.append((sizes[domain], [*together[domain], *others]))
+    return orders
+
+
+def _domain(state: State, number: int, key: str) -> object:
+    if key != HOSTNAME_LABEL:
+        return state.bins.origins[number].labels.get(key)
+    host = state.bins.hostnames.domains[number]
+    return number if host is None else host
+
+
+def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
+    """Places on each bin as many chunks as it held, in this order; returns how many. 0 where that would break a spread rule."""
+    rules = constraints.rules
+    saved = state.save()
+    placed, step, left = 0, 1, dict(held)
+    while step:
+        # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
+        step = 0
+        for number, count in left.items():
+            amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
+            if amount > 0:
+                first = _bootstrapping(state, rules)
+                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                stayed = fill_one(state, task, number, amount)
+                left[number] -= stayed
+                step += stayed
+        placed += step
+        if not constraints.host_spread:
+            break
+    if unbalanced(state, batch, constraints.spread, since=saved):
+        state.roll_back(saved)
+        return 0
+    return placed
+
+
+def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if not isinstance(rule, SpreadRule))
+
+
+def _bootstrapping(state: State, rules: Sequence[Rule]) -> tuple[AffinityRule, ...]:
+    return state.topology.bootstrapping([rule for rule in rules if isinstance(rule, AffinityRule)])
+
+
+def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
+    """How many chunks the bin may take by rules on labels other than the hostname, spread excepted.
+
+    0 on a bin whose domain is not decided yet."""
+    labels = state.bins.origins[number].labels
+    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
+        return 0
+    allowed = PLENTY
+    first = _bootstrapping(state, rules)
+    for rule in rules:
+        if rule.key == HOSTNAME_LABEL:
+            continue
+        cell = labels.get(rule.key)
+        if isinstance(cell, tuple):
+            return 0
+        if cell is None:
+            allowed = 0 if isinstance(rule, SpreadRule | AffinityRule) else allowed
+        elif not isinstance(rule, SpreadRule):
+            counted = state.topology.counters[rule.counter].count(cell)
+            allowed = min(allowed, allowed_in(rule, counted, 0, first=rule in first))
+    return allowed
+
+
+_MOST_PIECES = 6
+"""Up to this many pairs of a batch and a bin it was on, orders are searched. The work grows with the number of their subsets."""
+
+
+def retain_by_bin(
+    state: State,
+    batches: Sequence[Batch],
+    stays: Stays,
+) -> bool:
+    """Places all chunks of these batches where they were. False, with the state as it was, when no order was found.
+
+    None is looked for where no pod has affinity: then the order of the batches decides.
+    """
+    pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
+    constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
+    if len(pieces) > _MOST_PIECES or any(stays_for(stays, batch) > batch.count for batch in batches):
+        return False
+    if not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets.values()):
+        return False
+    tried: set[frozenset[int]] = set()
+
+    def settle(left: frozenset[int]) -> bool:
+        if not left:
+            return True
+        tried.add(left)
+        for index in sorted(left):
+            batch, number, count = pieces[index]
+            saved = state.save()
+            only = {stay_key(batch): [(number, count)]}
+            stayed = retain_batch(state, batch, constraint_sets[batch.number], only)
+            if stayed == count and left - {index} not in tried and settle(left - {index}):
+                return True
+            state.roll_back(saved)
+        return False
+
+    return settle(frozenset(range(len(pieces))))
+
+
+_MOST_REORDERED = 4
+"""Up to this many batches that were placed before, every order in which they might stay is tried."""
+
+
+class Retention:
+    """What bins held before, and which of it stays. broken: by batch, the spread constraints that do not hold for everything
+    placed."""
+
+    def __init__(
+        self,
+        state: State,
+        batches: Sequence[Batch],
+        broken: Callable[[], dict[int, list[SpreadRule]]],
+    ) -> None:
+        self._state = state
+        self._batches = batches
+        self._broken = broken
+        self._stays = stays_of(state)
+
+    def all_of(self, batches: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay, if all can and none is new. Otherwise the answer is empty and nothing is placed.
+
+        So chunks of a higher priority can stay beside chunks of a lower one that they have affinity to."""
+        if not self._stays or any(stays_for(self._stays, item) < item.count for item in batches):
+            return {}
+        saved = self._state.save()
+        stayed = self._in_best_order(batches, ())
+        if all(stayed[item.number] == item.count for item in batches):
+            return stayed
+        self._state.roll_back(saved)
+        return {}
+
+    def rank(self, rank: Sequence[Batch]) -> dict[int, int]:
+        """How many chunks of each batch stay where they were; a demand that is placed as a whole stays as a whole."""
+        moving: set[int | None] = set()
+        while True:
+            if not self._stays:
+                return dict.fromkeys((batch.number for batch in rank), 0)
+            saved = self._state.save()
+            stayed = self._in_best_order(rank, moving)
+            partly = {
+                batch.whole
+                for batch in rank
+                if batch.whole is not None and batch.whole not in moving and stayed[batch.number] < batch.count
+                if any(stayed[other.number] for other in rank if other.whole == batch.whole)
+            }
+            if not partly:
+                return stayed
+            self._state.roll_back(saved)
+            moving |= partly
+
+    def _in_best_order(self, rank: Sequence[Batch], moving: Collection[int | None]) -> dict[int, int]:
+        """Chunks placed in one order may not be able to stay in another. So while some would move, and there are few, other
+        orders are tried."""
+        saved = self._state.save()
+        best, stayed = rank, self._in_order(rank, moving)
+        known = {item.number: min(item.count, stays_for(self._stays, item)) for item in rank}
+        held = [item for item in rank if known[item.number]]
+        if any(stayed[item.number] < known[item.number] and self._state.constraints(item).spread for item in held):
+            self._state.roll_back(saved)
+            loosely = self._in_order(rank, moving, loosely=True)
+            if sum(loosely.values()) == sum(known.values()) and self._is_balanced(rank):
+                return loosely
+            self._state.roll_back(saved)
+            stayed = self._in_order(rank, moving)
+        if not 1 < len(held) <= _MOST_REORDERED or sum(stayed.values()) >= sum(known.values()):
+            return stayed
+        most = sum(stayed.values())
+        for order in islice(permutations(held), 1, None):
+            self._state.roll_back(saved)
+            now = sum(self._in_order(order, moving).values())
+            if now > most:
+                most, best = now, order
+            if most == sum(known.values()):
+                break
+        self._state.roll_back(saved)
+        if most < sum(known.values()):
+            pieces = [item for item in held if item.whole is None or item.whole not in moving]
+            if retain_by_bin(self._state, pieces, self._stays):
+                return dict.fromkeys(stayed, 0) | {item.number: known[item.number] for item in pieces}
+        return dict.fromkeys(stayed, 0) | self._in_order(best, moving)
+
+    def _is_balanced(self, rank: Sequence[Batch]) -> bool:
+        """Whether all spread constraints hold in the end.
+
+        Only the end is judged, since chunks may have come in an order that this one does not repeat. Chunks of lower priorities
+        are counted if needed, as long as all of them stayed (see `Packer.place_all`).
+        """
+        if not self._broken():
+            return True
+        lower = [item for item in self._batches if item.rank > rank[-1].rank and stays_for(self._stays, item)]
+        if not lower or self._state.topology.expected:
+            return False
+        saved = self._state.save()
+        self._in_order(lower, (), loosely=True)
+        balanced = not self._broken()
+        self._state.roll_back(saved)
+        return balanced
+
+    def _in_order(
+        self, order: Sequence[Batch], moving: Collection[int | None], *, loosely: bool = False
+    ) -> dict[int, int]:
+        stayed = {batch.number: 0 for batch in order}
+        for _ in range(2):  # a batch with affinity may come before the pods that it has it to
+            for batch in order:
+                if not stayed[batch.number] and (batch.whole is None or batch.whole not in moving):
+                    stayed[batch.number] = self.one(batch, loosely=loosely)
+        return stayed
+
+    def one(self, batch: Batch, *, loosely: bool = False) -> int:
+        constraints = self._state.constraints(batch)
+        return retain_batch(self._state, batch, constraints, self._stays, loosely=loosely)

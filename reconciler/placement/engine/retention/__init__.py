@@ -1,1 +1,0 @@
-"""Which chunks stay where they were."""

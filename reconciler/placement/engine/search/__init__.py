@@ -1,1 +1,0 @@
-"""Other ways to place few chunks, and the best of them."""
