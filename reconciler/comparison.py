@@ -15,10 +15,9 @@ from reconciler.manifests.rendered import read_rendered
 from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
-from reconciler.model.demand import POD_KIND
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.spending import MONTH
 from reconciler.model.timelines import CapacityTimeline

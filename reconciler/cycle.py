@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from reconciler.model.edges import Edge
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.source import SourceTree
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory

@@ -10,9 +10,8 @@ from typing import Protocol
 from reconciler.model.changes import Apply, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.errors import Failure
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pull_requests import Annotation, Comment, CommitStatus, PullRequest
 from reconciler.model.refs import ObjectRef
-from reconciler.model.source import SourceTree
+from reconciler.model.source import Annotation, Comment, CommitStatus, PullRequest, SourceTree
 from reconciler.model.view import ClusterView
 
 

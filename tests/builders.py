@@ -25,11 +25,10 @@ from reconciler.model.nodes import (
     NodePool,
     Offering,
 )
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
-from reconciler.model.workloads import Workload
 
 
 def resources(cpu: str = "1", memory: str = "1Gi", **others: str) -> Resources:

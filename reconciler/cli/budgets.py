@@ -15,8 +15,8 @@ from reconciler.cli.progress import Progress
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import NodePool
+from reconciler.model.schedules import PoolBudgets
 from reconciler.plan.codes import POOL_NOT_THERE
 from reconciler.plan.node_pools.disruption_budgets import PoolState
 

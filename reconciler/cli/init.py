@@ -16,8 +16,8 @@ from reconciler.model.errors import Failure, Invalid
 from reconciler.report.escaping import terminal
 
 if TYPE_CHECKING:
+    from reconciler.model.pods import Workload
     from reconciler.model.view import ClusterView
-    from reconciler.model.workloads import Workload
     from reconciler.scaffold.first_repository import FirstRepository
     from reconciler.settings.settings import Settings
 

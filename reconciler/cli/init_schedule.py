@@ -36,7 +36,7 @@ def _checked_zone(zone: str) -> str:
 
 def _checked_lead_time(duration: str) -> str:
     from reconciler.manifests.following import LONGEST_LEAD
-    from reconciler.model.durations import parse_duration
+    from reconciler.model.quantity import parse_duration
 
     if duration and parse_duration(duration) > LONGEST_LEAD:
         raise Invalid(f"a lead time of {duration} is more than a week", hint="write at most 168h, such as 10m")

@@ -25,8 +25,7 @@ from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.quantity import whole_number
-from reconciler.model.refs import ObjectRef
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.ports import Event as ClusterEvent
 

@@ -34,15 +34,12 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.cluster.room_taken import begins_to_go, is_held, node_newly_used
-from reconciler.model.devices import Devices
+from reconciler.model.attachments import Devices, Storage
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.nodes import InstanceType
-from reconciler.model.pods import Pod
+from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
-from reconciler.model.runtime_classes import admitted
-from reconciler.model.storage import Storage
 from reconciler.model.view import ClusterView, Inventory, LiveObject
-from reconciler.model.workloads import DaemonSet
 
 Key = tuple[str, str]
 _PARTS = {

@@ -21,8 +21,8 @@ from reconciler.daemon.requests import Requests
 from reconciler.daemon.signals import stopped_by_signals
 from reconciler.daemon.state import BrokenPass, DaemonState, Timing
 from reconciler.daemon.watchdog import Watchdog
-from reconciler.model.edges import Edge
 from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
 from reconciler.telemetry.logs import Log, logger
 from reconciler.telemetry.passes import failure_of, wrote

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from reconciler.model.edges import Edge
+from reconciler.model.schedules import Edge
 from reconciler.ports import Clock
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from reconciler.daemon.failures import as_failure, tell
 from reconciler.model.errors import Failure, Waiting
-from reconciler.model.pull_requests import PullRequest
+from reconciler.model.source import PullRequest
 from reconciler.telemetry.logs import Log, logger
 
 SOON = 5.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model.changes import ChangeSet, Plan
-from reconciler.model.edges import Edge
 from reconciler.model.errors import Failure
+from reconciler.model.schedules import Edge
 from reconciler.model.source import SourceTree
 from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger

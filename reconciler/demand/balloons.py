@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from reconciler.model.balloons import balloon_of, balloon_ref
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import Fulfilment, balloon_of, balloon_ref
 from reconciler.model.demand import Demand
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView

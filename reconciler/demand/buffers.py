@@ -21,20 +21,26 @@ from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, with
 from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
 from reconciler.demand.shares import RunningShares
 from reconciler.demand.suspension import is_suspended, kept_size, suspended
-from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons, waiting_balloons
-from reconciler.model.buffers import Buffer, Fulfilment, Recreation
+from reconciler.model.buffers import (
+    Buffer,
+    Fulfilment,
+    Recreation,
+    balloon_of,
+    balloon_ref,
+    remembered_one_shots,
+    standing_balloons,
+    waiting_balloons,
+)
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import NO_PRIORITY_CLASS, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION, SERVES_REQUESTS_ANNOTATION
 from reconciler.model.nodes import InstanceType
-from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.precedence import NO_PRIORITY_CLASS
+from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import PriorityClass
 
 LIMITED = "LimitedByQuotas"
 NOT_CREATED_YET = "9999"

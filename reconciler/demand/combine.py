@@ -16,8 +16,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.reserved_nodes import selects_reserved_nodes
+from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
 from reconciler.model.view import ClusterView
 
 

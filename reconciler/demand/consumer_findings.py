@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from reconciler.demand import codes
-from reconciler.model.demand import POD_KIND, REQUEST_KIND
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.findings import Code, Finding
 from reconciler.model.pods import FINISHED_PHASES, Pod
 from reconciler.model.provisioning_requests import CLASS_ANNOTATIONS, CONSUME_ANNOTATIONS, ProvisioningRequest
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 
 _Key = tuple[str, str]

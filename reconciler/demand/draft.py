@@ -12,15 +12,12 @@ from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, Target, Unresolved, resolve
 from reconciler.demand.shares import RunningShares, Share, share_asked
 from reconciler.demand.size import Size, limit_count, size_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, Recreation
+from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, PodsOf, Recreation
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, RuntimeClass, Workload, admitted
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.runtime_classes import RuntimeClass, admitted
-from reconciler.model.shares import PodsOf
-from reconciler.model.workloads import Workload
 
 
 @dataclass(frozen=True, slots=True)

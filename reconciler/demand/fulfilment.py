@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from reconciler.model.autoscalers import (
+    ANSWERED_WITHIN,
     CAPACITY_BUFFER_KIND,
+    GRACE,
+    SILENCE,
     ServingAutoscaler,
     condition_of,
     serving_autoscaler,
@@ -20,7 +23,6 @@ from reconciler.model.autoscalers import (
 from reconciler.model.buffers import Buffer, Fulfilment
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
-from reconciler.model.fulfilment_times import ANSWERED_WITHIN, GRACE, SILENCE
 from reconciler.model.marks import is_own
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject

@@ -11,9 +11,8 @@ from datetime import datetime
 
 from reconciler.demand.pending import demand_of_pod, turn
 from reconciler.model.demand import Demand
-from reconciler.model.evictions import is_kept, is_never_evicted
 from reconciler.model.nodes import DISRUPTED_TAINT, Node, NodeClaim
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, is_kept, is_never_evicted
 from reconciler.model.view import ClusterView
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, Workload
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.workloads import Workload
 
 _UNKNOWN = datetime.min.replace(tzinfo=UTC)
 _Places = dict[tuple[str, str], list[Pod]]

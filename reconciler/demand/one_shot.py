@@ -11,19 +11,20 @@ from datetime import datetime, timedelta
 
 from reconciler.demand.chunk import chunks_in_words, on_nodes
 from reconciler.demand.resolve import READY
-from reconciler.model.buffers import Buffer, Fulfilment
-from reconciler.model.conditions import Condition
-from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.durations import format_duration
-from reconciler.model.one_shots import (
+from reconciler.model.buffers import (
     BUFFER_FILLED,
     CAPACITY_LOST,
     DEADLINE_EXCEEDED,
     EXPIRED,
     FULFILLED,
+    Buffer,
+    Fulfilment,
     OneShot,
     ending,
 )
+from reconciler.model.conditions import Condition
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.quantity import format_duration
 
 
 def once(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
-from reconciler.model.pods import Pod
-from reconciler.model.refs import ObjectRef
-from reconciler.model.runtime_classes import admitted
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.pods import Pod, admitted
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 
 

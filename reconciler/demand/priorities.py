@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reconciler.model.demand import is_priority
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import Labels
-from reconciler.model.pods import PodShape
-from reconciler.model.precedence import is_priority
-from reconciler.model.workloads import PriorityClass
+from reconciler.model.pods import PodShape, PriorityClass
 
 
 class Priorities:

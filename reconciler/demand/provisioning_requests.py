@@ -21,23 +21,28 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import PodShape, Workload, admitted
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
+    BOOKED_FOR,
+    MOST_RUN,
+    NO_RETRY,
     PROVISIONED,
+    RESERVED_NODES,
     Phase,
     ProvisioningRequest,
     RequestKind,
     RequestRules,
     RequestState,
+    may_come,
+    own_taint,
+    parameter_problems,
+    seconds_of,
+    toleration_to_write,
 )
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_parameters import BOOKED_FOR, MOST_RUN, NO_RETRY, parameter_problems, seconds_of
 from reconciler.model.request_records import RequestRecord, read_records
-from reconciler.model.reserved_nodes import RESERVED_NODES, may_come, own_taint, toleration_to_write
-from reconciler.model.runtime_classes import admitted
 from reconciler.model.view import ClusterView, ResourceQuota
-from reconciler.model.workloads import Workload
 from reconciler.requests.acceptance import AcceptedRequest, accepted_requests
 from reconciler.requests.conditions import over_quota
 from reconciler.requests.consumption import Consumption, consumption_of

@@ -13,9 +13,8 @@ from reconciler.demand.size import Base
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef
-from reconciler.model.workloads import Workload
 
 READY = "ReadyForProvisioning"
 RESOLVED = "Resolved"

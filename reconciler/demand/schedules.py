@@ -16,14 +16,12 @@ from reconciler.demand import codes
 from reconciler.demand.suspension import is_suspended
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.durations import format_duration
-from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
-from reconciler.model.following import Following, following_of
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import NodePool
+from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Edge, Following, Schedule, following_of
 from reconciler.model.view import LiveObject, Manifest
 from reconciler.timetable.lead_time import next_look, value_with_lead
 

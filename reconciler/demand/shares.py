@@ -17,17 +17,23 @@ from reconciler.demand.node_class import Note
 from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved
 from reconciler.demand.size import percentage_count
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
-from reconciler.model.balloons import balloon_of
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import (
+    Buffer,
+    PodsOf,
+    RememberedShare,
+    Where,
+    balloon_of,
+    pods_of,
+    remembered_shares,
+    share_key,
+)
 from reconciler.model.declared import Declared
-from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape
-from reconciler.model.quantity import PODS, Resources, readable_amount
-from reconciler.model.shares import PodsOf, RememberedShare, Where, pods_of, remembered_shares, share_key
+from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.view import ClusterView
 
 _FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"

@@ -13,10 +13,9 @@ from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.following import Following, following_of
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Following, Schedule, following_of
 from reconciler.model.timelines import DemandSpan
 from reconciler.model.view import ClusterView
 from reconciler.timetable.lead_time import spans_with_lead

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.forge.connection import ForgeConnection
 from reconciler.forge.folded import folded
 from reconciler.forge.github_like import GitHubLike
-from reconciler.model.pull_requests import Annotation, Comment, CommitStatus, PullRequest
+from reconciler.model.source import Annotation, Comment, CommitStatus, PullRequest
 
 _PAGE = "limit"
 

@@ -10,7 +10,7 @@ from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.github_like import GitHubLike
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.findings import Severity
-from reconciler.model.pull_requests import Annotation, Comment, CommitState, CommitStatus, PullRequest
+from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
 PUBLIC_API = "https://api.github.com"
 _MOST_ANNOTATIONS = 50

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from reconciler.forge.connection import ForgeConnection, GoneError
-from reconciler.model.pull_requests import Comment, CommitState, CommitStatus, PullRequest
+from reconciler.model.source import Comment, CommitState, CommitStatus, PullRequest
 
 
 class GitHubLike(ABC):

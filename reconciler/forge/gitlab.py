@@ -10,7 +10,7 @@ from urllib.parse import quote
 from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.folded import folded
 from reconciler.model.errors import Invalid
-from reconciler.model.pull_requests import Annotation, Comment, CommitState, CommitStatus, PullRequest
+from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
 PUBLIC_API = "https://gitlab.com/api/v4"
 _STATES = {

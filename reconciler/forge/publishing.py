@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from reconciler.forge.sticky_comment import Mode, Posted, Report, post
-from reconciler.model.pull_requests import Annotation, CommitStatus
+from reconciler.model.source import Annotation, CommitStatus
 from reconciler.ports import Forge
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from urllib.parse import quote
 
 from reconciler.forge.connection import GoneError
-from reconciler.model.pull_requests import Comment
+from reconciler.model.source import Comment
 from reconciler.ports import Forge
 
 SETTLE = 2.0

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from reconciler.manifests.structure import nearest
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.local_budgets import AllowWindow
+from reconciler.model.quantity import parse_duration
+from reconciler.model.schedules import AllowWindow
 from reconciler.timetable.compiled_budgets import REASONS
 from reconciler.timetable.cron import parse_cron
 

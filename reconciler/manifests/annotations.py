@@ -12,12 +12,11 @@ from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.structure import is_near, near_one, nearest
 from reconciler.manifests.workload import WORKLOADS
-from reconciler.model.buffers import ONE_SHOT, Fulfilment
-from reconciler.model.durations import ANY_DURATION, parse_duration
+from reconciler.model.buffers import ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
+from reconciler.model.demand import is_priority
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX, ONE_SHOT_ANNOTATION, PERCENT_OF_ANNOTATION
-from reconciler.model.precedence import is_priority
-from reconciler.model.shares import PERCENT_OF_HINT, is_percent_of
+from reconciler.model.quantity import ANY_DURATION, parse_duration
 
 _BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
 _REQUEST = "ProvisioningRequest"

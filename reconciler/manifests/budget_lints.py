@@ -16,8 +16,8 @@ from reconciler.manifests import codes
 from reconciler.manifests.allow_windows import ALLOW_WINDOWS
 from reconciler.manifests.document import Path
 from reconciler.manifests.inspection import Inspection, mapping_at
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import parse_duration
 from reconciler.timetable.compiled_budgets import REASONS
 from reconciler.timetable.cron import Cron, parse_cron
 

@@ -12,7 +12,6 @@ from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer
-from reconciler.model.durations import format_duration, parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
     FILL_DEADLINE_ANNOTATION,
@@ -20,7 +19,7 @@ from reconciler.model.marks import (
     PERCENT_OF_ANNOTATION,
     REPLICAS_FROM_ANNOTATION,
 )
-from reconciler.model.quantity import amount_of
+from reconciler.model.quantity import amount_of, format_duration, parse_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
 

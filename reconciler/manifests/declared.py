@@ -21,8 +21,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.refs import SourcePosition
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import SourcePosition, abridged
 from reconciler.model.view import ClusterView, LiveObject
 
 _MOST_KINDS = 4

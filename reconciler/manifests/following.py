@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.following import schedule_ref
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION, REPLICAS_FROM_ANNOTATION
+from reconciler.model.quantity import parse_duration
+from reconciler.model.schedules import schedule_ref
 
 LONGEST_LEAD = timedelta(days=7)
 _BUFFERS = frozenset({"Buffer", "CapacityBuffer"})

@@ -17,12 +17,12 @@ from reconciler.manifests.inspection import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
 from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.local_budgets import BudgetPeriod, CompiledBudgets, LocalBudgets, PoolBudgets
 from reconciler.model.nodes import BudgetOrigin, DisruptionBudget, NodePool
+from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import BudgetPeriod, CompiledBudgets, LocalBudgets, PoolBudgets
 from reconciler.model.view import Manifest
 from reconciler.timetable.compiled_budgets import compiled, last_month_of, next_form
 from reconciler.timetable.cron import parse_cron

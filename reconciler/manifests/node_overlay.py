@@ -8,8 +8,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.inspection import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.requirements import check_requirements, requirements_of
-from reconciler.model.nodes import MOST_PRICE
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import MOST_PRICE, NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest

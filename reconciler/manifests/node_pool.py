@@ -29,7 +29,6 @@ from reconciler.manifests.requirements import (
 from reconciler.manifests.schema import schema_of, with_defaults
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
@@ -40,7 +39,7 @@ from reconciler.model.nodes import (
     NodeClassRef,
     NodePool,
 )
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, parse_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import LiveObject, Manifest

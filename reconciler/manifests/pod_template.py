@@ -18,10 +18,9 @@ from reconciler.manifests.pod_shape import pod_spec_from, shape_of
 from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import PodShape, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
-from reconciler.model.workloads import Workload
 
 CONSUME_REQUEST = "consume-provisioning-request"
 CLASS_NAME = "provisioning-class-name"

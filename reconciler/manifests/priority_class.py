@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reconciler.manifests.kind import Kind, Origin
+from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest
-from reconciler.model.workloads import PriorityClass
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> PriorityClass:

@@ -16,9 +16,16 @@ from reconciler.manifests.kind import (
 )
 from reconciler.manifests.structure import nearest
 from reconciler.model.marks import RESERVE_ANNOTATION
-from reconciler.model.provisioning_requests import CLASSES, PodSet, ProvisioningRequest, RequestKind
+from reconciler.model.provisioning_requests import (
+    CLASSES,
+    PARAMETERS,
+    PodSet,
+    ProvisioningRequest,
+    RequestKind,
+    parameter_problems,
+    parameters_of,
+)
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_parameters import PARAMETERS, parameter_problems, parameters_of
 from reconciler.model.view import Manifest
 
 KNOWN_CLASSES = tuple(CLASSES)

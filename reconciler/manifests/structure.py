@@ -18,8 +18,8 @@ from reconciler.manifests import codes
 from reconciler.manifests.document import Path, path_text
 from reconciler.manifests.inspection import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
-from reconciler.model.durations import duration_hint
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import duration_hint
 
 _TYPE_NAMES = {
     "object": "a mapping",

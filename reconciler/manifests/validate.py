@@ -16,14 +16,17 @@ from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.structure import nearest
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code, Finding
-from reconciler.model.following import following_of
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION
-from reconciler.model.pods import PodShape
-from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
-from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import may_come, own_taint, toleration_to_write
-from reconciler.model.sentences import abridged
-from reconciler.model.workloads import Workload
+from reconciler.model.pods import PodShape, Workload
+from reconciler.model.provisioning_requests import (
+    ProvisioningClass,
+    ProvisioningRequest,
+    may_come,
+    own_taint,
+    toleration_to_write,
+)
+from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.schedules import following_of
 
 _MOST_FOLDERS = 4
 _NEIGHBOURS = 8

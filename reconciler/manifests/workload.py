@@ -24,10 +24,10 @@ from reconciler.manifests.pod_template import (
     virtual_shape,
 )
 from reconciler.model.errors import Invalid
+from reconciler.model.pods import Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
-from reconciler.model.workloads import Workload
 
 _Steps = tuple[str, ...]
 _PARALLELISM = "parallelism"

@@ -1,4 +1,4 @@
-"""The autoscaler that serves a CapacityBuffer, as the buffer's status shows.
+"""The autoscaler that serves a CapacityBuffer, as the buffer's status shows, and how long headroom relies on what it says.
 
 The API server records, for every field, the manager that set it. The field manager is the first part of a client's user agent:
 Karpenter sets it to `karpenter` (pkg/operator), and Cluster Autoscaler uses its program's name. GKE's autoscaler is built from
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.marks import is_own
@@ -105,3 +105,20 @@ def time_of(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment is not None and moment.tzinfo is not None else None
+
+
+SILENCE = timedelta(minutes=10)
+"""An autoscaler that has been silent this long is not relied on if capacity is missing."""
+GRACE = timedelta(minutes=1)
+"""How long capacity may be missing before headroom acts. A running autoscaler reports it within that time."""
+CORRECTED_AFTER = timedelta(minutes=1)
+"""How old an autoscaler's wrong status of a buffer that headroom keeps must be before headroom corrects it.
+
+Without a pause the two could overwrite each other forever."""
+
+ASKED_AFTER = timedelta(minutes=10)
+"""How long an autoscaler may be silent about a buffer that headroom keeps, before headroom asks whether it still serves it.
+
+To ask, headroom overwrites the autoscaler's status. A running autoscaler restores it."""
+ANSWERED_WITHIN = timedelta(seconds=15)
+"""How long to wait for that answer. Karpenter sees the change at once, and looks every 30 seconds anyway."""

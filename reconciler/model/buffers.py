@@ -1,18 +1,160 @@
-"""The buffer kinds, CapacityBuffer and the Buffers API proposal's Buffer, as typed values."""
+"""Buffers of both kinds as typed values, their balloon pods, and what the inventory remembers of shares and one-shot buffers.
+
+A buffer that is a share of running pods grows at once. It shrinks once the share has been less for some time, so that pods which
+come back find their room.
+
+Balloon pods have a low priority and keep a node's room until a pod of higher priority preempts them. They keep capacity where an
+autoscaler knows neither NodeClaims nor CapacityBuffers, since every autoscaler counts running pods.
+
+A one-shot buffer that is deleted and created again has a new uid, and is filled again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import timedelta
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
-from reconciler.model.conditions import Condition
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.errors import Invalid
 from reconciler.model.nodes import Labels
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.requirements import LabelSelector
-from reconciler.model.shares import SHRINK_AFTER
+from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_value
+from reconciler.model.requirements import LabelSelector, parse_selector
+
+SHARES_KEY = "shares"
+SHRINK_AFTER = timedelta(minutes=10)
+"""How long a share must have been less before its buffer shrinks, if no setting says otherwise."""
+PERCENT_OF_HINT = (
+    'write nodepool/NAME, namespace, cluster, or a selector of pods such as "selector:app=web,tier in (a,b)"'
+)
+_NODE_POOL = re.compile(r"nodepool/(?P<name>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)", re.ASCII)
+_SELECTOR = "selector:"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SLOTS = 10
+"""Within each tenth of the time to shrink one size is remembered, so that a slow decline takes little of the inventory."""
+
+
+class Where(StrEnum):
+    """Where the pods are that a share is of."""
+
+    NODE_POOL = "nodepool"
+    NAMESPACE = "namespace"
+    CLUSTER = "cluster"
+    SELECTOR = "selector"
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOf:
+    """The pods that a share is of. written: the annotation. node_pool, selector: with the places of these names only."""
+
+    where: Where
+    written: str
+    node_pool: str = ""
+    selector: LabelSelector | None = None
+
+    def words(self, namespace: str) -> str:
+        """To follow "pods". namespace: the buffer's own, which NAMESPACE and SELECTOR are about."""
+        match self.where:
+            case Where.NODE_POOL:
+                return f"on nodes of NodePool {self.node_pool}"
+            case Where.CLUSTER:
+                return "of the cluster"
+            case Where.NAMESPACE:
+                return f"of namespace {namespace}"
+            case Where.SELECTOR:
+                return f"of namespace {namespace} with {self.written.removeprefix(_SELECTOR).strip()}"
+
+
+def pods_of(text: str) -> PodsOf:
+    """The pods that a value of the annotation names. Raises `Invalid`."""
+    written = text.strip()
+    if written in {Where.NAMESPACE, Where.CLUSTER}:
+        return PodsOf(Where(written), written)
+    if match := _NODE_POOL.fullmatch(written):
+        return PodsOf(Where.NODE_POOL, written, node_pool=match["name"])
+    if not written.startswith(_SELECTOR):
+        raise Invalid(f"{text!r} names no pods", hint=PERCENT_OF_HINT)
+    return PodsOf(Where.SELECTOR, written, selector=parse_selector(written.removeprefix(_SELECTOR)))
+
+
+def is_percent_of(text: str) -> bool:
+    """Whether it is a valid `headroom.dev/percent-of`."""
+    try:
+        pods_of(text)
+    except Invalid:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedShare:
+    """The sizes of one share, in chunks.
+
+    rule: a digest of what is declared; sizes by another rule say nothing. chunks: as of the last pass. larger: sizes before that, each with
+    the time from which there was less; the largest first, which is also the oldest.
+    """
+
+    rule: str
+    chunks: int
+    larger: tuple[tuple[int, datetime], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many chunks are asked for: the most since the time to shrink began."""
+        return self.larger[0][0] if self.larger else self.chunks
+
+    def after(self, chunks: int, now: datetime, shrink_after: timedelta) -> RememberedShare:
+        """The record once the share is this many chunks. It is the same as long as the share is and no time is over.
+
+        Of several sizes within a tenth of `shrink_after` the largest stays as long as the last of them would.
+        """
+        # A clock that was set back must not prolong a size: no time lies ahead.
+        before = [(size, min(at, now)) for size, at in self.larger]
+        if chunks < self.chunks:
+            before.append((self.chunks, now))
+        larger: dict[int, tuple[int, datetime]] = {}
+        for size, at in before:
+            if size > chunks and now - at < shrink_after:
+                slot = (at - _EPOCH) // (shrink_after / _SLOTS)
+                larger[slot] = (larger.get(slot, (size, at))[0], at)
+        return replace(self, chunks=chunks, larger=tuple(larger.values()))
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as the inventory stores it."""
+        larger = [[size, at.astimezone(UTC).isoformat()] for size, at in self.larger]
+        return {"rule": self.rule, "chunks": self.chunks, "larger": larger}
+
+
+def share_key(ref: ObjectRef) -> str:
+    """A CapacityBuffer's key in the memory. It has no uid before it is in the cluster, and its size counts from then."""
+    return f"{ref.namespace}/{ref.name}"
+
+
+def remembered_shares(memory: Mapping[str, Any]) -> dict[str, RememberedShare]:
+    """The records by key. One that cannot be read was written by another version, and is dropped."""
+    known: dict[str, RememberedShare] = {}
+    entries = memory.get(SHARES_KEY)
+    for key, value in entries.items() if isinstance(entries, Mapping) else ():
+        try:
+            larger = tuple((int(size), _time(at)) for size, at in value["larger"])
+            known[key] = RememberedShare(str(value["rule"]), int(value["chunks"]), larger)
+        except (KeyError, OverflowError, TypeError, ValueError):
+            continue
+    return known
+
+
+def _time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(text)
+    return time
+
 
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 RECREATE, ONE_SHOT = "recreate", "none"
@@ -61,7 +203,7 @@ class Buffer:
     """The Buffers API proposal's inline pod (`capacity.pods.podSpec`)."""
     replicas: int | None = None
     percentage: int | None = None
-    """Percent of the target's replicas, or of what other pods request (`model/shares.py`)."""
+    """Percent of the target's replicas, or of what other pods request (`model/buffers.py`)."""
     minimum_count: int | None = None
     """The fewest chunks that a percentage may give, as `maximum_count` is the most. Only the Buffers API proposal has both."""
     maximum_count: int | None = None
@@ -98,3 +240,133 @@ class Buffer:
     def annotation(self, key: str) -> str | None:
         """The annotation's value; None where the buffer has none of that name."""
         return next((value for name, value in self.annotations if name == key), None)
+
+
+DEPLOYMENT_KIND = "Deployment"
+BALLOON_LABEL = "headroom.dev/balloon"
+"""On the Deployment and on its pods; the value is the Deployment's name."""
+BALLOON_PRIORITY_CLASS = "headroom-balloon"
+BALLOON_PRIORITY = -10
+"""Below every pod without a class. Cluster Autoscaler makes no nodes for pods with a priority below -10
+(`--expendable-pods-priority-cutoff`)."""
+_DIGITS_OF_A_DIGEST = 8
+
+
+def balloon_ref(buffer: ObjectRef) -> ObjectRef:
+    """The Deployment of a buffer's balloon pods. Its name is also a label's value, which limits its length."""
+    name = label_value(f"balloon-{buffer.kind.lower()}-{buffer.name}", digits=_DIGITS_OF_A_DIGEST)
+    return ObjectRef("apps", DEPLOYMENT_KIND, buffer.namespace, name)
+
+
+def balloon_of(pod: Pod) -> ObjectRef | None:
+    """The Deployment that a balloon pod belongs to; None for every other pod. The priority class is checked first: it is cheap."""
+    if pod.shape.priority_class_name != BALLOON_PRIORITY_CLASS:
+        return None
+    name = next((value for key, value in pod.shape.labels if key == BALLOON_LABEL), None)
+    return None if name is None else ObjectRef("apps", DEPLOYMENT_KIND, pod.namespace, name)
+
+
+def waiting_balloons(pods: Iterable[Pod]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
+    """Balloon pods that have no node yet, by Deployment."""
+    found: dict[ObjectRef, list[ObjectRef]] = {}
+    for pod in pods:
+        ref = balloon_of(pod) if pod.node_name is None and not pod.deleting else None
+        if ref is not None:
+            found.setdefault(ref, []).append(ObjectRef("", POD_KIND, pod.namespace, pod.name))
+    return {ref: tuple(sorted(own)) for ref, own in found.items()}
+
+
+def standing_balloons(pods: Iterable[Pod]) -> Counter[ObjectRef]:
+    """How many balloon pods have a node and are not being deleted, by Deployment."""
+    found = (balloon_of(pod) for pod in pods if pod.node_name is not None and not pod.deleting)
+    return Counter(ref for ref in found if ref is not None)
+
+
+ONE_SHOTS_KEY = "oneShots"
+FULFILLED, EXPIRED = "Fulfilled", "Expired"
+"""The two conditions that end a one-shot buffer for good. Names and reasons are those of the proposal for both autoscalers (autoscaler#10108)."""
+BUFFER_FILLED, DEADLINE_EXCEEDED, CAPACITY_LOST = "BufferFilled", "FillDeadlineExceeded", "CapacityLost"
+"""Their reasons: pods used it; they did not in time; its nodes went before any pod came (the last is headroom's own)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneShotPlace:
+    """chunks: how many of the buffer's are left on this node. room: how many would fit beside the running pods."""
+
+    node: str
+    chunks: int
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """since: when it became ready, for its deadline; "" where it has none. filled: when all its chunks had room, "" until then. Both RFC 3339.
+
+    left: how many chunks have room that nobody has used. used: how many pods have used. lost: how many went with their nodes.
+    nodes: the names of the nodes with chunks that are left. places: the same chunks node by node; earlier versions did not write them.
+    ended: the condition that ended it.
+    """
+
+    left: int = 0
+    nodes: tuple[str, ...] = ()
+    filled: str = ""
+    places: tuple[OneShotPlace, ...] = ()
+    used: int = 0
+    lost: int = 0
+    since: str = ""
+    ended: Condition | None = None
+
+    def on(self, places: Iterable[OneShotPlace]) -> OneShot:
+        """The record with these places left."""
+        kept = tuple(sorted((place for place in places if place.chunks), key=lambda place: place.node))
+        left = sum(place.chunks for place in kept)
+        return replace(self, left=left, nodes=tuple(place.node for place in kept), places=kept)
+
+    def gives_up(self, deadline: timedelta) -> datetime | None:
+        """When its deadline has passed; None before it has become ready. A deadline that came later counts from when it was full."""
+        since = self.since or self.filled
+        return datetime.fromisoformat(since) + deadline if since else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as the inventory stores it."""
+        places = {place.node: {"chunks": place.chunks, "room": place.room} for place in self.places}
+        rare = {"used": self.used, "lost": self.lost, "since": self.since}
+        ended = self.ended
+        return {
+            "left": self.left,
+            "nodes": list(self.nodes),
+            "filled": self.filled,
+            "places": places,
+            **{name: value for name, value in rare.items() if value},
+            **({} if ended is None else {"ended": [ended.type, ended.reason, ended.message]}),
+        }
+
+
+def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, OneShot]:
+    """The records by uid. One that cannot be read was written by another version, and is dropped."""
+    known: dict[str, OneShot] = {}
+    entries = memory.get(ONE_SHOTS_KEY)
+    for uid, value in entries.items() if isinstance(entries, Mapping) else ():
+        try:
+            places = tuple(
+                OneShotPlace(str(node), int(place["chunks"]), int(place["room"]))
+                for node, place in sorted(value.get("places", {}).items())
+            )
+            known[uid] = OneShot(
+                int(value["left"]),
+                tuple(map(str, value["nodes"])),
+                str(value["filled"]),
+                places,
+                used=int(value.get("used", 0)),
+                lost=int(value.get("lost", 0)),
+                since=str(value.get("since", "")),
+                ended=ending(*value["ended"]) if "ended" in value else None,
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+    return known
+
+
+def ending(kind: str, reason: str, message: str) -> Condition:
+    """The condition that ends a one-shot buffer."""
+    return Condition(kind, ConditionStatus.TRUE, reason, message)

@@ -9,17 +9,14 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.demand import Demand
-from reconciler.model.departures import Departure
-from reconciler.model.edges import Edge
+from reconciler.model.demand import Demand, Service, service_of
+from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Taint
-from reconciler.model.service import Service, service_of
+from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.view import Manifest
-from reconciler.model.waiting_deletions import WaitingDeletions
 
 
 class Action(StrEnum):

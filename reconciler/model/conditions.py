@@ -1,4 +1,4 @@
-"""Status conditions as Kubernetes has them."""
+"""Status conditions as Kubernetes has them, and the counts of chunks that buffers' and requests' conditions go by."""
 
 from __future__ import annotations
 
@@ -22,3 +22,29 @@ class Condition:
     status: ConditionStatus
     reason: str
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Counts of one demand's chunks by state, and in words why some are missing.
+
+    ready: on nodes that take pods now. coming: on nodes on their way. not_ready: on nodes that were ready and are waited for. new: on nodes
+    that the plan makes. cut: the cap that keeps some waiting. stopped: the NodePool at its limit, or what is out of stock and until when. why: what stood in the way
+    of unplaced chunks. unread: what of the cluster cannot be read, so that missing chunks may be there after all. tried: of a request,
+    whether its current attempt has asked for nodes or set some aside. fitting: of a request that is not placed, how many of its
+    chunks would have a place at least. waiting: of a request, its own pods that have no place yet: the
+    nodes for them are Karpenter's to make.
+    """
+
+    ready: int = 0
+    coming: int = 0
+    not_ready: int = 0
+    new: int = 0
+    unplaced: int = 0
+    cut: str = ""
+    stopped: str = ""
+    why: str = ""
+    unread: str = ""
+    tried: bool = True
+    waiting: int = 0
+    fitting: int = 0

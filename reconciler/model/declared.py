@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.nodes import NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import NodeOverlay, NodePool
+from reconciler.model.pods import PriorityClass, Workload
 from reconciler.model.provisioning_requests import ProvisioningClass, ProvisioningRequest
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import Manifest
-from reconciler.model.workloads import PriorityClass, Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.changes import FieldChange
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.quantity import parse_quantity
+from reconciler.model.quantity import parse_duration, parse_quantity
 
 _QUANTITY_LISTS = frozenset({"limits", "requests", "overhead", "capacity", "perChunkResources"})
 _QUANTITIES = frozenset({"totalCpu", "totalMem"})

@@ -1,13 +1,19 @@
-"""Pods as scheduling sees them."""
+"""Pods as scheduling sees them, the workloads they come from, what their RuntimeClass adds, and what keeps them from eviction.
+
+Eviction is judged as Karpenter 1.14 does. Its code is `IsDoNotDisruptActive` (pkg/utils/pod) and the PodDisruptionBudget limits of pkg/utils/pdb.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import cast
 
-from reconciler.model.quantity import Resources
+from reconciler.model.errors import Invalid
+from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT
+from reconciler.model.quantity import Resources, parse_duration
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -187,3 +193,140 @@ class Pod:
     def is_daemon(self) -> bool:
         """Whether it is a daemon or mirror pod. Such pods come and go with their node and are never moved."""
         return self.owner_kind in {"DaemonSet", "Node"}
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """allowed: `status.disruptionsAllowed`, how many of its pods may be evicted now. selector None: matches nothing.
+    allows_none: its spec never allows an eviction (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None = None
+    allowed: int = 0
+    allows_none: bool = False
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether the pod is one of those that the budget protects."""
+        matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
+        return pod.namespace == self.namespace and matches
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeClass:
+    """overhead: on top of the containers' requests (KEP-688); node_selector, tolerations: joined to the pod's own."""
+
+    name: str
+    overhead: Resources = field(default_factory=Resources)
+    node_selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+
+def admitted(shape: PodShape, classes: Iterable[RuntimeClass]) -> PodShape:
+    """The shape as the API server's RuntimeClass admission would make it; unchanged when it names no class.
+
+    `runtime_class` is empty afterwards, unless the class does not exist and so could not be applied.
+    """
+    found = next((item for item in classes if item.name == shape.runtime_class), None) if shape.runtime_class else None
+    if found is None:
+        return shape
+    return replace(
+        shape,
+        requests=shape.requests + found.overhead,
+        node_selector=tuple(sorted({*shape.node_selector, *found.node_selector})),
+        tolerations=(*shape.tolerations, *(item for item in found.tolerations if item not in shape.tolerations)),
+        runtime_class="",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Anything with a scale subresource, or a PodTemplate."""
+
+    ref: ObjectRef
+    shape: PodShape | None
+    """None if it has no pod template. The newest pod that matches `selector` then gives the shape."""
+    replicas: int | None = None
+    """`spec.replicas` as written; None if absent, and for a PodTemplate."""
+    observed_replicas: int | None = None
+    """`status.replicas`."""
+    selector: LabelSelector | None = None
+    replicas_manager: str | None = None
+    """The field manager other than headroom that owns `spec.replicas` in the cluster."""
+    generation: int | None = None
+    position: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """A DaemonSet with the shape of its pods, one of which runs on each node that fits."""
+
+    namespace: str
+    name: str
+    shape: PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWorkload:
+    """What Kueue queues as one, such as a Job. It makes the ProvisioningRequests of the Workload, in its order of priority."""
+
+    namespace: str
+    name: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A PriorityClass. value: the priority of its pods; global_default: also of pods that name no class."""
+
+    name: str
+    value: int
+    global_default: bool = False
+    position: SourcePosition | None = None
+
+
+_DISRUPTED = Taint(DISRUPTED_TAINT, "", "NoSchedule")
+
+
+def is_kept(pod: Pod, now: datetime) -> bool:
+    """Whether do-not-disrupt is `true`, or a duration from the pod's start that has not passed.
+
+    The view has no start times, so the creation time is used.
+    """
+    text = dict(pod.annotations).get(DO_NOT_DISRUPT)
+    if text is None or text == "true":
+        return text is not None
+    try:
+        duration = parse_duration(text)
+    except Invalid:
+        return False  # Karpenter ignores any other value
+    return pod.created is None or now - pod.created < duration
+
+
+def is_never_evicted(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> bool:
+    """Whether a budget allows none of its pods to go, or several budgets cover the pod, which the eviction API refuses.
+
+    Pods that tolerate the taint of disrupted nodes are not evicted, so no budget applies to them. Unlike Karpenter, this
+    ignores `unhealthyPodEvictionPolicy: AlwaysAllow`, under which unready pods may go.
+    """
+    covering = _covering(pod, budgets)
+    return len(covering) > 1 or any(budget.allows_none for budget in covering)
+
+
+def why_not_evicted_now(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime) -> str:
+    """Why Karpenter cannot evict the pod at present; "" if it can. Daemons and pods that are ending never stop it."""
+    if pod.is_daemon or pod.deleting:
+        return ""
+    if is_kept(pod, now):
+        return "do-not-disrupt"
+    covering = _covering(pod, budgets)
+    if len(covering) > 1:
+        return f"{len(covering)} PodDisruptionBudgets, where one at most may cover a pod"
+    return next((f"PodDisruptionBudget {budget.name}" for budget in covering if budget.allowed <= 0), "")
+
+
+def _covering(pod: Pod, budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+    """The budgets that apply to the pod: none where it tolerates the taint of disrupted nodes, since then nothing evicts it."""
+    if any(toleration.tolerates(_DISRUPTED) for toleration in pod.shape.tolerations):
+        return []
+    return [budget for budget in budgets if budget.covers(pod)]

@@ -1,7 +1,9 @@
-"""How objects and places in manifests are named."""
+"""How objects, places in manifests and many names at once are written."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,3 +39,25 @@ class SourcePosition:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+
+POD_KIND = "Pod"
+
+
+LONGEST = 63
+"""The API server's limit for both, in characters."""
+
+
+def label_value(name: str, *, digits: int) -> str:
+    """The name. One that is too long is cut and ends in so many digits of its digest, so that different names stay different."""
+    if len(name) <= LONGEST:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:digits]
+    return f"{name[: LONGEST - digits - 1]}-{digest}"
+
+
+def abridged(names: Iterable[object], most: int) -> str:
+    """`a`, `a, b`, and of more than `most` names `a, b and 7 more`. Messages of ten thousand names help nobody."""
+    words = [str(name) for name in names]
+    left = len(words) - most
+    return ", ".join(words[:most]) + (f" and {left:,} more" if left > 0 else "")

@@ -1,4 +1,4 @@
-"""What capacity, schedules and budgets will be over a span of time.
+"""What capacity, schedules and budgets were over the last days, and will be over a span of time.
 
 Every span is half-open, [start, end), in UTC.
 """
@@ -106,3 +106,32 @@ class CapacityTimeline:
     demands: tuple[DemandSpan, ...] = ()
     schedules: tuple[ScheduleTimeline, ...] = ()
     budgets: tuple[BudgetSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FillPoint:
+    """What holds from `since` until the next point. wanted, ready: chunks. price: USD an hour of all nodes; 0 of one buffer's points.
+
+    Of several passes that one point stands for: the one with the largest shortage, and the last price.
+    """
+
+    since: datetime
+    wanted: int
+    ready: int
+    price: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """A shortage that has ended. seconds: how long it lasted."""
+
+    ended: datetime
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPast:
+    """points: a point for each change, the oldest first. refills: the newest first."""
+
+    points: tuple[FillPoint, ...] = ()
+    refills: tuple[Refill, ...] = ()

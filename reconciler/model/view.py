@@ -7,17 +7,33 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.devices import DeviceClass, Devices, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from reconciler.model.attachments import (
+    DeviceClass,
+    Devices,
+    PersistentVolume,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+    VolumeLimits,
+)
 from reconciler.model.findings import Finding
 from reconciler.model.machines import Machine, joined_machines
 from reconciler.model.nodes import InstanceType, Node, NodeClaim, NodePool
-from reconciler.model.pods import Pod
+from reconciler.model.pods import (
+    DaemonSet,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    QueuedWorkload,
+    RuntimeClass,
+    Workload,
+)
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Requirement
-from reconciler.model.runtime_classes import RuntimeClass
-from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
-from reconciler.model.workloads import DaemonSet, PriorityClass, QueuedWorkload, Workload
+from reconciler.model.requirements import Requirement
 
 Manifest = Mapping[str, Any]
 """A Kubernetes object as plain JSON values."""
@@ -84,23 +100,6 @@ class ResourceQuota:
     hard: tuple[tuple[str, int], ...]
     used: Resources = field(default_factory=Resources)
     scopes: tuple[Requirement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PodDisruptionBudget:
-    """allowed: `status.disruptionsAllowed`, how many of its pods may be evicted now. selector None: matches nothing.
-    allows_none: its spec never allows an eviction (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""
-
-    namespace: str
-    name: str
-    selector: LabelSelector | None = None
-    allowed: int = 0
-    allows_none: bool = False
-
-    def covers(self, pod: Pod) -> bool:
-        """Whether the pod is one of those that the budget protects."""
-        matches = self.selector is not None and self.selector.matches(dict(pod.shape.labels))
-        return pod.namespace == self.namespace and matches
 
 
 @dataclass(frozen=True, slots=True)

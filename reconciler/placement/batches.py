@@ -13,10 +13,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from reconciler.model.buffers import Recreation
-from reconciler.model.demand import Demand
+from reconciler.model.demand import Demand, Rank, rank_of_pods
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
-from reconciler.model.precedence import Rank, rank_of_pods
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.loops.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays

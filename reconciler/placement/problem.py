@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import InstanceType, NodeOverlay, NodePool
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 

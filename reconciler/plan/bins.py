@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from reconciler.model.demand import POD_KIND
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
@@ -19,8 +18,8 @@ from reconciler.model.nodes import (
     NodeClaim,
 )
 from reconciler.model.placement import Holding, OccupiedBin, read_holdings, words_of_holdings
-from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import reserved_taints
+from reconciler.model.provisioning_requests import reserved_taints
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 
 

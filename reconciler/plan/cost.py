@@ -10,8 +10,8 @@ from math import fsum
 
 from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
+from reconciler.model.refs import abridged
 from reconciler.model.requirements import Operator
-from reconciler.model.sentences import abridged
 from reconciler.plan.bins import Bin
 from reconciler.plan.node_pools.static_nodes import leaving
 

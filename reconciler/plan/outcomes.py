@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from reconciler.model.availability import Availability
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome
+from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
 from reconciler.model.placement import PlannedNode, Unplaced, UnplacedReason, leading_reason
 from reconciler.model.provisioning_requests import Phase, RequestState

@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
+from reconciler.model.buffers import ONE_SHOTS_KEY, SHARES_KEY
 from reconciler.model.changes import (
     DemandOutcome,
     NodeClaimChanges,
@@ -20,17 +21,13 @@ from reconciler.model.changes import (
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
-from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
-from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType, NodePool
-from reconciler.model.one_shots import ONE_SHOTS_KEY
 from reconciler.model.placement import Placement
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
-from reconciler.model.schedules import Schedule
-from reconciler.model.shares import SHARES_KEY
+from reconciler.model.schedules import Edge, PoolBudgets, Schedule
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import FieldChange
 from reconciler.model.errors import Invalid
 from reconciler.model.field_differences import DiffRules

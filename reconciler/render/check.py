@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid

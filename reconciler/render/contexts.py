@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation, ObjectChange
-from reconciler.model.durations import format_duration
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
@@ -23,6 +22,7 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import words_of_holdings
+from reconciler.model.quantity import format_duration
 from reconciler.model.requirements import Operator, Requirement, Taint
 
 

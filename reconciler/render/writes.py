@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import (
     Action,
     Annotate,
@@ -32,8 +32,8 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import words_of_holdings
+from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
 from reconciler.render.contexts import node_claim_context

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef
-from reconciler.model.service import Keeper, Service
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
 from reconciler.report.words import NOT_SHOWN, change_words, counted, dollars, keeper_words, moment
 

@@ -17,15 +17,14 @@ from reconciler.model.changes import (
     ScheduleOutcome,
 )
 from reconciler.model.declared import Declared
-from reconciler.model.durations import format_duration
+from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
-from reconciler.model.following import following_of
 from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import Schedule
-from reconciler.model.service import Keeper
+from reconciler.model.schedules import Schedule, following_of
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings import finding_lines, finding_row

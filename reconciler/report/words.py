@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from reconciler.model.sentences import abridged
-from reconciler.model.service import Keeper, Service
+from reconciler.model.demand import Keeper, Service
+from reconciler.model.refs import abridged
 
 
 def counted(count: int, noun: str) -> str:

@@ -13,12 +13,12 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
+    PROCESSOR_INSTANCE,
     ProvisioningClass,
     ProvisioningRequest,
     RequestKind,
     RequestRules,
 )
-from reconciler.model.request_parameters import PROCESSOR_INSTANCE
 
 PARAMETER_NOT_ALLOWED, CLASS_NOT_ALLOWED, LEFT_TO_ANOTHER = "ParameterNotAllowed", "ClassNotAllowed", "LeftToAnother"
 

@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from reconciler.model.availability import Availability
-from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.durations import format_duration
+from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
     CAPACITY_AVAILABLE,
@@ -18,6 +16,7 @@ from reconciler.model.provisioning_requests import (
     RequestKind,
     RequestState,
 )
+from reconciler.model.quantity import format_duration
 from reconciler.model.request_records import RequestRecord
 
 FOUND, NOT_FOUND, MADE = "CapacityIsFound", "CapacityIsNotFound", "CapacityIsProvisioned"

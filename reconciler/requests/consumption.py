@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.demand import POD_KIND
 from reconciler.model.pods import Pod, PodShape
-from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS, ProvisioningRequest
-from reconciler.model.refs import ObjectRef
+from reconciler.model.provisioning_requests import CONSUME_ANNOTATIONS, ProvisioningRequest, selects_reserved_nodes
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.request_records import RequestRecord
-from reconciler.model.reserved_nodes import selects_reserved_nodes
 
 _Key = tuple[str, str]
 

@@ -18,10 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.availability import Availability
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.durations import format_duration
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.provisioning_requests import (
     BOOKING_EXPIRED,
@@ -30,15 +28,17 @@ from reconciler.model.provisioning_requests import (
     FAILED,
     PROVISIONED,
     TERMINAL,
+    VALID_UNTIL,
     Ending,
     Phase,
     ProvisioningRequest,
     RequestKind,
     RequestRules,
     RequestState,
+    default_validity,
+    seconds_of,
 )
-from reconciler.model.quantity import whole_number
-from reconciler.model.request_parameters import VALID_UNTIL, default_validity, seconds_of
+from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.requests import conditions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from reconciler.model.buffers import Buffer
+from reconciler.model.pods import Workload
 from reconciler.model.quantity import CPU, MEMORY
-from reconciler.model.workloads import Workload
 
 SYSTEM_NAMESPACES = frozenset({"kube-system", "kube-public", "kube-node-lease", "headroom-system"})
 _SHARE, _LEAST = 5, 3

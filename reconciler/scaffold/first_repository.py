@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
-from reconciler.model.workloads import Workload
+from reconciler.model.pods import Workload
 from reconciler.scaffold.candidate import chunks_for
 from reconciler.scaffold.forges import CI_FILES
 

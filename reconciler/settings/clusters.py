@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.model.errors import Misused
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import abridged
 from reconciler.settings.file import read_settings_file, snake
 from reconciler.settings.load import overlaid, settings_of
 from reconciler.settings.settings import Settings

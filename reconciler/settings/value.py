@@ -6,8 +6,8 @@ from dataclasses import MISSING, Field
 from datetime import timedelta
 from typing import Any
 
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid, Misused
+from reconciler.model.quantity import parse_duration
 
 _CHOICES = {
     "dialect": ("karpenter", "ca"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.model.errors import Stalled
-from reconciler.model.pull_requests import PullRequest
+from reconciler.model.source import PullRequest
 from reconciler.source.failures import OPERATION_FAILED
 from reconciler.source.git_options import GitOptions
 from reconciler.source.merging import Revisions, Sides, sides_in

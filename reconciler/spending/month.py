@@ -16,12 +16,12 @@ from reconciler.demand.schedules import pool_ref
 from reconciler.demand.settled import settled
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
-from reconciler.model.durations import format_duration
-from reconciler.model.following import following_of
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
+from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import following_of
 from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory

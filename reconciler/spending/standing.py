@@ -10,7 +10,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.model.standing import NodeState, StandingNode, StandingNodes
+from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices

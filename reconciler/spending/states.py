@@ -10,8 +10,8 @@ from itertools import pairwise
 from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.demand.timeline import Piece, State, followed_pieces
 from reconciler.model.declared import Declared
-from reconciler.model.following import Following, following_of
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Following, following_of
 
 Key = tuple[State, ...]
 """The value of every distinct following at an instant, in a fixed order."""

@@ -12,12 +12,11 @@ from itertools import chain
 
 from reconciler.model.changes import StaticPoolChange
 from reconciler.model.declared import Declared
-from reconciler.model.demand import Demand
+from reconciler.model.demand import Demand, service_of
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Holding, Placement, UnplacedReason
 from reconciler.model.quantity import PODS, Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.service import service_of
 from reconciler.model.spending import DemandCost, PoolCost, SteadyState
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins

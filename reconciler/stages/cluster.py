@@ -11,7 +11,7 @@ from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.node_pool import NODE_POOL
 from reconciler.manifests.schedule_findings import schedule_findings
-from reconciler.model.balloons import DEPLOYMENT_KIND
+from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.findings import Finding
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.pass_memory import PassMemory

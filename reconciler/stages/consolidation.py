@@ -12,13 +12,12 @@ from hashlib import sha256
 from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
-from reconciler.model.demand import POD_KIND
 from reconciler.model.departures import Departure
-from reconciler.model.edges import Edge
 from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory

@@ -13,10 +13,9 @@ from reconciler.demand.fulfilment import with_default_fulfilment
 from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.settled import settled
 from reconciler.demand.shares import with_shrink_after
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.shares import SHRINK_AFTER
 from reconciler.outlook import Outlook
 from reconciler.plan.objects.prune import let_down
 from reconciler.stages.state import PassState

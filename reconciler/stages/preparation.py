@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.demand.suspension import suspended_buffers
-from reconciler.model.edges import Edge
+from reconciler.model.schedules import Edge
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions

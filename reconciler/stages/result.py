@@ -9,8 +9,8 @@ from reconciler.model.changes import ChangeSet, Plan
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Failure, Waiting
 from reconciler.model.findings import Finding
-from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
+from reconciler.model.schedules import PoolBudgets
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.render.templates import DocumentTemplates

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.model.shares import SHRINK_AFTER
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules

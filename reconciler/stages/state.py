@@ -12,12 +12,11 @@ from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
-from reconciler.model.edges import Edge
 from reconciler.model.findings import Finding
-from reconciler.model.local_budgets import PoolBudgets
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook

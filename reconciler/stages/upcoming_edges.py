@@ -8,7 +8,7 @@ from datetime import datetime
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.local_budgets import next_renewal
 from reconciler.model.declared import Declared
-from reconciler.model.edges import Edge
+from reconciler.model.schedules import Edge
 from reconciler.outlook import Outlook
 from reconciler.stages.state import PassState
 

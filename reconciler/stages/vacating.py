@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from reconciler.model.edges import Edge
 from reconciler.model.placement import Placement
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory

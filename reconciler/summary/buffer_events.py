@@ -7,8 +7,8 @@ from typing import Any
 
 from reconciler.demand.resolve import READY
 from reconciler.model.autoscalers import condition_of
+from reconciler.model.buffers import FULFILLED
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
-from reconciler.model.one_shots import FULFILLED
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL

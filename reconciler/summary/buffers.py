@@ -14,13 +14,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.demand.chunk import virtual_labels
-from reconciler.model.autoscalers import ServingAutoscaler, condition_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, Fulfilment
+from reconciler.model.autoscalers import ASKED_AFTER, CORRECTED_AFTER, ServingAutoscaler, condition_of
+from reconciler.model.buffers import ACTIVE_CAPACITY, EXPIRED, FULFILLED, Fulfilment
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.fulfilment_times import ASKED_AFTER, CORRECTED_AFTER
 from reconciler.model.marks import is_own
-from reconciler.model.one_shots import EXPIRED, FULFILLED
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.view import LiveObject
 from reconciler.plan.buffers.served_elsewhere import also_served

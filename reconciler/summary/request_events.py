@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.demand import POD_KIND
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.ports import Event
 from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
 from reconciler.requests.consumption import consumption_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from reconciler.model.changes import Action, ApplyStatus, DemandOutcome, Plan
-from reconciler.model.following import schedule_ref_of
 from reconciler.model.provisioning_requests import Phase
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import schedule_ref_of
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.summary.buffers import buffer_status
 from reconciler.summary.requests import request_status

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model.changes import Plan
-from reconciler.model.fill import BufferPast, FillPoint, Refill
 from reconciler.model.refs import ObjectRef
+from reconciler.model.timelines import BufferPast, FillPoint, Refill
 from reconciler.telemetry.buffers import buffers_of
 
 MOST_POINTS = 1000

@@ -8,9 +8,9 @@ from datetime import UTC
 from typing import Any
 
 from reconciler.model.changes import ApplyStatus, Outcome, Plan
-from reconciler.model.fill import BufferPast, FillPoint
+from reconciler.model.departures import WaitingDeletions
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.waiting_deletions import WaitingDeletions
+from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.ports import Clock, PassResult
 from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, Seen

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from reconciler.model.errors import Invalid
-from reconciler.model.local_budgets import AllowWindow, CompiledBudgets, LocalBudgets
 from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.schedules import AllowWindow, CompiledBudgets, LocalBudgets
 from reconciler.timetable.cron import Cron, parse_cron
 from reconciler.timetable.local_windows import Interval, clipped, inverted, merged, minutes_of, open_intervals
 from reconciler.timetable.recurrences import Recurrence, recurrences

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from reconciler.model.durations import parse_duration
 from reconciler.model.errors import Invalid
-from reconciler.model.quantity import whole_number
+from reconciler.model.quantity import parse_duration, whole_number
 
 SEARCH_YEARS = 5
 """The parser searches until the end of the fifth year after the one in which it begins."""

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
 from reconciler.daemon.signals import stopped_by_signals
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import abridged
 from reconciler.ports import Clock
 from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
 from reconciler.telemetry.logs import configure_logs, logger

@@ -13,9 +13,9 @@ from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.forge.opening import links_to
-from reconciler.model.fill import FillPoint
 from reconciler.model.redaction import redacted
-from reconciler.model.standing import StandingNodes
+from reconciler.model.spending import StandingNodes
+from reconciler.model.timelines import FillPoint
 from reconciler.outlook import WEEK
 from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock

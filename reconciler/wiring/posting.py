@@ -15,7 +15,7 @@ from reconciler.forge.publishing import Publication
 from reconciler.forge.sticky_comment import Report
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
-from reconciler.model.pull_requests import Annotation, CommitState, CommitStatus
+from reconciler.model.source import Annotation, CommitState, CommitStatus
 from reconciler.ports import Forge
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems

@@ -10,7 +10,7 @@ from reconciler.clocks import FixedClock
 from reconciler.comparison import UNCAPPED, Comparison, ComparisonRequest, compare
 from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
-from reconciler.model.pull_requests import PullRequest
+from reconciler.model.source import PullRequest
 from reconciler.ports import Clock, Cluster, Forge, Source
 from reconciler.settings.settings import Settings
 from reconciler.telemetry.logs import Log

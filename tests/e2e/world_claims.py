@@ -14,18 +14,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from reconciler.model.demand import ChunkGroup
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
     ClaimSpec,
     Device,
     Devices,
+    PersistentVolume,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
+    Storage,
+    VolumeClaim,
 )
+from reconciler.model.demand import ChunkGroup
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from reconciler.model.pods import GeneratedClaim, PodShape
-from reconciler.model.storage import PersistentVolume, Storage, VolumeClaim
 from reconciler.model.view import ClusterView
 from tests.e2e.world_documents import MADE_VOLUME, node_name
 from tests.e2e.world_volumes import CLASSES, claim_document, volume_document, worlds_with_volumes

@@ -13,10 +13,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Requirement
-from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim
 from tests.e2e.world_documents import node_name
 from tests.properties.wide_volumes import DISKS, LABELS, REACHES
 from tests.unit.placement.worlds import World, plain_worlds

@@ -10,8 +10,8 @@ import random
 import sys
 from datetime import UTC, datetime, timedelta
 
-from reconciler.model.local_budgets import BudgetPeriod
 from reconciler.model.nodes import DisruptionBudget, NodeClaimTemplate, NodePool
+from reconciler.model.schedules import BudgetPeriod
 from reconciler.plan.node_pools.budget_timeline import budget_cells, pieces_over
 from reconciler.plan.node_pools.disruption_budgets import PoolState
 from reconciler.report.budgets.document import budget_spans_json

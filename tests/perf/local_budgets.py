@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from reconciler.model.local_budgets import AllowWindow, LocalBudgets
 from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.schedules import AllowWindow, LocalBudgets
 from reconciler.timetable.compiled_budgets import compiled
 
 POOLS = 200

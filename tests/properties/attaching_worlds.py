@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.pods import Pod, PodShape
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import demand, node, node_pool, pod, shape

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.size import Base, limit_count, percentage_count, size_of
+from reconciler.model.buffers import SHARES_KEY, RememberedShare, remembered_shares
 from reconciler.model.declared import Declared
 from reconciler.model.quantity import Resources
-from reconciler.model.shares import SHARES_KEY, RememberedShare, remembered_shares
 from reconciler.model.view import ClusterView, ResourceQuota
 from tests.builders import buffer, deployment
 

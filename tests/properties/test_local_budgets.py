@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.errors import Invalid
-from reconciler.model.local_budgets import AllowWindow, LocalBudgets
 from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.schedules import AllowWindow, LocalBudgets
 from reconciler.timetable.compiled_budgets import HORIZONS, MOST_BUDGETS, REASONS, compiled
 from reconciler.zone_data import time_zone
 

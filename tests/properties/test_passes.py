@@ -13,10 +13,9 @@ from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Plan
 from reconciler.model.declared import Declared
 from reconciler.model.nodes import HELD_ANNOTATION, PLACEHOLDER_LABEL, InstanceType, NodeClaim, NodePool
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, Workload
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import Workload
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.launching.back_offs import launch_record

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.changes import Write, WriteResult
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.model.reserved_nodes import RESERVED_TAINT, reserved_taints
+from reconciler.model.provisioning_requests import RESERVED_TAINT, reserved_taints
 from reconciler.ports import Cluster
 from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
 from tests.fakes.embedded import Document, node_pool, workload

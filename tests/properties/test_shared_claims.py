@@ -9,13 +9,13 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import ZONE_LABEL, Node
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.loops import kernel

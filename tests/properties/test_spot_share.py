@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType
-from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.placement import Placement, PlannedNode, most_on_one_offering
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spot import most_on_one_offering
 from reconciler.model.view import ClusterView
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.properties.sampling import sampled_from

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.offerings import valid_overlays

@@ -15,10 +15,10 @@ from reconciler.model.nodes import (
     NODEPOOL_LABEL,
     ZONE_LABEL,
     InstanceType,
+    NodeOverlay,
     NodePool,
     Offering,
 )
-from reconciler.model.overlays import NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint

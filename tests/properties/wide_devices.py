@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
     ClaimSpec,
     Device,
     DeviceClass,

@@ -13,12 +13,13 @@ from reconciler.model.pods import (
     PodAffinityTerm,
     PodShape,
     PreferredNodeTerm,
+    RuntimeClass,
     TopologySpread,
     WeightedPodAffinityTerm,
+    admitted,
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from reconciler.model.runtime_classes import RuntimeClass, admitted
 from tests.properties.sampling import sampled_from
 from tests.unit.placement.worlds import APPS, ZONES
 

@@ -8,12 +8,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.model.demand import Demand
-from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
-from reconciler.model.placement import Unplaced
-from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import (
+from reconciler.model.attachments import (
     NO_PROVISIONER,
     PersistentVolume,
     Storage,
@@ -21,6 +16,11 @@ from reconciler.model.storage import (
     VolumeClaim,
     VolumeLimits,
 )
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.placement import Unplaced
+from reconciler.model.pods import NodeSelectorTerm, PodShape
+from reconciler.model.requirements import Operator, Requirement
 from tests.properties.sampling import sampled_from
 
 DISKS, FILES = "disk.example.com", "files.example.com"

@@ -14,13 +14,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from reconciler.model.demand import POD_KIND, ChunkGroup, Demand
+from reconciler.model.attachments import Storage
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, Node, NodeClaim
-from reconciler.model.pods import Pod, PodShape
-from reconciler.model.refs import ObjectRef
-from reconciler.model.storage import Storage
+from reconciler.model.pods import DaemonSet, Pod, PodShape
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.problem import PlacementOptions
 from tests.builders import shape
 from tests.properties import wide_catalogue, wide_devices, wide_nodes, wide_volumes

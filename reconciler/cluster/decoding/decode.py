@@ -28,11 +28,10 @@ from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
-from reconciler.model.balloons import BALLOON_LABEL
+from reconciler.model.buffers import BALLOON_LABEL
 from reconciler.model.errors import Invalid
-from reconciler.model.pods import Pod
+from reconciler.model.pods import DaemonSet, Pod, Workload
 from reconciler.model.view import LiveObject
-from reconciler.model.workloads import DaemonSet, Workload
 
 Body = Mapping[str, Any] | bytes | msgspec.Raw
 """An API object: plain JSON values, or its JSON text."""

@@ -10,7 +10,7 @@ import msgspec
 from reconciler.cluster.decoding.wire import MetadataWire, controller_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pod_spec_wire import Wire
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
     ClaimSpec,
     Device,
     DeviceClass,

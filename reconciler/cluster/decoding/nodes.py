@@ -14,8 +14,8 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.metadata import labels_of, resources_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pod_shape import requirement_of
-from reconciler.model.durations import parse_duration
 from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
+from reconciler.model.quantity import parse_duration
 from reconciler.model.requirements import Taint
 
 _ACTED_ON = ("karpenter.sh/", "headroom.dev/")

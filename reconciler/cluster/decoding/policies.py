@@ -12,10 +12,10 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
 from reconciler.manifests.pod_shape import requirement_of, selector_of
 from reconciler.manifests.pod_spec_wire import Quantities, SelectorRequirementWire
+from reconciler.model.pods import PodDisruptionBudget, PriorityClass, QueuedWorkload
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.view import PodDisruptionBudget, ResourceQuota
-from reconciler.model.workloads import PriorityClass, QueuedWorkload
+from reconciler.model.view import ResourceQuota
 
 _QUOTA_PREFIX = "requests."
 _QUOTA_PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})

@@ -7,8 +7,7 @@ import msgspec
 from reconciler.manifests.pod_shape import selector_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire
 from reconciler.model.errors import Invalid
-from reconciler.model.label_selectors import parse_selector
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.requirements import LabelSelector, parse_selector
 
 _PARTS = frozenset({"matchLabels", "matchExpressions"})
 

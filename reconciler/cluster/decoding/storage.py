@@ -18,13 +18,12 @@ from reconciler.manifests.pod_spec_wire import (
     TolerationWire,
     Wire,
 )
+from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL
-from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources, parse_quantity
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.runtime_classes import RuntimeClass
-from reconciler.model.storage import PersistentVolume, StorageClass, VolumeClaim, VolumeLimits
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -16,9 +16,8 @@ from reconciler.cluster.resources import CORE, Resource
 from reconciler.manifests.job import JobProgress, has_ended, pods_left
 from reconciler.manifests.pod_shape import selector_of, shape_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire, PodSpecWire
-from reconciler.model.pods import PodShape
+from reconciler.model.pods import DaemonSet, PodShape, Workload
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.workloads import DaemonSet, Workload
 
 _SELECTOR = msgspec.json.Decoder(LabelSelectorWire)
 _SCALED_SPEC = msgspec.json.Decoder(wire.ScaledSpecWire)

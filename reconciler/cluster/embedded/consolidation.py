@@ -19,7 +19,6 @@ from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
 from reconciler.cluster.embedded.provisioner import Provisioner
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
-from reconciler.model.evictions import is_kept
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
@@ -30,7 +29,7 @@ from reconciler.model.nodes import (
     NodeClaim,
     NodePool,
 )
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, is_kept
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement

@@ -18,7 +18,6 @@ from reconciler.cluster.embedded.market import LaunchOption, single_valued
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
-from reconciler.model.durations import format_duration
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -29,7 +28,7 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.pods import Pod, PodShape
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.placement.constraints.taint_toleration import tolerated

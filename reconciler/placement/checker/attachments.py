@@ -11,10 +11,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
 
-from reconciler.model.devices import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
+from reconciler.model.attachments import (
+    NO_PROVISIONER,
+    ClaimSpec,
+    Device,
+    DeviceName,
+    Devices,
+    PersistentVolume,
+    ResourceClaim,
+    ResourceSlice,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+)
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, SampleNodes
 from reconciler.placement.checker.node_rules import surely_holds, term_holds
 

@@ -19,10 +19,10 @@ from reconciler.model.nodes import (
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
     InstanceType,
+    NodeOverlay,
     NodePool,
     Offering,
 )
-from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement

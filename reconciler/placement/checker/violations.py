@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
+from reconciler.model.placement import SPOT, Holding, OccupiedBin, Placement, PlannedNode, most_on_one_offering
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spot import SPOT, most_on_one_offering
 from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
 from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, SampleNodes
 from reconciler.placement.checker.existing_nodes import ArrivingNodes, nodes_there

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.model.attachments import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
 from reconciler.model.demand import Demand
-from reconciler.model.devices import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
 from reconciler.model.nodes import Node
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources

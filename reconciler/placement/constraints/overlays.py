@@ -18,8 +18,14 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.nodes import MOST_PRICE, NODEPOOL_LABEL, OPERATING_SYSTEM_LABEL, InstanceType, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import (
+    MOST_PRICE,
+    NODEPOOL_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    InstanceType,
+    NodeOverlay,
+    NodePool,
+)
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import Cell, LabelTable, Mask

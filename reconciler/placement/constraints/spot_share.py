@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.placement import SPOT, Crowding, Holding, PlannedNode, most_on_one_offering
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spot import SPOT, Crowding, most_on_one_offering
 from reconciler.placement.batches import Batch
 from reconciler.placement.label_table import Cell
 from reconciler.placement.nodes.existing import BinOrigin

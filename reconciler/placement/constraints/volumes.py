@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reconciler.model.attachments import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ATTACHABLE
 from reconciler.placement.nodes.machines import sample_nodes

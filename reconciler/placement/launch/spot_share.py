@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reconciler.model.placement import Holding, PlannedNode
+from reconciler.model.placement import ON_DEMAND, SPOT, Crowding, Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spot import ON_DEMAND, SPOT, Crowding
 from reconciler.placement.constraints.spot_share import (
     Load,
     SpotAccounts,

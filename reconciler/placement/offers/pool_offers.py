@@ -14,13 +14,12 @@ from reconciler.model.nodes import (
     NODEPOOL_LABEL,
     REGISTERED_LABEL,
     ZONE_LABEL,
+    NodeOverlay,
     NodePool,
 )
-from reconciler.model.overlays import NodeOverlay
-from reconciler.model.pods import HostPort
+from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.amounts import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
 from reconciler.placement.constraints.taint_toleration import tolerated

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.balloons import (
+from reconciler.model.buffers import (
     BALLOON_LABEL,
     BALLOON_PRIORITY,
     BALLOON_PRIORITY_CLASS,
     DEPLOYMENT_KIND,
+    Fulfilment,
     balloon_ref,
 )
-from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from reconciler.model.autoscalers import condition_of, time_of
+from reconciler.model.autoscalers import (
+    ANSWERED_WITHIN,
+    ASKED_AFTER,
+    CORRECTED_AFTER,
+    GRACE,
+    SILENCE,
+    condition_of,
+    time_of,
+)
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.edges import Edge
-from reconciler.model.fulfilment_times import ANSWERED_WITHIN, ASKED_AFTER, CORRECTED_AFTER, GRACE, SILENCE
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.served_elsewhere import also_served
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.edges import Edge
-from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 

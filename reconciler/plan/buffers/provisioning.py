@@ -6,11 +6,9 @@ capacity that fits. The condition becomes true when the capacity is there.
 
 from __future__ import annotations
 
-from reconciler.model.availability import Availability
-from reconciler.model.buffers import Fulfilment
-from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.buffers import FULFILLED, Fulfilment
+from reconciler.model.conditions import Availability, Condition, ConditionStatus
 from reconciler.model.demand import Demand
-from reconciler.model.one_shots import FULFILLED
 
 PROVISIONING = "Provisioning"
 FULFILMENT = "Fulfilment"

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
+from reconciler.model.buffers import SHARES_KEY, remembered_shares, share_key
 from reconciler.model.demand import Demand
-from reconciler.model.edges import Edge
-from reconciler.model.shares import SHARES_KEY, remembered_shares, share_key
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 
 

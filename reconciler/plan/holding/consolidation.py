@@ -15,9 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.departures import Departure
-from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, why_not_evicted_now
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView

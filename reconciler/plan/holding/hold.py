@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.model.changes import NodeClaimAction
 from reconciler.model.nodes import NodePool
 from reconciler.model.placement import Holding
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import abridged
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 

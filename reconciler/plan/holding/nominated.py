@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from reconciler.model.pods import Pod
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import abridged
 from reconciler.model.view import ClusterView
 
 _MOST_NAMES = 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reconciler.model.changes import Annotate
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT
+from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import reserved_taints
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import is_marked
 

@@ -12,11 +12,10 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from reconciler.model.changes import BudgetOutcome
-from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.refs import ObjectRef
-from reconciler.model.sentences import abridged
+from reconciler.model.pods import why_not_evicted_now
+from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.codes import DRIFT_WAITS

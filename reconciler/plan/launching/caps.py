@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import PlannedNode
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.plan.objects.prune import PruneRules
 
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import HOSTNAME_LABEL, Node
-from reconciler.model.refs import ObjectRef
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import ObjectRef, abridged
 from reconciler.plan.codes import SHARED_HOSTNAME
 
 _MOST_NAMES = 5

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.model.changes import NodeClaimCreation
-from reconciler.model.demand import Demand
+from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
 from reconciler.model.refs import ObjectRef
-from reconciler.model.service import Keeper, autoscaler_of, keeper_of
 
 
 def made_by_others(created: Iterable[NodeClaimCreation], demands: Iterable[Demand]) -> tuple[NodeClaimCreation, ...]:

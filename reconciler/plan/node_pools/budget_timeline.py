@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.model.changes import BudgetOutcome
-from reconciler.model.local_budgets import BudgetPeriod
 from reconciler.model.nodes import NodePool
+from reconciler.model.schedules import BudgetPeriod
 from reconciler.model.timelines import UNBOUNDED, BudgetCells, BudgetPieces, BudgetSpan
 from reconciler.plan.node_pools.disruption_budgets import PoolState, Terms, reasons_of, terms_of
 from reconciler.timetable.windows import instant_of, open_edges, ticks

@@ -16,10 +16,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from reconciler.model.changes import BudgetOutcome
-from reconciler.model.durations import format_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, DisruptionBudget, NodePool
-from reconciler.model.quantity import whole_number
+from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
 from reconciler.timetable.cron import SEARCH_YEARS, parse_cron

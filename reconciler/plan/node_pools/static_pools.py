@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from reconciler.model.evictions import why_not_evicted_now
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.refs import ObjectRef
-from reconciler.model.sentences import abridged
+from reconciler.model.pods import why_not_evicted_now
+from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.codes import STATIC_POOL_BLOCKED

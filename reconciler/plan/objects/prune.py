@@ -17,13 +17,12 @@ from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.edges import Edge
+from reconciler.model.departures import WaitingDeletions
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
-from reconciler.model.refs import ObjectRef
-from reconciler.model.sentences import abridged
+from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.bins import Bin
 from reconciler.plan.codes import POOL_NOT_PRUNED
 from reconciler.plan.objects.objects import (

@@ -9,8 +9,8 @@ from datetime import datetime
 from reconciler.model.changes import Action, ObjectChange
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
-from reconciler.model.durations import format_duration
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.quantity import format_duration
 from reconciler.model.request_records import RequestRecord, record_name
 from reconciler.model.view import ClusterView
 from reconciler.plan.objects.prune import reason_to_keep

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.availability import Availability
 from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.edges import Edge
 from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
 from reconciler.model.placement import read_holdings
-from reconciler.model.provisioning_requests import RequestRules, RequestState
+from reconciler.model.provisioning_requests import RequestRules, RequestState, reserved_taints
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
-from reconciler.model.reserved_nodes import reserved_taints
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
 from reconciler.plan.launching.back_offs import LaunchRecord

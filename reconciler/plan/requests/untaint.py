@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from reconciler.model.changes import NodeClaimAction
 from reconciler.model.demand import Demand
+from reconciler.model.provisioning_requests import reserved_taint, reserved_taints
 from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import reserved_taint, reserved_taints
 from reconciler.plan.bins import Bin
 from reconciler.requests.life import Decision
 

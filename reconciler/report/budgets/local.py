@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from reconciler.model.changes import ObjectChange, Plan
-from reconciler.model.durations import format_duration
-from reconciler.model.local_budgets import AllowWindow, PoolBudgets
 from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.quantity import format_duration
+from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.report.words import moment
 
 _MOST_FORMS = 8

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reconciler.model.changes import DemandOutcome
+from reconciler.model.demand import Keeper, Service
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
-from reconciler.model.service import Keeper, Service
 from reconciler.report.costs import Shortfall, shortfall
 from reconciler.report.plan.words import reason_words
 from reconciler.report.words import NOT_SHOWN, keeper_words, size_words

@@ -17,12 +17,11 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import Condition
-from reconciler.model.departures import Departure
+from reconciler.model.demand import NO_PRIORITY_CLASS
+from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
-from reconciler.model.precedence import NO_PRIORITY_CLASS
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
-from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.budgets.local import local_budgets_row
 from reconciler.report.escaping import masked_changes

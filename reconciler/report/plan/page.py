@@ -13,7 +13,7 @@ from reconciler.model.changes import (
     DemandOutcome,
     Plan,
 )
-from reconciler.model.service import Keeper
+from reconciler.model.demand import Keeper
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts

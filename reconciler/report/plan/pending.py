@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.model.changes import DemandOutcome, NodeClaimCreation, PendingOutcome, Plan
-from reconciler.model.demand import POD_KIND
 from reconciler.model.placement import UnplacedReason
+from reconciler.model.refs import POD_KIND
 from reconciler.report.plan.words import MOST_ZONES, is_paid, launch_price, reason_words
 from reconciler.report.words import counted, hourly, listed
 

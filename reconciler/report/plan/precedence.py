@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.model.changes import DemandOutcome
-from reconciler.model.demand import Demand
+from reconciler.model.demand import NO_PRIORITY_CLASS, Demand
 from reconciler.model.marks import PRIORITY_ANNOTATION
-from reconciler.model.precedence import NO_PRIORITY_CLASS
 
 
 def order_words(outcomes: Iterable[DemandOutcome]) -> str:

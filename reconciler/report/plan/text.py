@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
-from reconciler.model.service import Keeper
+from reconciler.model.demand import Keeper
 from reconciler.model.spending import Spending
 from reconciler.report.costs import cost_parts
 from reconciler.report.escaping import terminal_lines

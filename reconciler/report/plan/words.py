@@ -16,12 +16,12 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.demand import POD_KIND, Demand
+from reconciler.model.demand import Demand
+from reconciler.model.departures import WaitingDeletions
 from reconciler.model.field_differences import Path, path_text
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import ObjectRef
-from reconciler.model.waiting_deletions import WaitingDeletions
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.report.escaping import visible
 from reconciler.report.words import counted, hourly, listed, moment
 

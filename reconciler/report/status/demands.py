@@ -17,7 +17,7 @@ from reconciler.model.provisioning_requests import (
     RequestState,
 )
 from reconciler.model.refs import ObjectRef
-from reconciler.model.standing import StandingNode, StandingNodes
+from reconciler.model.spending import StandingNode, StandingNodes
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row, money
 from reconciler.report.status.links import Links

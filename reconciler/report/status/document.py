@@ -10,13 +10,12 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.model.changes import ChangeSet, Outcome, Plan
-from reconciler.model.edges import Edge
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
-from reconciler.model.schedules import Schedule
+from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.source import SourceTree
-from reconciler.model.standing import NodeState, StandingNode, StandingNodes
+from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.findings import finding_row

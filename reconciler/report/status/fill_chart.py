@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from reconciler.model.durations import format_duration
-from reconciler.model.fill import FillPoint
+from reconciler.model.quantity import format_duration
+from reconciler.model.timelines import FillPoint
 from reconciler.report.drawing.svg import Drawing, width_of
 from reconciler.report.words import dollars
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.changes import NOT_WRITTEN
-from reconciler.model.durations import format_duration
+from reconciler.model.quantity import format_duration
 from reconciler.report.words import counted
 
 _OBJECT = ("kind", "namespace", "name")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.fill import BufferPast, FillPoint
-from reconciler.model.standing import NodeState, StandingNode
+from reconciler.model.spending import NodeState, StandingNode
+from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.report.json_text import timestamp
 from reconciler.report.status.document import EXPIRES_SOON
 from reconciler.report.status.fill_chart import fill_chart

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from itertools import groupby
 
-from reconciler.model.fill import FillPoint
-from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.report.drawing.svg import Drawing, fitting, width_of
 from reconciler.report.drawing.time_axis import TimeAxis
 from reconciler.report.drawing.value_lanes import (

@@ -11,9 +11,8 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 from typing import Any
 
-from reconciler.model.fill import FillPoint
-from reconciler.model.sentences import abridged
-from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.refs import abridged
+from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.report.drawing.time_axis import day_words, instant_words, local_zone, midnight, midnights
 from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
 from reconciler.report.json_text import timestamp

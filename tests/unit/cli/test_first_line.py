@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from reconciler.cli import planning
 from reconciler.cli.application import application
 from reconciler.cluster.inventory import InventoryParent, parent_manifest
-from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace
+from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
 from tests.unit.cli.two_folders import NOW, Document, Folders

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reconciler.daemon.daemon import Daemon
 from reconciler.daemon.edges import Edges
 from reconciler.daemon.state import Timing
-from reconciler.model.edges import Edge
 from reconciler.model.errors import Transient
+from reconciler.model.schedules import Edge
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.fakes.passes import FakePass

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from reconciler.daemon.reviews import Reviews
 from reconciler.model.errors import Transient
-from reconciler.model.pull_requests import PullRequest
+from reconciler.model.source import PullRequest
 from tests.fakes.forge import MemoryForge
 
 

@@ -8,7 +8,7 @@ from reconciler.demand.balloons import leaving_balloons, without_balloons, witho
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.pending import pending_demands
-from reconciler.model.balloons import balloon_ref
+from reconciler.model.buffers import balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.pods import Pod

@@ -10,9 +10,9 @@ from reconciler.demand.pending import pending_demands
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.marks import PRIORITY_ANNOTATION
+from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import PriorityClass
 from tests.builders import buffer, buffer_ref, demand, deployment, pod, shape
 
 

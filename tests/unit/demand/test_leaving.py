@@ -14,9 +14,9 @@ from reconciler.demand.dialect import Dialect
 from reconciler.demand.leaving import leaving_demands, without_leaving
 from reconciler.model.declared import Declared
 from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NodeClaim
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, PodDisruptionBudget
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
-from reconciler.model.view import ClusterView, PodDisruptionBudget
+from reconciler.model.view import ClusterView
 from tests.builders import buffer, deployment, node, pod, shape
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

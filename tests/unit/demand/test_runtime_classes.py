@@ -11,9 +11,9 @@ from reconciler.demand.dialect import Dialect
 from reconciler.manifests.pod_shape import pod_spec_from, shape_of
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
+from reconciler.model.pods import RuntimeClass
 from reconciler.model.quantity import CPU, Resources
 from reconciler.model.requirements import Toleration
-from reconciler.model.runtime_classes import RuntimeClass
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem

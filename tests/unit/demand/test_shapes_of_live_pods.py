@@ -8,11 +8,10 @@ from datetime import timedelta
 import pytest
 
 from reconciler.demand.dialect import Dialect
-from reconciler.model.pods import GeneratedClaim, Pod
+from reconciler.model.pods import GeneratedClaim, Pod, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import Workload
 from tests.builders import buffer, deployment, pod, shape
 from tests.unit.demand.test_buffers import NOON, ask_one, readiness
 

@@ -12,17 +12,15 @@ from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.resolve import READY
 from reconciler.demand.shares import with_shrink_after
-from reconciler.model.balloons import BALLOON_LABEL, BALLOON_PRIORITY_CLASS
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import BALLOON_LABEL, BALLOON_PRIORITY_CLASS, Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.marks import PERCENT_OF_ANNOTATION
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory
-from reconciler.model.workloads import Workload
 from reconciler.plan.buffers.shares import share_edges, shares_memory
 from tests.builders import buffer, node, node_pool, pod, shape
 

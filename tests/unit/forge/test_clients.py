@@ -12,7 +12,7 @@ from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.model.findings import Severity
-from reconciler.model.pull_requests import Annotation, Comment, CommitState, CommitStatus
+from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus
 from reconciler.ports import Forge
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.forge.publishing import Publication, publish
 from reconciler.forge.sticky_comment import MOST_BYTES, Mode, Posted, Report, post
-from reconciler.model.pull_requests import Comment, CommitState, CommitStatus
+from reconciler.model.source import Comment, CommitState, CommitStatus
 from tests.fakes.forge import MemoryForge
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.model.pods import PriorityClass, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.workloads import PriorityClass, Workload
 from tests.unit.manifests.reading import codes_of, declared, findings, only
 
 POD = "{metadata: {labels: {app: web}}, spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}"

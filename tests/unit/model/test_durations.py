@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.durations import format_duration, parse_duration
 from reconciler.model.errors import Invalid
+from reconciler.model.quantity import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.errors import Invalid
-from reconciler.model.label_selectors import parse_selector
+from reconciler.model.requirements import parse_selector
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ from reconciler.demand.priorities import declared_priority
 from reconciler.manifests.allow_windows import allow_windows_of
 from reconciler.manifests.scalars import resolve_plain
 from reconciler.manifests.schedule_words import read_window
-from reconciler.model.durations import duration_hint, parse_duration
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PRIORITY_ANNOTATION
-from reconciler.model.quantity import parse_quantity, whole_number
-from reconciler.model.request_parameters import seconds_of
+from reconciler.model.provisioning_requests import seconds_of
+from reconciler.model.quantity import duration_hint, parse_duration, parse_quantity, whole_number
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.requirements import values_of
 from reconciler.plan.node_pools.disruption_budgets import limit_of

@@ -28,12 +28,11 @@ from reconciler.model.nodes import (
     NodePool,
     Offering,
 )
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import DaemonSet, Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
 NAMESPACE = "default"

@@ -20,15 +20,14 @@ from reconciler.model.nodes import (
     InstanceType,
     Node,
     NodeClaim,
+    NodeOverlay,
     NodePool,
 )
-from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement, PlannedNode, words_of_holdings
-from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.pods import DaemonSet, HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory

@@ -9,8 +9,7 @@ from reconciler.model.changes import Action, NodeClaimChanges, PendingOutcome, P
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.nodes import HOLDS_ANNOTATION
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import HOLDS_ANNOTATION, NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory

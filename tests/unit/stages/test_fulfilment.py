@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
+from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
-from reconciler.model.one_shots import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.packaged import packaged_text
 from reconciler.report.plan.text import plan_text
 from reconciler.settings.settings import PlacementSettings, Settings

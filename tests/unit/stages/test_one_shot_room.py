@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.buffers import remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HOLDS_ANNOTATION
-from reconciler.model.one_shots import remembered_one_shots
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.text import plan_text
 from tests.fakes.embedded import Document, apply, node_pool, workload

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.reserved_nodes import RESERVED_TAINT
+from reconciler.model.provisioning_requests import RESERVED_TAINT
 from reconciler.settings.settings import PlacementSettings, RequestSettings, Settings
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from reconciler.model.buffers import remembered_shares
 from reconciler.model.changes import Plan
-from reconciler.model.shares import remembered_shares
 from reconciler.settings.settings import BufferSettings
 from tests.builders import buffer_ref
 from tests.fakes.embedded import Sandbox, node_pool, workload

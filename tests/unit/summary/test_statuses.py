@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
-from reconciler.model.autoscalers import ServingAutoscaler
+from reconciler.model.autoscalers import CORRECTED_AFTER, ServingAutoscaler
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.fulfilment_times import CORRECTED_AFTER
 from reconciler.model.view import LiveObject
 from reconciler.summary import statuses
 from reconciler.summary.buffers import buffer_status

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.changes import Cost, DemandOutcome, Plan
-from reconciler.model.fill import FillPoint, Refill
+from reconciler.model.timelines import FillPoint, Refill
 from reconciler.telemetry.fill import COARSEST, FINEST, MOST_CHANGES, MOST_POINTS, MOST_REFILLS, FillHistory
 from tests.builders import buffer_ref, demand
 

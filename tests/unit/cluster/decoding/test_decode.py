@@ -27,12 +27,11 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.model.nodes import Node, NodeClaim, NodeClassRef
-from reconciler.model.pods import Pod
+from reconciler.model.pods import DaemonSet, Pod, PodDisruptionBudget, PriorityClass, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
-from reconciler.model.view import LiveObject, PodDisruptionBudget, ResourceQuota
-from reconciler.model.workloads import DaemonSet, PriorityClass, Workload
+from reconciler.model.view import LiveObject, ResourceQuota
 from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
 
 

@@ -19,7 +19,7 @@ from reconciler.cluster.resources import (
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.view import ViewStore
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
     ClaimSpec,
     Device,
     DeviceClass,

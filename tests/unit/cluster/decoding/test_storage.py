@@ -19,11 +19,10 @@ from reconciler.cluster.resources import (
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.cluster import snapshot_at
 from reconciler.cluster.view import ViewStore
-from reconciler.model.pods import NodeSelectorTerm
+from reconciler.model.attachments import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
+from reconciler.model.pods import NodeSelectorTerm, RuntimeClass
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Toleration
-from reconciler.model.runtime_classes import RuntimeClass
-from reconciler.model.storage import PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 
 ZONE = "topology.kubernetes.io/zone"

@@ -6,23 +6,28 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
+    NO_PROVISIONER,
     ClaimSpec,
     Device,
     DeviceClass,
     DeviceRequest,
     Devices,
+    PersistentVolume,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+    VolumeLimits,
 )
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL, NodeClaim, Offering
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place

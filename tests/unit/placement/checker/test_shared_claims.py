@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.attachments import (
+    NO_PROVISIONER,
+    PersistentVolume,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+    VolumeLimits,
+)
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import Problem

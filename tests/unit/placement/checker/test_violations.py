@@ -15,16 +15,15 @@ from reconciler.model.nodes import (
     NODEPOOL_LABEL,
     ZONE_LABEL,
     NodeClaim,
+    NodeOverlay,
     NodePool,
 )
-from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
-from reconciler.model.pods import HostPort, PodAffinityTerm, PodShape, TopologySpread
+from reconciler.model.pods import DaemonSet, HostPort, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.devices import (
+from reconciler.model.attachments import (
     ClaimSpec,
     Device,
     DeviceClass,
@@ -18,6 +17,7 @@ from reconciler.model.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     HELD_ANNOTATION,
     HOLDS_ANNOTATION,

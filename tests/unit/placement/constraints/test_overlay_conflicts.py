@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from reconciler.manifests.requirements import requirements_of
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodePool, Offering
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverlay, NodePool, Offering
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef

@@ -19,10 +19,9 @@ from reconciler.model.nodes import (
     Node,
     NodePool,
 )
-from reconciler.model.placement import Holding, Placement, words_of_holdings
+from reconciler.model.placement import Crowding, Holding, Placement, most_on_one_offering, words_of_holdings
 from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PreferredNodeTerm
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.model.spot import Crowding, most_on_one_offering
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations

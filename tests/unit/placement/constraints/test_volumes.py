@@ -7,6 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.attachments import (
+    NO_PROVISIONER,
+    PersistentVolume,
+    Storage,
+    StorageClass,
+    VolumeClaim,
+    VolumeLimits,
+)
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     HOSTNAME_LABEL,
@@ -21,7 +29,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.model.storage import NO_PROVISIONER, PersistentVolume, Storage, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place

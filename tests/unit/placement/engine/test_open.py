@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import InstanceType, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import InstanceType, NodeOverlay, NodePool
 from reconciler.model.placement import Holding, Placement
+from reconciler.model.pods import DaemonSet
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.offerings import overlaid_price
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem

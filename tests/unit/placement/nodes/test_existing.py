@@ -16,15 +16,14 @@ from reconciler.model.nodes import (
     PLACEHOLDER_LABEL,
     Node,
     NodeClaim,
+    NodeOverlay,
 )
-from reconciler.model.overlays import NodeOverlay
 from reconciler.model.placement import Holding, Placement, read_holdings, words_of_holdings
-from reconciler.model.pods import PodShape, TopologySpread
+from reconciler.model.pods import DaemonSet, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
-from reconciler.model.workloads import DaemonSet
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodePool
-from reconciler.model.overlays import NodeOverlay
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverlay, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement

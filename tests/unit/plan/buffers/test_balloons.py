@@ -9,16 +9,15 @@ from typing import Any
 
 from reconciler.manifests.pod_shape import pod_spec_from, shape_of
 from reconciler.model.autoscalers import ServingAutoscaler
-from reconciler.model.balloons import balloon_of, balloon_ref, standing_balloons
+from reconciler.model.buffers import balloon_of, balloon_ref, standing_balloons
 from reconciler.model.changes import Action, Plan
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.marks import PART_OF_LABEL
-from reconciler.model.pods import PodAffinityTerm, TopologySpread
+from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
-from reconciler.model.workloads import PriorityClass
 from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
 from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import PlanInputs, make_plan

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import Node
-from reconciler.model.one_shots import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
 from reconciler.model.placement import Holding
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin

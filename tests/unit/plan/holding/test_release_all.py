@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from reconciler.model.changes import Outcome
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT
+from reconciler.model.provisioning_requests import reserved_taint
 from reconciler.model.refs import ObjectRef
-from reconciler.model.reserved_nodes import reserved_taint
 from reconciler.model.view import ClusterView
 from reconciler.plan.holding.release_all import releases
 from tests.fakes.embedded import Sandbox, node_ref

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from reconciler.model.nodes import DO_NOT_DISRUPT, DisruptionBudget
+from reconciler.model.pods import PodDisruptionBudget
 from reconciler.model.requirements import LabelSelector, Taint
-from reconciler.model.view import ClusterView, PodDisruptionBudget
+from reconciler.model.view import ClusterView
 from reconciler.plan.holding.replacement import EXPIRY_LEAD, leaving_bins
 from tests.builders import node_pool, pod, shape
 from tests.unit.plan.worlds import A_PERSONS, HELD, NOW, pairs, pool_node, together, with_node

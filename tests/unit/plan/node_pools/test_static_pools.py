@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import DO_NOT_DISRUPT, NodePool
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, PodDisruptionBudget
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.view import ClusterView, PodDisruptionBudget
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from tests.builders import node, node_pool, pod, shape

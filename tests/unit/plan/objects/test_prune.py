@@ -10,12 +10,12 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.edges import Edge
+from reconciler.model.departures import WaitingDeletions
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, Inventory, LiveObject
-from reconciler.model.waiting_deletions import WaitingDeletions
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 from reconciler.model.changes import Action, ObjectChange, Plan
-from reconciler.model.local_budgets import AllowWindow, LocalBudgets, PoolBudgets
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.difference.text import difference_text

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.fill import FillPoint
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Behavior, TimePattern
-from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.budgets.chart import budget_chart

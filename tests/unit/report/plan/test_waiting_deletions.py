@@ -9,7 +9,7 @@ from importlib.resources import files
 import jsonschema_rs
 
 from reconciler.model.changes import Action, ObjectChange, Plan
-from reconciler.model.waiting_deletions import WaitingDeletions
+from reconciler.model.departures import WaitingDeletions
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.words import summary
 from reconciler.report.status.document import PassReport, daemon_status_document

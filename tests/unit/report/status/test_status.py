@@ -6,12 +6,12 @@ from typing import Any
 
 from reconciler.model.changes import DemandOutcome, Outcome, Plan, ScheduleOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.edges import Edge
 from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.request_records import RequestRecord
+from reconciler.model.schedules import Edge
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.text import daemon_status_text
 from tests.builders import buffer_ref
