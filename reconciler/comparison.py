@@ -87,13 +87,13 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
         head.required_plan,
         Details(
             written=(base.written, head.written),
-            in_cluster=() if head.basis is None else head.basis.view.objects.keys(),
+            in_cluster=() if head.basis is None else head.basis.room.objects.keys(),
             refused=(*_refused(base.written, head.written), *_lowered_limits(base, head)),
             templates=_by_templates(base, head),
             spending=spent,
             drift=drift,
             unjudged=tuple(unjudged),
-            kept_as_before=() if head.basis is None else tuple(sorted(head.basis.declared.kept)),
+            kept_as_before=() if head.basis is None else tuple(sorted(head.basis.facts.effective.kept)),
             conflicts=request.conflicts,
             notes=tuple(notes),
             names=request.names,
@@ -136,14 +136,14 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
     if base.basis is None or head.basis is None:
         return ()
     left, right = base.basis, head.basis
-    pools = left.declared.node_pools, right.declared.node_pools
-    return located(lowered_limits(*pools, right.view, right.instance_types), head.written)
+    pools = left.facts.effective.node_pools, right.facts.effective.node_pools
+    return located(lowered_limits(*pools, right.room, right.facts.instance_types), head.written)
 
 
 def _afterwards(base: Basis, head: Basis, told: Collection[ObjectRef]) -> Iterator[str]:
     """Names buffers whose schedules differ only after the 30 days, such as a sale once a year."""
-    start = head.now + MONTH
-    for ref, at in first_differences(base.declared, head.declared, start, start + _YEAR).items():
+    start = head.facts.now + MONTH
+    for ref, at in first_differences(base.facts.effective, head.facts.effective, start, start + _YEAR).items():
         if ref not in told:
             yield f"{ref} has another size after the {MONTH.days} days, first from {moment(at, None)}"
 
@@ -151,8 +151,8 @@ def _afterwards(base: Basis, head: Basis, told: Collection[ObjectRef]) -> Iterat
 def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:
     if base.basis is None or head.basis is None:
         return ()
-    pools = base.basis.declared.node_pools, head.basis.declared.node_pools
-    return foretold_drift(*pools, all_bins(head.basis.view), head.basis.now)
+    pools = base.basis.facts.effective.node_pools, head.basis.facts.effective.node_pools
+    return foretold_drift(*pools, all_bins(head.basis.room), head.basis.facts.now)
 
 
 def _by_templates(base: PassResult, head: PassResult) -> tuple[ObjectChange, ...]:

@@ -115,7 +115,7 @@ class Cycle:
 
     def run(self, trigger: str) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, for its events."""
-        state = PassState(self._clock.now(), trigger, suspended=self._suspended)
+        state = PassState(self._clock.now(), trigger=trigger, suspended=self._suspended)
         start = PassProgress(state).after((self._source,), self._progress)
         done = self._judged(start, (*self._reading, *self._planning, self._render))
         if not done.state.suspended:
@@ -129,7 +129,7 @@ class Cycle:
     @property
     def schedules(self) -> tuple[Schedule, ...]:
         """Every schedule in force, including the cluster's own, as the last pass read them."""
-        return () if self.outlook is None else self.outlook.declared.schedules
+        return () if self.outlook is None else self.outlook.facts.effective.schedules
 
     @property
     def outlook(self) -> Outlook | None:

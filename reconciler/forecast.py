@@ -15,7 +15,7 @@ from reconciler.stages.result import PassResult
 def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | None:
     """The forecast; None if no price is known. Unless thorough, also None if it needs more placements than that of the pass."""
     basis = result.basis
-    if basis is None or not basis.instance_types:
+    if basis is None or not basis.facts.instance_types:
         return None
     deletes = any(change.action is Action.DELETE for change in result.required_plan.objects)
     if not thorough:

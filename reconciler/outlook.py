@@ -11,11 +11,9 @@ from datetime import datetime, timedelta
 
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.timeline import demand_spans
-from reconciler.model.declared import Declared
-from reconciler.model.nodes import InstanceType
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
+from reconciler.plan.facts import Facts
 from reconciler.plan.node_pools.budget_timeline import budget_timeline
 from reconciler.plan.node_pools.disruption_budgets import pool_states, with_new_nodes
 from reconciler.timetable.capacity_schedule import timeline
@@ -26,33 +24,30 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """What one pass knew. declared: what is in force, the repository over the cluster. now: the pass's instant."""
+    """What one pass knew."""
 
-    now: datetime
-    declared: Declared
-    view: ClusterView
+    facts: Facts
     dialect: Dialect
-    instance_types: Sequence[InstanceType] = ()
     new_node_pools: Sequence[str] = ()
     """The NodePool of each node that the pass's plan makes, since budgets count them."""
 
     def ahead(self, now: datetime | None = None, span: timedelta = WEEK) -> CapacityTimeline:
         """The timeline from `now`, or from the pass's own instant. Sizes and nodes are those that the pass saw."""
-        start = now or self.now
+        facts, declared = self.facts, self.facts.effective
+        start = now or facts.now
         end = start + span
-        declared = self.declared
         pools = sorted(declared.node_pools, key=lambda pool: pool.name)
         return CapacityTimeline(
             start=start,
             end=end,
             demands=demand_spans(
-                declared, self.view, start, end, dialect=self.dialect, instance_types=self.instance_types
+                declared, facts.view, start, end, dialect=self.dialect, instance_types=facts.instance_types
             ),
             schedules=tuple(
                 timeline(schedule, start, end, start)
                 for schedule in sorted(declared.schedules, key=lambda schedule: schedule.ref)
             ),
             budgets=budget_timeline(
-                pools, with_new_nodes(pool_states(all_bins(self.view, ())), self.new_node_pools), start, end
+                pools, with_new_nodes(pool_states(all_bins(facts.view, ())), self.new_node_pools), start, end
             ),
         )

@@ -106,8 +106,8 @@ class Shop:
         self.clock.advance(after)
         self.cluster.view()
         result = self.cycle.run(trigger)
-        outlook = self.cycle.outlook
-        seen = None if outlook is None else Seen(outlook.view, outlook.instance_types, outlook.declared.schedules)
+        facts = None if self.cycle.outlook is None else self.cycle.outlook.facts
+        seen = None if facts is None else Seen(facts.view, facts.instance_types, facts.effective.schedules)
         self.world.last.observe(trigger, result, seen)
         return result
 

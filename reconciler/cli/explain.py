@@ -58,7 +58,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
     if result.failure is not None:
         raise result.failure
     outlook = session.cycle.outlook
-    document, text = _explained(result.required_plan, None if outlook is None else outlook.declared, demand)
+    document, text = _explained(result.required_plan, None if outlook is None else outlook.facts.effective, demand)
     if output == "json":
         click.echo(to_json(document()), nl=False)
     else:

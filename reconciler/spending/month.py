@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from reconciler.demand.combine import demands, with_leaving
 from reconciler.demand.dialect import Dialect
@@ -17,7 +17,6 @@ from reconciler.demand.settled import settled
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
@@ -28,6 +27,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.plan.bins import all_bins
+from reconciler.plan.facts import Facts
 from reconciler.spending.states import Key, States
 from reconciler.spending.steady import Accountant
 
@@ -37,17 +37,13 @@ MOST_STATES = 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """What a pass knew, and how it placed the demands of its instant. declared: the repository over the cluster, without what is to
-    be pruned. view: the cluster without pods that need another place."""
+    """What a pass knew, and how it placed the demands of its instant. room: the cluster without pods that need another place."""
 
-    now: datetime
-    declared: Declared
-    view: ClusterView
+    facts: Facts
+    room: ClusterView
     dialect: Dialect
-    instance_types: Sequence[InstanceType] = ()
-    options: PlacementOptions = field(default_factory=PlacementOptions)
-    demands: tuple[Demand, ...] = ()
-    placement: Placement | None = field(default_factory=Placement)
+    options: PlacementOptions
+    placement: Placement | None
     """None: of another view, so the present state is placed too."""
     leaving: tuple[Demand, ...] = ()
     """Pods of nodes that will be replaced."""
@@ -62,13 +58,13 @@ def as_declared(basis: Basis, replaced: Collection[str] = ()) -> Basis:
     Nodes that were made for chunks and run no pods are made anew. replaced: the names of other nodes that are, with the pods that may be
     evicted from them; a node with any other pod stays.
     """
-    view = basis.view
+    view = basis.room
     unused = {item.name for item in all_bins(view) if item.is_placeholder and not item.in_use}
     if not unused and not replaced:
         return basis
     machines = [item for item in view.machines if item.name not in unused]
     going = frozenset(item.name for item in machines if item.name in replaced)
-    now = basis.now - view.clock_skew
+    now = basis.facts.now - view.clock_skew
     leaving = leaving_demands(_with_machines(view, machines, going), now)
     moved = {(demand.ref.namespace, demand.ref.name) for demand in leaving}
     stuck = {
@@ -79,7 +75,7 @@ def as_declared(basis: Basis, replaced: Collection[str] = ()) -> Basis:
     going = going.difference(stuck)
     leaving = tuple(demand for demand in leaving if demand.leaves in going)
     settled_view = without_leaving(_with_machines(view, machines, going), leaving)
-    return replace(basis, view=settled_view, placement=None, leaving=leaving)
+    return replace(basis, room=settled_view, placement=None, leaving=leaving)
 
 
 def _with_machines(view: ClusterView, machines: Iterable[Machine], going: Collection[str]) -> ClusterView:
@@ -96,20 +92,20 @@ def _with_machines(view: ClusterView, machines: Iterable[Machine], going: Collec
 
 def is_steady(basis: Basis) -> bool:
     """Whether the pass's placement holds for the whole span, so that nothing has to be placed again."""
-    booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.demands)
-    declared = basis.declared
+    booked = any(demand.ref.kind == REQUEST_KIND for demand in basis.facts.demands)
+    declared = basis.facts.effective
     marks = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
     marks += [(pool_ref(pool), pool.annotations) for pool in declared.node_pools]
     followed = any(following_of(ref, own) is not None for ref, own in marks)
-    return not (booked or followed) and settled(basis.demands, basis.view) is basis.demands
+    return not (booked or followed) and settled(basis.facts.demands, basis.room) is basis.facts.demands
 
 
 def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     """The costs over the span. Percentages, quotas and the nodes of pods stay as they are now, since their future is unknown."""
-    start, end = basis.now, basis.now + span
-    states = States(basis.declared, start, end)
+    start, end = basis.facts.now, basis.facts.now + span
+    states = States(basis.facts.effective, start, end)
     lasting = _lasting(states)
-    accountant = Accountant(basis.view, basis.instance_types)
+    accountant = Accountant(basis.room, basis.facts.instance_types)
     first = states.intervals[0].key
     present = _present(basis, states.at(first), accountant)
     booked = sum(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
@@ -153,14 +149,14 @@ def _lasting(states: States) -> dict[Key, float]:
 
 
 def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
-    found, _ = demands(declared, basis.view, dialect=basis.dialect, instance_types=basis.instance_types)
-    return _with_room(basis, declared, settled(found, basis.view), accountant)
+    found, _ = demands(declared, basis.room, dialect=basis.dialect, instance_types=basis.facts.instance_types)
+    return _with_room(basis, declared, settled(found, basis.room), accountant)
 
 
 def _present(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
     """The present state. The pass has already placed it, unless another party is to make nodes for some of it."""
-    found = settled(basis.demands, basis.view)
-    if found is basis.demands and basis.placement is not None:
+    found = settled(basis.facts.demands, basis.room)
+    if found is basis.facts.demands and basis.placement is not None:
         return accountant.steady_state(declared, found, basis.placement)
     return _with_room(basis, declared, found, accountant)
 
@@ -168,9 +164,9 @@ def _present(basis: Basis, declared: Declared, accountant: Accountant) -> Steady
 def _with_room(basis: Basis, declared: Declared, found: tuple[Demand, ...], accountant: Accountant) -> SteadyState:
     found = with_leaving(found, basis.leaving)
     problem = Problem(
-        basis.view,
+        basis.room,
         node_pools=declared.node_pools,
-        instance_types=basis.instance_types,
+        instance_types=basis.facts.instance_types,
         demands=found,
         overlays=declared.node_overlays,
         options=replace(basis.options, optimal=False, include_pending=bool(basis.leaving)),

@@ -94,7 +94,7 @@ class Consolidate:
         found = candidates(
             *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
             staying=self._staying(state, bins),
-            known=state.prepared.departures,
+            known=state.departures,
             may_be_left=may_be_left,
             price_of=price_of,
         )
@@ -124,8 +124,7 @@ class Consolidate:
             if hosts and takes_no_chunks_room(candidate, movable, hosts, chunks, state.prepared.room):
                 name, until = candidate.bin.name, now + candidate.wait + OPEN
                 admitted = Departure(name, now, until, candidate.price, admits=tuple(item.name for item in hosts))
-                departures = (*state.prepared.departures, admitted)
-                return replace(state, prepared=replace(state.prepared, departures=departures))
+                return replace(state, departures=(*state.departures, admitted))
         return state
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
@@ -160,12 +159,8 @@ class Consolidate:
         options = state.prepared.options
         now = state.cluster_now
         departure = Departure(name, now, now + candidate.wait + PATIENCE, saved)
-        prepared = replace(
-            state.prepared,
-            options=replace(options, leaving=options.leaving | {name}),
-            departures=(*state.prepared.departures, departure),
-        )
-        return replace(state, placement=trial, prepared=prepared)
+        prepared = replace(state.prepared, options=replace(options, leaving=options.leaving | {name}))
+        return replace(state, placement=trial, prepared=prepared, departures=(*state.departures, departure))
 
 
 def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:

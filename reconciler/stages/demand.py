@@ -51,12 +51,12 @@ class FindDemand:
             found = settled(found, state.view)
         leaving = leaving_balloons(found)
         prepared = replace(state.prepared, room=without_balloons(state.prepared.room, leaving))
-        return replace(
+        state = replace(
             state,
             prepared=prepared,
             effective=effective,
             repository=followed.repository,
-            outlook=Outlook(state.now, effective, state.view, self.dialect, state.instance_types),
             demands=without_waiting_balloons(found, state.view, leaving),
             findings=(*state.findings, *followed.findings, *findings),
         )
+        return replace(state, outlook=Outlook(state, self.dialect))

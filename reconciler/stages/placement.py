@@ -63,16 +63,24 @@ class Place:
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
         crowding = no_room_findings(problem, placement, self.pods)
-        return replace(
+        options = state.prepared.options
+        state = replace(
             state,
             demands=tuple(problem.demands),
             placement=placement,
             refused=refused,
-            basis=self._basis(state, problem, placement),
             broken_rules=broken,
             prepared=replace(state.prepared, options=problem.options),
             findings=(*state.findings, *rejections(broken), *crowding),
         )
+        booked = [item.request.booked_for for item in problem.demands if item.request is not None]
+        booked_for = max(booked, default=self.rules.requests.booked_for)
+        basis = Basis(
+            *(state, state.prepared.room, self.rules.dialect, options, placement),
+            memory=self.memory,
+            booked_for=booked_for,
+        )
+        return replace(state, basis=basis)
 
     def _with_attempts(
         self, state: PassState, problem: Problem, placement: Placement, seconds_left: Callable[[], float]
@@ -109,20 +117,3 @@ class Place:
             problem = replace(problem, demands=tuple(demands))
             placement = place_in_mode(problem, memory=self.unrefused, seconds_left=seconds_left)
         return problem, placement, still_refused(cuts, placement)
-
-    def _basis(self, state: PassState, problem: Problem, placement: Placement) -> Basis:
-        return Basis(
-            now=state.now,
-            declared=state.effective,
-            view=state.prepared.room,
-            dialect=self.rules.dialect,
-            instance_types=state.instance_types,
-            options=state.prepared.options,
-            demands=tuple(problem.demands),
-            placement=placement,
-            memory=self.memory,
-            booked_for=max(
-                (item.request.booked_for for item in problem.demands if item.request is not None),
-                default=self.rules.requests.booked_for,
-            ),
-        )

@@ -8,8 +8,7 @@ from typing import ClassVar
 from reconciler.manifests.rendered import read_rendered
 from reconciler.model.changes import Apply, Outcome, WriteResult
 from reconciler.model.declared import located
-from reconciler.plan.objects.objects import Owner
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from reconciler.ports import Catalog
 from reconciler.render.check import checked_for_plan
 from reconciler.render.templates import TemplateSource
@@ -26,41 +25,12 @@ class MakePlan:
     templates: TemplateSource
 
     def run(self, state: PassState) -> PassState:
-        inputs = PlanInputs(
-            revision=state.tree.revision,
-            now=state.now,
-            view=state.view,
-            declared=state.repository,
-            live=state.live,
-            demands=state.demands,
-            placement=state.placement,
-            node_pools=state.effective.node_pools,
-            schedules=state.effective.schedules,
-            instance_types=state.instance_types,
-            price_source=self.catalog.source,
-            caps=self.rules.caps,
-            findings=state.findings,
-            blocked=state.tree.reasons_to_keep,
-            replaced=state.prepared.options.leaving,
-            launches=state.prepared.launches,
-            refused=state.refused,
-            removals_allowed=state.tree.removals_allowed,
-            departures=state.prepared.departures,
-            local_budgets=state.local_budgets,
-            edges=state.edges,
-            include_pending=state.include_pending,
-            suspended=state.suspended,
-            owner=Owner(self.rules.inventory.id, self.rules.inventory.words),
-            drift=self.rules.drift,
-            balloon_image=self.rules.balloon_image,
-            requests=self.rules.requests,
-        )
+        facts = replace(state, price_source=self.catalog.source, replaced=state.prepared.options.leaving)
         templates = self.templates.of(state.tree.files)
-        plan = make_plan(inputs)
+        plan = make_plan(facts, self.rules)
         checked = checked_for_plan(plan, templates, read_rendered, state.effective.node_pools)
         if checked.unrendered:
-            unrendered = {ref: failure.message for ref, failure in checked.unrendered.items()}
-            plan = make_plan(replace(inputs, unrendered=unrendered))
+            plan = make_plan(facts, self.rules, {ref: item.message for ref, item in checked.unrendered.items()})
         findings = located((*plan.findings, *checked.findings), state.repository.manifests)
         objects = tuple(replace(change, rendered=checked.balloons.get(change.ref)) for change in plan.objects)
         plan = replace(plan, objects=objects, findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)))

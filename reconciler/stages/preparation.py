@@ -72,8 +72,16 @@ class Prepare:
         )
         edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
         prepared = Prepared(
-            *(without_leaving(view, leaving), leaving, options, launches, suspended.some, departing),
+            *(without_leaving(view, leaving), leaving, options, suspended.some),
             failed_in_attempts=launches.failed_since(since),
         )
         findings = (*state.findings, *leaving_now.findings)
-        return replace(state, view=view, prepared=prepared, edges=(*state.edges, *edges), findings=findings)
+        return replace(
+            state,
+            view=view,
+            prepared=prepared,
+            launches=launches,
+            departures=departing,
+            edges=(*state.edges, *edges),
+            findings=findings,
+        )

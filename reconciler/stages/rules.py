@@ -8,25 +8,22 @@ from datetime import timedelta
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.dialect import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
-from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
+from reconciler.plan.facts import PlanRules
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
-from reconciler.plan.launching.caps import PlanCaps
-from reconciler.plan.objects.drift import Drift
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules(PlanRules):
     """optimal_within: how long placement may look for something cheaper. not_ready_grace: how long chunks wait for a node that is not
     ready. check_placement: whether the checker judges it too.
     templates_folder: in the repository, beside the manifests. suspend: plan, and write nothing.
 
     allow_empty: an empty repository is obeyed, and not taken for a mistake. fulfilment: for buffers that do not name one.
-    balloon_image: image of balloon pods. shrink_after: how long a share of running pods must be less before its buffer shrinks."""
+    shrink_after: how long a share of running pods must be less before its buffer shrinks."""
 
     dialect: Dialect
-    caps: PlanCaps
     placement: PlacementOptions
     inventory: InventoryParent
     optimal_within: timedelta
@@ -37,8 +34,5 @@ class Rules:
     templates_folder: str = "templates"
     suspend: bool = False
     allow_empty: bool = False
-    drift: Drift = Drift.CORRECT
     fulfilment: Fulfilment = Fulfilment.PLACEHOLDER
-    balloon_image: str = ""
     shrink_after: timedelta = SHRINK_AFTER
-    requests: RequestRules = field(default_factory=RequestRules)

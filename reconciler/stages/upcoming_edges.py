@@ -29,7 +29,7 @@ class UpcomingEdges:
 
     def first(self, after: datetime, repository: Declared | None) -> Edge | None:
         """The first edge after an instant. repository: its documents as last read; budgets in local time must be compiled again by then."""
-        of_schedules = None if self.outlook is None else self._of_schedules.first(self.outlook.declared, after)
+        of_schedules = None if self.outlook is None else self._of_schedules.first(self.outlook.facts.effective, after)
         edges = [] if of_schedules is None else [of_schedules]
         edges += [edge for edge in self._due if edge.at > after][:1]
         renewal = None if repository is None else next_renewal(repository, after)

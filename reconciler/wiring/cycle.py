@@ -14,6 +14,7 @@ from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.drift import Drift
+from reconciler.plan.objects.objects import Owner
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
@@ -46,7 +47,7 @@ def make_cycle(
     proposals: Proposals | None = None,
 ) -> Cycle:
     """caps: None for those of the settings. proposals: where plans go instead of the cluster."""
-    placement = settings.placement
+    placement, inventory = settings.placement, inventory_parent(settings)
     return Cycle(
         source=source,
         cluster=cluster,
@@ -65,7 +66,8 @@ def make_cycle(
             not_ready_grace=placement.not_ready_grace,
             consolidation=ConsolidationRules(placement.consolidation_share, placement.consolidation_per_hour),
             back_off=BackOffRules(placement.back_off, placement.back_off_at_most),
-            inventory=inventory_parent(settings),
+            inventory=inventory,
+            owner=Owner(inventory.id, inventory.words),
             check_placement=placement.check,
             templates_folder=settings.templates.strip("/"),
             suspend=settings.suspend,

@@ -154,11 +154,11 @@ def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) ->
     shown = ShownPasses()
 
     def on_result(trigger: Trigger, result: PassResult) -> None:
-        outlook = cycle.outlook
+        facts = None if cycle.outlook is None else cycle.outlook.facts
         last.observe(
             trigger.value,
             result,
-            None if outlook is None else Seen(outlook.view, outlook.instance_types, outlook.declared.schedules),
+            None if facts is None else Seen(facts.view, facts.instance_types, facts.effective.schedules),
         )
         if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
             sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")

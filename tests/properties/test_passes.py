@@ -18,9 +18,10 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from tests.builders import buffer, deployment, instance_type, node, node_pool, pod, shape
 from tests.unit.plan.worlds import NOW, OWNER, carried_out
 
@@ -52,19 +53,17 @@ def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] 
     declared = Declared(buffers=wanted.buffers, workloads=wanted.workloads, node_pools=pools)
     asked, findings = demands(declared, view, dialect=Dialect.KARPENTER)
     return make_plan(
-        PlanInputs(
-            revision=None,
-            now=NOW,
+        Facts(
+            NOW,
             view=view,
+            effective=declared,
             launches=launch_record(view, NOW),
             demands=asked,
             placement=place(Problem(view, node_pools=pools, instance_types=CATALOG, demands=asked)),
-            node_pools=pools,
             instance_types=CATALOG,
-            caps=PlanCaps(new_nodes_per_pass=0),
             findings=findings,
-            owner=OWNER,
         ),
+        PlanRules(caps=PlanCaps(new_nodes_per_pass=0), owner=OWNER),
     )
 
 

@@ -15,10 +15,11 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.objects.prune import PruneRules
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool, pod
 from tests.unit.plan.worlds import HELD, NOW, OWNER, carried_out, claim, planned, pool_node, settled
 
@@ -84,27 +85,23 @@ def _document(ref: ObjectRef, replicas: int) -> DeclaredManifest:
 
 
 def _applied(ref: ObjectRef, replicas: int) -> LiveObject:
-    first = make_plan(
-        PlanInputs(None, NOW, ClusterView(), Declared(manifests=(_document(ref, replicas),)), owner=OWNER)
-    )
+    first = make_plan(Facts(NOW, repository=Declared(manifests=(_document(ref, replicas),))), PlanRules(owner=OWNER))
     return carried_out(ClusterView(), first).objects[ref]
 
 
 def plan(world: World, caps: PlanCaps | None = None) -> Plan:
     return make_plan(
-        PlanInputs(
-            revision="main@sha1:abc",
-            now=NOW,
+        Facts(
+            NOW,
             view=world.view,
             launches=launch_record(world.view, NOW),
-            declared=world.declared,
+            repository=world.declared,
+            effective=Declared(node_pools=POOLS),
             demands=(demand("a"), demand("b")),
             placement=world.placement,
-            node_pools=POOLS,
             instance_types=(instance_type(),),
-            caps=caps or PlanCaps(pruning=PruneRules(lifted=True)),
-            owner=OWNER,
         ),
+        PlanRules(caps=caps or PlanCaps(pruning=PruneRules(lifted=True)), owner=OWNER),
     )
 
 

@@ -11,8 +11,8 @@ import pytest
 from reconciler.demand.dialect import Dialect
 from reconciler.manifests.declared import read
 from reconciler.model.timelines import CapacityTimeline
-from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
+from reconciler.plan.facts import Facts
 from reconciler.report.timeline.chart import ALLOWED, ASKED, WORTH, lanes
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples-repo" / "clusters" / "production"
@@ -22,7 +22,7 @@ SATURDAY = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def outlook() -> Outlook:
     files = {str(path.relative_to(EXAMPLE)): path.read_bytes() for path in EXAMPLE.rglob("*.yaml")}
-    return Outlook(SATURDAY, read(files), ClusterView(), Dialect.KARPENTER)
+    return Outlook(Facts(SATURDAY, effective=read(files)), Dialect.KARPENTER)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_it_can_look_from_a_later_instant(outlook: Outlook) -> None:
 
 
 def test_two_passes_have_two_outlooks(outlook: Outlook) -> None:
-    again = Outlook(outlook.now, outlook.declared, outlook.view, outlook.dialect)
+    again = Outlook(outlook.facts, outlook.dialect)
     assert again != outlook
 
 

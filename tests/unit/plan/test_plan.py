@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,12 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import HOLDS_ANNOTATION, NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Inventory
+from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
     HELD,
@@ -34,15 +37,23 @@ from tests.unit.plan.worlds import (
 POD = Demand(waiting_pod().demand, desired=1)
 
 
-def plan(view: ClusterView | None = None, **inputs: Any) -> Plan:
-    defaults: dict[str, Any] = {
-        "node_pools": (node_pool(),),
-        "instance_types": (instance_type(),),
-        "price_source": "prices of a test",
-        "owner": OWNER,
-    }
+def plan(
+    view: ClusterView | None = None,
+    *,
+    caps: PlanCaps | None = None,
+    unrendered: Mapping[ObjectRef, str] | None = None,
+    **known: Any,
+) -> Plan:
     seen = view or ClusterView()
-    return make_plan(PlanInputs("main@sha1:abc", NOW, seen, launches=launch_record(seen, NOW), **(defaults | inputs)))
+    facts = Facts(
+        NOW,
+        view=seen,
+        effective=Declared(node_pools=(node_pool(),)),
+        instance_types=(instance_type(),),
+        price_source="prices of a test",
+        launches=launch_record(seen, NOW),
+    )
+    return make_plan(replace(facts, **known), PlanRules(caps=caps or PlanCaps(), owner=OWNER), unrendered)
 
 
 def test_nothing_to_do_is_no_change() -> None:
@@ -72,7 +83,7 @@ def test_a_full_turn_settles() -> None:
         {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "spec": {"replicas": 3}},
         SourcePosition("web.yaml", 1),
     )
-    wanted: dict[str, Any] = {"declared": Declared(manifests=(buffer_document,)), "demands": (demand(),)}
+    wanted: dict[str, Any] = {"repository": Declared(manifests=(buffer_document,)), "demands": (demand(),)}
     placement = Placement(planned=(planned(chunks(3)),))
     first = plan(placement=placement, **wanted)
     assert [change.action for change in first.objects] == [Action.CREATE]
@@ -86,7 +97,7 @@ def test_a_full_turn_settles() -> None:
 
 
 def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replaces_it() -> None:
-    asked = {
+    asked: dict[str, Any] = {
         "demands": (demand(),),
         "placement": Placement(planned=(planned(chunks(3)), planned(chunks(1, "other")))),
         "replaced": frozenset({"node-1"}),
@@ -94,8 +105,10 @@ def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replac
     view = with_node("node-1", HELD)
     names = [creation.name for creation in plan(view, **asked).node_claims.create]
     template = dict.fromkeys((ObjectRef("karpenter.sh", "NodeClaim", "", name) for name in names), "line 1 fails")
-    for hindrance in ({"caps": PlanCaps(new_nodes_per_pass=1)}, {"unrendered": template}):
-        answer = plan(view, **asked, **hindrance)
+    for answer in (
+        plan(view, caps=PlanCaps(new_nodes_per_pass=1), **asked),
+        plan(view, unrendered=template, **asked),
+    ):
         assert answer.node_claims.release == ()
         assert "node-1 stays protected until the node that replaces it is there" in answer.notes
     # A cap that stays met could never be left otherwise.
@@ -113,10 +126,10 @@ def test_an_incomplete_view_releases_and_prunes_nothing() -> None:
 
 def test_a_rewound_branch_releases_and_prunes_nothing_but_protects() -> None:
     view = together(with_node("node-1", HELD), with_node("node-2"))
-    answer = plan(view, blocked=("the branch was rewound",), placement=Placement(occupied(node_2=[chunks()])))
+    answer = plan(view, tree=SourceTree(None, rewound=True), placement=Placement(occupied(node_2=[chunks()])))
     assert answer.node_claims.release == ()
     assert len(answer.node_claims.hold) == 1
-    assert answer.blocked == ("the branch was rewound",)
+    assert answer.blocked == ("the branch was force-pushed a short while ago",)
 
 
 def test_caps_cut_and_say_so() -> None:
@@ -154,7 +167,7 @@ def test_a_suspended_headroom_says_that_nothing_is_applied() -> None:
 def test_price_overlays_are_an_assumption() -> None:
     overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "cheap"), price_adjustment="-5%")
     overlays = Declared(node_overlays=(overlay,))
-    for answer in (plan(declared=overlays), plan(live=overlays)):
+    for answer in (plan(repository=overlays), plan(live=overlays)):
         assert "price overlays count for new nodes" in answer.cost.assumptions[1]
 
 

@@ -11,8 +11,9 @@ from reconciler.manifests.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.facts import Facts
 from reconciler.plan.objects.objects import Owner, prepared
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 
 TEMPLATE = (
     b"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web, namespace: shop}\n"
@@ -25,7 +26,7 @@ REF = ObjectRef("", "PodTemplate", "shop", "web")
 
 def changes(declared: Declared, body: Mapping[str, Any], *, reduced: bool, ref: ObjectRef = REF) -> list[str]:
     view = ClusterView(objects={ref: LiveObject(ref, body)}, reduced=reduced)
-    plan = make_plan(PlanInputs(None, datetime(2026, 11, 21, tzinfo=UTC), view, declared))
+    plan = make_plan(Facts(datetime(2026, 11, 21, tzinfo=UTC), view=view, repository=declared))
     return [field.path for change in plan.objects for field in change.changes]
 
 

@@ -19,7 +19,8 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
+from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.plan.facts import Facts
 from reconciler.plan.node_pools.static_nodes import cheapest_admitted
 from reconciler.spending import month
 from reconciler.spending.month import Basis, spending
@@ -101,15 +102,8 @@ def placed(effective: Declared, found: tuple[Demand, ...]) -> Placement:
 
 def basis(capacity: Declared, now: datetime) -> Basis:
     effective, found = asked(capacity, now)
-    return Basis(
-        now,
-        effective,
-        ClusterView(),
-        Dialect.KARPENTER,
-        instance_types=TYPES,
-        demands=found,
-        placement=placed(effective, found),
-    )
+    facts = Facts(now, effective=effective, instance_types=TYPES, demands=found)
+    return Basis(facts, ClusterView(), Dialect.KARPENTER, PlacementOptions(), placed(effective, found))
 
 
 def oracle(capacity: Declared, start: datetime, span: timedelta) -> float:
@@ -195,9 +189,10 @@ def test_a_nodes_price_is_shared_by_what_its_chunks_request() -> None:
 def test_a_request_counts_for_as_long_as_it_is_booked() -> None:
     plain = basis(declared(), AUTUMN)
     job = ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train")
-    request = replace(next(item for item in plain.demands if item.ref == buffer_ref("web")), ref=job)
-    asked_too = (*plain.demands, request)
-    found = spending(replace(plain, demands=asked_too, placement=placed(plain.declared, asked_too)))
+    request = replace(next(item for item in plain.facts.demands if item.ref == buffer_ref("web")), ref=job)
+    asked_too = (*plain.facts.demands, request)
+    facts = replace(plain.facts, demands=asked_too)
+    found = spending(replace(plain, facts=facts, placement=placed(facts.effective, asked_too)))
     cost, chunk_hours = found.of_demands()[job]
     assert cost > 0
     assert chunk_hours == pytest.approx((request.desired or 0) / 6)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.declared import Declared
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeOverlay, NodePool
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
@@ -14,7 +15,8 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.facts import Facts
+from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool, shape
 
 
@@ -116,16 +118,8 @@ def test_an_unknown_price_is_named_and_not_counted() -> None:
     types = (unpriced(SMALL),)
     demands = (demand(count=3),)
     found = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=demands))
-    inputs = PlanInputs(
-        None,
-        datetime(2026, 11, 21, tzinfo=UTC),
-        ClusterView(),
-        demands=demands,
-        placement=found,
-        node_pools=(node_pool(),),
-        instance_types=types,
-    )
-    plan = make_plan(inputs)
+    now, effective = datetime(2026, 11, 21, tzinfo=UTC), Declared(node_pools=(node_pool(),))
+    plan = make_plan(Facts(now, effective=effective, demands=demands, placement=found, instance_types=types))
     assert plan.cost.per_hour_after == 0
     assert any(plan.node_claims.create[0].name in note for note in plan.cost.assumptions)
 

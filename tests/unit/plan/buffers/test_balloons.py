@@ -19,8 +19,9 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
+from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.objects.objects import Owner
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, pod, shape
 
 IMAGE = "registry.example.com/pause:1"
@@ -37,7 +38,7 @@ def wanted(count: int | None = 3, **others: Any) -> Demand:
 def plan(demand: Demand | None, view: ClusterView) -> Plan:
     demands = () if demand is None else (demand,)
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    return make_plan(PlanInputs("main", now, view, demands=demands, owner=Owner("set"), balloon_image=IMAGE))
+    return make_plan(Facts(now, view=view, demands=demands), PlanRules(owner=Owner("set"), balloon_image=IMAGE))
 
 
 def view(*deployments: Mapping[str, Any], **others: Any) -> ClusterView:

@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+from reconciler.model.declared import Declared
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.plan.facts import Facts
 from reconciler.plan.launching.back_offs import LAUNCHES_KEY, launch_record, without_launches
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -16,9 +18,7 @@ def test_what_was_not_asked_for_is_not_remembered() -> None:
     demands, types, pools = (demand(count=3),), (instance_type(),), (node_pool(),)
     placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
     plan = make_plan(
-        PlanInputs(
-            None, NOW, ClusterView(), demands=demands, placement=placement, node_pools=pools, instance_types=types
-        ),
+        Facts(NOW, effective=Declared(node_pools=pools), instance_types=types, demands=demands, placement=placement)
     )
     (creation,) = plan.node_claims.create
     assert creation.name in plan.memory[LAUNCHES_KEY]

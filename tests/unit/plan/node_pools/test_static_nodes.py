@@ -15,7 +15,8 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, Nod
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView, Inventory, LiveObject
-from reconciler.plan.plan import PlanInputs, make_plan
+from reconciler.plan.facts import Facts, PlanRules
+from reconciler.plan.plan import make_plan
 from tests.builders import instance_type, node, node_pool, pod
 from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, live
 
@@ -50,21 +51,20 @@ def there(replicas: int | None) -> dict[ObjectRef, LiveObject]:
     return {REF: live(REF, document(replicas), "spec.replicas")}
 
 
-def plan(declared: int | None, view: ClusterView, typed: NodePool | None = None, **inputs: Any) -> Plan:
+def plan(declared: int | None, view: ClusterView, typed: NodePool | None = None, **facts: Any) -> Plan:
     """declared: what Git, or the schedule that the pool follows, has for replicas; None: it is not declared."""
     manifests = () if declared is None else (DeclaredManifest(REF, document(declared), SourcePosition("pool.yaml", 1)),)
     return make_plan(
-        PlanInputs(
-            "main@sha1:abc",
+        Facts(
             NOW,
-            view,
-            declared=Declared(manifests=manifests),
-            node_pools=(typed or pool(declared or 0),),
+            view=view,
+            repository=Declared(manifests=manifests),
+            effective=Declared(node_pools=(typed or pool(declared or 0),)),
             instance_types=CATALOG,
             price_source="prices of a test",
-            owner=OWNER,
-            **inputs,
-        )
+            **facts,
+        ),
+        PlanRules(owner=OWNER),
     )
 
 
