@@ -27,7 +27,7 @@ from reconciler.plan.node_pools.foretold_drift import foretold_drift
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.render.comparison import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
-from reconciler.report.difference.gates import Gates
+from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes
 from reconciler.report.words import moment
 from reconciler.spending.month import Basis, as_declared, spending

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.options import options, settings_from
-from reconciler.cli.progress import Progress
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
 from reconciler.report.escaping import terminal

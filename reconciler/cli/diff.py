@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.exit_codes import exit_code_of_changes, exit_code_of_gates
-from reconciler.cli.fork import is_of_a_fork
 from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.planning import tell_age
 from reconciler.cli.posting import Posting, PostOptions, post_options, posting
-from reconciler.cli.progress import Progress
-from reconciler.cli.snapshot_age import tell_age
+
+
+def is_of_a_fork(environment: Mapping[str, str]) -> bool:
+    """Judged by the variables of GitHub and Gitea Actions, or GitLab CI. An unreadable event counts as a fork's."""
+    project = environment.get("CI_MERGE_REQUEST_PROJECT_ID", "")
+    if project != environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", project):
+        return True
+    event = environment.get("GITHUB_EVENT_PATH")
+    if not event:
+        return False
+    try:
+        pull_request = json.loads(Path(event).read_bytes()).get("pull_request")
+    except (OSError, ValueError, AttributeError):
+        return True
+    return bool(pull_request) and _repository(pull_request, "head") != _repository(pull_request, "base")
+
+
+def _repository(pull_request: Mapping[str, Any], side: str) -> str | None:
+    """The repository of one side; None for the head of a fork that was deleted."""
+    repository = (pull_request.get(side) or {}).get("repo") or {}
+    name = repository.get("full_name")
+    return None if name is None else str(name)
+
 
 if TYPE_CHECKING:
     from reconciler.comparison import ComparisonRequest
     from reconciler.report.difference.difference import Difference
-    from reconciler.report.difference.gates import Gates
+    from reconciler.report.difference.headline import Gates
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
 
@@ -143,7 +167,7 @@ def _report(
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
     from reconciler.cli.planning import print_difference, write_file, write_timings
     from reconciler.comparison import compare
-    from reconciler.report.difference.gates import Gates
+    from reconciler.report.difference.headline import Gates
     from reconciler.wiring.posting import complete_page
     from reconciler.wiring.reported_cluster import reported_cluster
     from reconciler.wiring.session import open_session

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.options import options, output_option, settings_from
-from reconciler.cli.progress import Progress
-from reconciler.cli.snapshot_age import tell_age
+from reconciler.cli.planning import tell_age
 from reconciler.model.errors import Invalid
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
         headroom explain MetricsProducer/shop/business-hours
         headroom explain NodePool/general
     """
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.report.json_text import to_json
     from reconciler.wiring.session import open_session
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.options import options, settings_from
-from reconciler.cli.progress import Progress
 from reconciler.model.errors import Failure, Invalid
 from reconciler.report.escaping import terminal
 

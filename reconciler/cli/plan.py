@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.exit_codes import exit_code_of_changes
 from reconciler.cli.options import options, output_option, settings_from
-from reconciler.cli.progress import Progress
-from reconciler.cli.snapshot_age import tell_age
+from reconciler.cli.planning import tell_age
 
 
 @click.command("plan", short_help="What one pass would change.")

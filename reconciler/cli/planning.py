@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+from reconciler.cli.console import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.model.spending import Spending
@@ -17,8 +18,7 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.page import difference_page
-from reconciler.report.difference.text import difference_text
+from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.findings import github_annotations, sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
@@ -101,3 +101,33 @@ def write_file(flag: str, path: str, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Invalid(f"{flag} {path}: cannot be written ({error.strerror})") from error
+
+
+if TYPE_CHECKING:
+    from reconciler.ports import Cluster
+
+_OLD = timedelta(hours=25)
+"""The daemon renews its snapshot every day, even if nothing has changed."""
+
+
+def tell_age(cluster: Cluster, now: datetime) -> None:
+    """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
+    from reconciler.wiring.published_snapshot import PublishedCluster
+
+    if not isinstance(cluster, PublishedCluster):
+        return
+    age = now - cluster.taken
+    click.echo(f"headroom: planned on {cluster.name}: {age_in_words(age)}", err=True)
+    if age > _OLD:
+        click.echo("  the daemon renews it every day: look whether it runs, and whether it may push", err=True)
+
+
+def age_in_words(age: timedelta) -> str:
+    """`12 minutes old`; in hours from two hours on, in days from two days on."""
+    minutes = int(age / timedelta(minutes=1))
+    for unit, length in (("day", 24 * 60), ("hour", 60)):
+        if minutes >= 2 * length:
+            return f"{minutes // length} {unit}s old"
+    if age < timedelta(0):
+        return "taken after the time that is planned for"
+    return f"{minutes} minute{'' if minutes == 1 else 's'} old"

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.options import options, settings_from
-from reconciler.cli.progress import Progress
 
 
 @click.command("release", short_help="Hand every held node back, before headroom is removed.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -16,6 +17,38 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.schedules.page import BrokenDocument
+
+_SEPARATOR = re.compile(r"---(?:\s|$)")
+
+
+def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], kind: str) -> list[BrokenDocument]:
+    """The documents of the kind that have an error, in the order of files and lines."""
+    found: dict[tuple[str, int], BrokenDocument] = {}
+    for finding in findings:
+        place = finding.position
+        if finding.severity is not Severity.ERROR or place is None or place.file not in files:
+            continue
+        lines = files[place.file].decode(errors="replace").splitlines()
+        first, last = _bounds(lines, place.line)
+        text = "\n".join(lines[first - 1 : last])
+        if finding.ref is None and kind not in text:
+            continue
+        name = f"{place.file}:{first}" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
+        known = found.get((place.file, first))
+        if known is None or finding.ref is not None:
+            found[place.file, first] = BrokenDocument(name, place.file, (first, last), f"{text}\n")
+    return [found[key] for key in sorted(found)]
+
+
+def _bounds(lines: Sequence[str], line: int) -> tuple[int, int]:
+    """The first and the last line, from 1, of the document that contains the line, without separators."""
+    inside = min(max(line, 1), max(len(lines), 1))
+    separators = [number for number, text in enumerate(lines, 1) if _SEPARATOR.match(text)]
+    first = max((number + 1 for number in separators if number <= inside), default=1)
+    last = min((number - 1 for number in separators if number > inside), default=len(lines))
+    return first, last
+
 
 _DAYS = {"week": 7, "month": 31}
 _LONGEST = timedelta(days=5 * 366)
@@ -122,14 +155,13 @@ def _printed(
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
-        from reconciler.cli.broken_documents import broken_documents
         from reconciler.report.schedules.page import schedule_page
         from reconciler.wiring.pages import rendered_page
 
         broken = broken_documents(files, findings, _KIND)
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
         return rendered_page("schedule.html.j2", page)
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.report.schedules.text import schedules_text
 
     paint, width = paint_for_stdout(), width_of_stdout()

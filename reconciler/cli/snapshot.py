@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from reconciler.cli.console import Progress
 from reconciler.cli.options import options, settings_from
-from reconciler.cli.progress import Progress
 
 
 @click.command("snapshot", short_help="Capture a cluster for offline planning.")

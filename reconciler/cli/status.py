@@ -69,7 +69,7 @@ def _show(answer: _Answer, output: str, *, again: bool) -> None:
     if output == "json":
         click.echo(json.dumps(answer.document, indent=None if again else 2))
         return
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text
     from reconciler.report.status.text import daemon_status_text
 

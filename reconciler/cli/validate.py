@@ -39,8 +39,8 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.cli.manifest_files import read_paths, read_subdirectory
-    from reconciler.cli.paint import paint_for_stdout, width_of_stdout
     from reconciler.clocks import SystemClock
     from reconciler.manifests.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
@@ -94,7 +94,7 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
-    from reconciler.cli.progress import Progress
+    from reconciler.cli.console import Progress
     from reconciler.manifests.rendered import read_rendered
     from reconciler.packaged import packaged_texts
     from reconciler.render.check import findings_of_files

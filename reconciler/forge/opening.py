@@ -18,7 +18,7 @@ from reconciler.forge.gitlab import GitLab
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.ports import Forge
 from reconciler.report.escaping import uri_path
-from reconciler.report.status.links import Links
+from reconciler.report.status.document import Links
 
 FORGES = ("github", "gitlab", "gitea")
 TOKEN_VARIABLE = "HEADROOM_FORGE_TOKEN"  # noqa: S105 - the name of a variable

@@ -30,9 +30,8 @@ from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row
-from reconciler.report.plan.domains import bin_words, domain_lines, domain_totals
-from reconciler.report.plan.objects import object_lines
-from reconciler.report.plan.words import candidates, held, offered
+from reconciler.report.plan.text import object_lines
+from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
 from reconciler.report.schedules.page import schedule_row
 from reconciler.report.terminal import Paint, plain
 from reconciler.report.words import NOT_SHOWN, counted, keeper_words, moment, size_words

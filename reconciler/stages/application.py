@@ -14,8 +14,7 @@ from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.plan.launching.back_offs import without_launches
 from reconciler.ports import Cluster, Event
 from reconciler.stages.state import PassState
-from reconciler.summary.events import events
-from reconciler.summary.request_events import request_events
+from reconciler.summary.events import events, request_events
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,37 @@
-"""Events about what a pass has just done, and about writes that failed."""
+"""Events about what a pass has just done, about writes that failed, and about buffers and ProvisioningRequests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
+from reconciler.demand.resolve import READY
+from reconciler.model.autoscalers import condition_of
+from reconciler.model.buffers import FULFILLED
 from reconciler.model.changes import (
     Annotate,
     Apply,
     ApplyStatus,
     ChangeSet,
     Delete,
+    DemandOutcome,
     Outcome,
     Plan,
     WriteResult,
 )
-from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.demand import POD_KIND, REQUEST_KIND
+from reconciler.model.pods import Pod
+from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import ObjectRef
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, LiveObject
+from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
+from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
-from reconciler.summary.buffer_events import buffer_events
+from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
+from reconciler.requests.consumption import consumption_of
 
 WARNING, NORMAL = "Warning", "Normal"
 _REASONS = {
@@ -83,3 +94,117 @@ def _event(result: WriteResult) -> Event | None:
             return Event(ref, NORMAL, "Applied", write.reason)
         case _:
             return None
+
+
+_SHORT = "RequiresNewCapacity"
+_STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
+"""By cause of an unplaced chunk: reason of the event."""
+_KEPT_BY = {
+    "ServedByAutoscaler": (NORMAL, "StandingDown"),
+    "HandingOver": (NORMAL, "HandingOver"),
+    "BalloonPods": (NORMAL, "KeptByBalloonPods"),
+    "CapacityMissing": (WARNING, "CapacityMissing"),
+    "TakenBack": (WARNING, "TakenBack"),
+    "AlsoServed": (WARNING, "ServedTwice"),
+}
+"""By reason of the condition Fulfilment: kind and reason of the event."""
+
+
+def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Iterator[Event]:
+    """One for each change in a status that this pass writes. view: the cluster before the pass."""
+    outcomes = {outcome.demand.ref: outcome for outcome in plan.demands}
+    for result in change_set.results:
+        write = result.write
+        outcome = outcomes.get(write.ref)
+        if isinstance(write, ApplyStatus) and result.outcome is Outcome.APPLIED and outcome is not None:
+            after = {str(item.get("type")): item for item in write.status.get("conditions") or ()}
+            live = view.objects.get(write.ref)
+            yield from _readiness(outcome, condition_of(live, READY), after.get(READY, {}))
+            yield from _capacity(outcome, condition_of(live, "Provisioning"), after.get("Provisioning", {}))
+            yield from _ending(outcome, live, after)
+            yield from _removal(outcome, condition_of(live, REMOVAL), after.get(REMOVAL, {}))
+            yield from _keeper(outcome, condition_of(live, "Fulfilment"), after.get("Fulfilment", {}))
+
+
+def _readiness(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    if (
+        outcome.demand.request is None
+        and after.get("status") == "False"
+        and before.get("reason") != after.get("reason")
+    ):
+        yield Event(outcome.demand.ref, WARNING, "NotReady", str(after.get("message", "")))
+
+
+def _capacity(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    ref, message = outcome.demand.ref, str(after.get("message", ""))
+    if outcome.demand.request is not None or before.get("message") == after.get("message"):
+        return
+    if after.get("status") == "True" != before.get("status"):
+        yield Event(ref, NORMAL, "Full", message)
+    elif after.get("reason") == _SHORT:
+        stopped = next((_STOPPED[row.cause] for row in outcome.unplaced_reasons if row.cause in _STOPPED), "")
+        if stopped:
+            yield Event(ref, WARNING, stopped, message)
+        elif before.get("reason") != _SHORT:
+            yield Event(ref, NORMAL, "Short", message)
+
+
+def _ending(outcome: DemandOutcome, live: LiveObject | None, after: Mapping[str, Mapping[str, Any]]) -> Iterator[Event]:
+    end = outcome.demand.ended
+    if end is not None and end.type in after and not condition_of(live, end.type):
+        yield Event(outcome.demand.ref, NORMAL if end.type == FULFILLED else WARNING, end.type, end.message)
+
+
+def _removal(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    if after and not before:
+        yield Event(outcome.demand.ref, NORMAL, "RemovalWaits", str(after.get("message", "")))
+
+
+def _keeper(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    told = _KEPT_BY.get(str(after.get("reason", "")))
+    if told is not None and before.get("reason") != after.get("reason"):
+        yield Event(outcome.demand.ref, *told, str(after.get("message", "")))
+
+
+MOST_PODS = 5
+"""The most pods of one request that get an event, since all of them wait for the same."""
+
+
+def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> Iterator[Event]:
+    """Events for statuses that were written, so that each change has one event."""
+    written = {
+        result.write.ref
+        for result in change_set.results
+        if isinstance(result.write, ApplyStatus) and result.outcome is Outcome.APPLIED
+    }
+    told = [outcome for outcome in plan.demands if outcome.demand.request is not None and outcome.demand.ref in written]
+    if not told:
+        return
+    waiting = consumption_of(pods).pending
+    for outcome in told:
+        ref = outcome.demand.ref
+        for condition in _news(outcome):
+            kind = WARNING if _is_bad(condition) else NORMAL
+            yield Event(ref, kind, condition.reason, condition.message)
+            for pod in waiting.get((ref.namespace, ref.name), ())[:MOST_PODS]:
+                pod_ref = ObjectRef("", POD_KIND, pod.namespace, pod.name)
+                yield Event(pod_ref, kind, condition.reason, f"{ref}: {condition.message}")
+
+
+def _news(outcome: DemandOutcome) -> Iterator[Condition]:
+    """Conditions whose status or reason has changed. Accepted does not count, nor does CapacityAvailable, which only repeats
+    Provisioned."""
+    state = outcome.demand.request
+    before = {} if state is None else {item.type: (item.status, item.reason) for item in state.status_conditions}
+    for condition in outcome.conditions:
+        is_plain = condition.type == ACCEPTED and condition.status is ConditionStatus.TRUE
+        if condition.type == CAPACITY_AVAILABLE or is_plain:
+            continue
+        if before.get(condition.type) != (condition.status, condition.reason):
+            yield condition
+
+
+def _is_bad(condition: Condition) -> bool:
+    if condition.type in {FAILED, CAPACITY_REVOKED}:
+        return condition.status is ConditionStatus.TRUE
+    return condition.type == ACCEPTED or condition.reason in {FAILED_ATTEMPT, LOST}

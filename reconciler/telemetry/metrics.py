@@ -1,12 +1,8 @@
-"""The daemon's metrics for Prometheus. One `Metrics` object with its own registry, updated after every pass and served by web.
-
-Counters and histograms grow as things happen. Everything about the last pass is read at the same time (`gauges.py`), so that a scrape
-never sees half of a pass.
-"""
+"""The daemon's metrics for Prometheus. One `Metrics` object with its own registry, updated after every pass and served by web."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from prometheus_client import (
@@ -18,6 +14,9 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.model.placement import Holding
@@ -169,3 +168,32 @@ def _action(write: Write) -> str:
             return "delete"
         case ApplyStatus():
             return "status"
+
+
+class MergedMetrics(Collector):
+    """registries: by the cluster's name. A family of the same name in several is one family, as Prometheus requires."""
+
+    def __init__(self, registries: Mapping[str, CollectorRegistry]) -> None:
+        self._registries = registries
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """As `Metrics.exposition`."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+    def describe(self) -> list[Metric]:
+        """Nothing, so that registering collects nothing."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for cluster, registry in self._registries.items():
+            for family in registry.collect():
+                merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                merged.samples += [_labelled(sample, cluster) for sample in family.samples]
+        yield from families.values()
+
+
+def _labelled(sample: Sample, cluster: str) -> Sample:
+    return sample._replace(labels={"cluster": cluster, **sample.labels})

@@ -1,10 +1,13 @@
-"""The result of a pass, in one word."""
+"""The result of a pass, in one word, and which passes a person at a console is shown."""
 
 from __future__ import annotations
 
-from reconciler.model.changes import ChangeSet, Outcome
+from datetime import UTC
+
+from reconciler.model.changes import ApplyStatus, ChangeSet, Outcome
 from reconciler.model.errors import Failure, Transient
 from reconciler.ports import PassResult
+from reconciler.report.plan.words import summary
 
 GOOD = frozenset({"applied", "unchanged"})
 Problems = frozenset[tuple[str, str, str]]
@@ -42,3 +45,24 @@ def wrote(result: PassResult) -> bool:
 
 def problems_of(change_set: ChangeSet) -> Problems:
     return frozenset((str(item.write.ref), item.outcome.value, item.message) for item in change_set.failures)
+
+
+class ShownPasses:
+    """A write that fails for the same cause at every pass, such as a conflict of field managers, is shown once."""
+
+    def __init__(self) -> None:
+        self._before: tuple[str, Problems] | None = None
+
+    def is_news(self, result: PassResult) -> bool:
+        """Whether it did something, or fails in another way than the pass before."""
+        plan, change_set = result.plan, result.change_set
+        if plan is None:
+            return False
+        if change_set is None:
+            return True
+        came_to = summary(plan, UTC), problems_of(change_set)
+        before, self._before = self._before, came_to
+        did = any(
+            item.outcome is Outcome.APPLIED and not isinstance(item.write, ApplyStatus) for item in change_set.results
+        )
+        return plan.has_changes and (did or came_to != before)

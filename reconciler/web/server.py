@@ -1,18 +1,146 @@
-"""A small threaded HTTP server for a few pages. Started and closed by wiring.
-
-It answers GET and HEAD and nothing else. Pages other than probes are answered a few at a time, and the rest of them is
-turned away.
-"""
+"""A small threaded HTTP server for a few pages. Started and closed by wiring."""
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Collection, Mapping
-from http.server import BaseHTTPRequestHandler
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import monotonic
 from typing import Any, cast
 
-from reconciler.web.bounded_server import DEADLINE, MOST_CONNECTIONS, SILENCE, BoundedServer, ServerLimits
-from reconciler.web.listener import Listener
+from reconciler.model.errors import Invalid
+from reconciler.model.quantity import whole_number
 from reconciler.web.pages import TEXT, Page, Response, is_known_host, protecting_headers
+
+MOST_CONNECTIONS = 32
+MOST_WAITING = 128
+"""Connections that the kernel keeps until they are accepted. The sender of any more retries only after a second."""
+DEADLINE = 10.0
+"""Seconds that a connection may last, from its first byte to the last of the answer."""
+SILENCE = 5.0
+"""Seconds that a connection may last without a byte in either direction."""
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """`HOST:PORT` as a pair. Raises `Invalid`."""
+    host, colon, port = address.rpartition(":")
+    number = whole_number(port) if port.isdigit() else None
+    if not colon or number is None or number > 65535:  # noqa: PLR2004 - the highest port
+        raise Invalid(f"{address!r} is not an address to listen on", hint="write HOST:PORT, such as 127.0.0.1:8080")
+    return host.removeprefix("[").removesuffix("]"), number
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """deadline: seconds that a connection may last. connections: open at once; pages: answers under way that may take long."""
+
+    deadline: float
+    connections: int
+    pages: int
+
+
+class BoundedServer(ThreadingHTTPServer):
+    """A threaded HTTP server that clients cannot exhaust. One request for each connection."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = MOST_WAITING
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], limits: ServerLimits) -> None:
+        self.slots = threading.BoundedSemaphore(limits.pages)
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}
+        # Connections whose request is not read yet, in the order of arrival.
+        self._asking: dict[socket.socket, None] = {}
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            crowded = len(self._open) >= self._limits.connections
+            oldest = next(iter(self._asking), None) if crowded else None
+            if oldest is not None:
+                del self._asking[oldest], self._open[oldest]
+                crowded = False
+            if not crowded:
+                self._open[request] = monotonic() + self._limits.deadline
+                self._asking[request] = None
+        if oldest is not None:
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        if crowded:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def has_asked(self, request: Any) -> None:
+        """Reports that its request is read: it is answered now, and not closed for others."""
+        with self._lock:
+            self._asking.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+            self._asking.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called by serve_forever ten times a second."""
+        self.cut_off(everything=False)
+
+    def cut_off(self, *, everything: bool) -> None:
+        """Ends the connections that have lasted too long; their threads notice and close them."""
+        now = monotonic()
+        with self._lock:
+            late = [request for request, deadline in self._open.items() if everything or now >= deadline]
+        for request in late:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Prints nothing about a client that disconnected."""
+
+
+class Listener:
+    """address: `HOST:PORT`, `[IPv6]:PORT` or `:PORT` for all interfaces; port 0 takes a free one. name: of the thread.
+
+    hint: what to do when it cannot listen there, which raises `Invalid`.
+    """
+
+    def __init__(
+        self, address: str, opened: Callable[[tuple[str, int]], BoundedServer], *, name: str, hint: str
+    ) -> None:
+        place = parse_address(address)
+        try:
+            self._server = opened(place)
+        except OSError as error:
+            raise Invalid(f"cannot listen on {address}: {error.strerror or error}", hint=hint) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name=name, daemon=True
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it listens, with the port it got."""
+        host, port = self._server.server_address[:2]
+        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops at once; answers under way are cut off."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.cut_off(everything=True)
+        self._server.server_close()
+
 
 MOST_PAGES = 8
 """Answers under way of pages that may take long, or whose reader may be slow."""

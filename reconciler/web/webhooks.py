@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import cast
 
 from reconciler.model.quantity import whole_number
-from reconciler.web.bounded_server import DEADLINE, SILENCE, BoundedServer, ServerLimits
-from reconciler.web.listener import Listener
+from reconciler.web.server import DEADLINE, SILENCE, BoundedServer, Listener, ServerLimits
 
 PATH = "/webhook"
 MOST_BYTES = 5 * 2**20

@@ -15,7 +15,7 @@ from reconciler.model.refs import abridged
 from reconciler.ports import Clock
 from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
 from reconciler.telemetry.logs import configure_logs, logger
-from reconciler.telemetry.merged import MergedMetrics
+from reconciler.telemetry.metrics import MergedMetrics
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.daemon_pages import ClusterPages

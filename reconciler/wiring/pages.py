@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reconciler.packaged import packaged_texts
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from reconciler.report.plan.page_rows import trimmed
+from reconciler.report.plan.page import trimmed
 
 MOST_BYTES = 60_000
 """Of a Markdown report: GitHub takes 65,536 characters in a comment, and bytes are never fewer."""

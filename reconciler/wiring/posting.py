@@ -20,7 +20,7 @@ from reconciler.ports import Forge
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
-from reconciler.report.plan.spending import sample_words
+from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
 from reconciler.wiring.pages import rendered_page
 from reconciler.wiring.reported_cluster import ReportedCluster

@@ -23,8 +23,8 @@ from reconciler.source.latest import LatestTree
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.passes import ShownPasses
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
-from reconciler.telemetry.shown_passes import ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.wiring.catalog import open_catalog
 from reconciler.wiring.cluster import open_cluster

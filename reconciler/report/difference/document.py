@@ -10,8 +10,7 @@ from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.report.costs import CostChange, CostRow, Loss, MostAsked, WindowRow
-from reconciler.report.difference.demands import DemandChange
-from reconciler.report.difference.difference import Difference
+from reconciler.report.difference.difference import DemandChange, Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.difference.room import RoomChange

@@ -28,7 +28,7 @@ from reconciler.report.escaping import masked_changes
 from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.pending import leaving_nodes
-from reconciler.report.plan.spending import before, price_notes
+from reconciler.report.plan.words import before, price_notes
 from reconciler.report.schedules.page import schedule_row
 from reconciler.report.words import service_row
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import tzinfo
 
-from reconciler.model.changes import ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.model.changes import Action, ChangeSet, DemandOutcome, ObjectChange, Outcome, Plan
 from reconciler.model.demand import Keeper
 from reconciler.model.spending import Spending
+from reconciler.report.budgets.local import changing_local_budgets, local_budget_lines
 from reconciler.report.costs import cost_parts
-from reconciler.report.escaping import terminal_lines
+from reconciler.report.escaping import masked_changes, terminal_lines
 from reconciler.report.findings import finding_lines
-from reconciler.report.plan.domains import domain_lines, own_domains
-from reconciler.report.plan.objects import local_budget_section, object_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
-from reconciler.report.plan.precedence import order_words, precedence_words
-from reconciler.report.plan.spending import (
+from reconciler.report.plan.words import (
     HOURS_OF_SPAN,
     SPAN,
-    price_notes,
-    sample_words,
-    spending_words,
-)
-from reconciler.report.plan.words import (
+    domain_lines,
     held,
     node_name,
     offered,
     one_shot_words,
+    order_words,
+    own_domains,
+    precedence_words,
+    price_notes,
     reason_words,
+    rendered_lines,
     request_words,
+    sample_words,
+    spending_words,
     static_words,
     summary,
+    value,
 )
 from reconciler.report.terminal import MOST_ROWS, Paint, plain, rest_lines
 from reconciler.report.words import (
@@ -43,6 +46,35 @@ from reconciler.report.words import (
     signed_dollars,
     size_words,
 )
+
+_SIGNS = {
+    Action.CREATE: ("green", "+"),
+    Action.UPDATE: ("yellow", "~"),
+    Action.DELETE: ("red", "-"),
+    Action.KEEP: ("cyan", "="),
+}
+
+
+def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
+    lines = local_budget_lines(changing_local_budgets(plan, objects), zone)
+    return ["", paint("bold", "Budgets in local time, and the UTC budgets that are applied"), *lines] if lines else []
+
+
+def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
+    style, sign = _SIGNS[change.action]
+    where = f"  {paint('dim', f'{change.position.file}:{change.position.line}')}" if change.position else ""
+    why = f": {change.reason}" if change.action is Action.KEEP else ""
+    lines = [f"  {paint(style, sign)} {change.ref}{why}{where}"]
+    if change.action is Action.UPDATE:
+        lines += [
+            f"      {item.path}: {value(item.before)} → {value(item.after)}"
+            for item in masked_changes(change.changes[:MOST_ROWS])
+        ]
+    if rendered := rendered_lines(change):
+        lines.append(f"      {paint('dim', 'as the template of this repository renders it:')}")
+        lines += [f"        {line}" for line in rendered]
+    return lines
+
 
 MOST_WAITING = 3
 """The most objects to name that wait for the same."""

@@ -1,4 +1,4 @@
-"""Phrases about plans: nodes and their prices, what they hold, reasons, the summary in one line."""
+"""Phrases about plans: nodes and their prices, what they hold, reasons, where chunks are, why they are served first, and the summary in one line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.model.changes import (
     Action,
     DemandOutcome,
+    DomainCount,
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
@@ -16,14 +17,17 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.demand import Demand
+from reconciler.model.demand import NO_PRIORITY_CLASS, POD_KIND, REQUEST_KIND, Demand
 from reconciler.model.departures import WaitingDeletions
 from reconciler.model.field_differences import Path, path_text
+from reconciler.model.marks import PRIORITY_ANNOTATION
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import ObjectRef
+from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending
 from reconciler.report.escaping import visible
-from reconciler.report.words import counted, hourly, listed, moment
+from reconciler.report.words import change_words, counted, dollars, hourly, listed, moment
 
 _RESERVED = "reserved"
 
@@ -228,3 +232,135 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
         told = "; ".join(filter(None, (missing, waiting)))
         return f"No change now: {told}{', and there are errors' if plan.has_errors else ''}"
     return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"
+
+
+_MOST_DOMAINS = 8
+"""The most domains to name in one sentence; the rest is counted."""
+
+
+def domain_totals(outcome: DemandOutcome) -> dict[str, dict[str, int]]:
+    """How many chunks, by label and value in words. Labels are sorted, and single values come before undecided ones."""
+    totals: dict[str, dict[str, int]] = {}
+    for item in sorted(outcome.domains, key=lambda item: (item.key, len(item.values) != 1, item.values)):
+        of_key = totals.setdefault(item.key, {})
+        words = value_words(item)
+        of_key[words] = of_key.get(words, 0) + item.count
+    return totals
+
+
+def value_words(item: DomainCount) -> str:
+    """`r1`; `zone-a or zone-b` if several are possible; many are counted."""
+    if not item.values:
+        return "no such label"
+    return " or ".join(item.values) if len(item.values) <= MOST_ZONES else f"any of {len(item.values)}"
+
+
+def domain_lines(outcome: DemandOutcome) -> list[str]:
+    """`by example.com/rack: 3 in r1 and 2 in r2`, one line for each label."""
+    return [f"by {key}: {_counts(values.items())}" for key, values in domain_totals(outcome).items()]
+
+
+def _counts(values: Iterable[tuple[str, int]]) -> str:
+    items = list(values)
+    parts = [f"{count:,} {'with' if name == 'no such label' else 'in'} {name}" for name, count in items[:_MOST_DOMAINS]]
+    rest = items[_MOST_DOMAINS:]
+    if rest:
+        parts.append(f"{sum(count for _, count in rest):,} in {len(rest)} others")
+    return listed(parts)
+
+
+def bin_words(outcome: DemandOutcome, name: str) -> str:
+    """The node's values of the labels that the demand's constraints use: `example.com/rack=r1, topology.kubernetes.io/zone=zone-a`."""
+    pairs = dict.fromkeys((item.key, value_words(item)) for item in outcome.domains if item.bin == name)
+    return ", ".join(f"{key}={value}" if value != "no such label" else f"no {key}" for key, value in pairs)
+
+
+def own_domains(plan: Plan) -> dict[str, str]:
+    """By new node, its values of the labels in its chunks' constraints, except zone and capacity type, which are always shown."""
+    found: dict[str, dict[str, None]] = {}
+    for outcome in plan.demands:
+        for item in outcome.domains:
+            if item.key not in {ZONE_LABEL, CAPACITY_TYPE_LABEL} and item.values:
+                found.setdefault(item.bin, {})[f"{item.key}={value_words(item)}"] = None
+    return {name: ", ".join(sorted(words)) for name, words in found.items()}
+
+
+def order_words(outcomes: Iterable[DemandOutcome]) -> str:
+    """The order in which demands are served, with its exception if that applies."""
+    buffers = "buffers"
+    if any(outcome.demand.kept_from is not None for outcome in outcomes):
+        buffers = "the buffers that serve them (the others come first)"
+    return (
+        "Served in this order: pending pods and bookings first, then by pod priority, headroom.dev/priority, requests before "
+        f"{buffers}, age and name."
+    )
+
+
+def precedence_words(demand: Demand) -> str:
+    """`pod priority 1,000, headroom.dev/priority 5`; "" for a demand that is ordered by age alone."""
+    words = ["booked"] if demand.booked else []
+    if demand.priority != NO_PRIORITY_CLASS and not demand.is_pending_pod:
+        words.append(f"pod priority {demand.priority:,}")
+    if demand.declared_priority:
+        words.append(f"{PRIORITY_ANNOTATION} {demand.declared_priority:,}")
+    if demand.kept_from is not None:
+        words.append("serves no requests")
+    return ", ".join(words)
+
+
+SPAN = f"{MONTH.days} days"
+HOURS_OF_SPAN = MONTH / HOUR
+"""Every price over a time is over this span, so that two figures of one plan agree."""
+
+AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
+
+
+_MOST_NAMED = 3
+
+
+def sample_words(*plans: Plan) -> str:
+    """Says that the prices are invented, where they are; "" elsewhere. It stands before every price."""
+    notes = (note for plan in plans for note in plan.cost.assumptions)
+    return (
+        "Sample prices, invented: no cloud charges them"
+        if any(note.startswith(SAMPLE_PRICES) for note in notes)
+        else ""
+    )
+
+
+def price_notes(plan: Plan) -> list[str]:
+    """What to know of the price of an instant, times a month."""
+    return [*([AT_THIS_INSTANT] if plan.schedules else []), *_paid_for_a_while(plan)]
+
+
+def _paid_for_a_while(plan: Plan) -> list[str]:
+    """Nodes that are made for requests or one-shot buffers alone."""
+    once = {outcome.demand.ref for outcome in plan.demands if outcome.demand.one_shot}
+    groups = (
+        (lambda ref: ref.kind == REQUEST_KIND, "only while the capacity is booked"),
+        (lambda ref: ref in once, "only until the capacity is used"),
+    )
+    notes = []
+    for temporary, until in groups:
+        nodes = [
+            item.planned
+            for item in plan.node_claims.create
+            if item.planned.holdings and all(temporary(holding.demand) for holding in item.planned.holdings)
+        ]
+        if nodes:
+            names = sorted({str(holding.demand) for node in nodes for holding in node.holdings})
+            about = listed(names, most=_MOST_NAMED)
+            price = dollars(sum(node.price for node in nodes if node.price_known))
+            notes.append(f"{price}/h of the new nodes is for {about}: paid {until}, not for a whole month")
+    return notes
+
+
+def before(plan: Plan, spending: Spending) -> float:
+    """The cost of the present nodes over the same span, in USD."""
+    return plan.cost.per_hour_before * ((spending.end - spending.start) / HOUR)
+
+
+def spending_words(plan: Plan, spending: Spending) -> str:
+    """`over the coming 30 days $12.00 (+$12.00 against the nodes as they are now)`."""
+    change = change_words(before(plan, spending), spending.total)
+    return f"over the coming {SPAN} {dollars(spending.total)} ({change} against the nodes as they are now)"

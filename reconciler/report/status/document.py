@@ -3,30 +3,193 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler import __version__
-from reconciler.model.changes import ChangeSet, Outcome, Plan
+from reconciler.model.buffers import Fulfilment
+from reconciler.model.changes import NOT_WRITTEN, ChangeSet, DemandOutcome, Outcome, Plan
+from reconciler.model.conditions import ConditionStatus
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
+from reconciler.model.provisioning_requests import (
+    BOOKING_EXPIRED,
+    CAPACITY_REVOKED,
+    FAILED,
+    PROVISIONED,
+    Phase,
+    RequestState,
+)
+from reconciler.model.quantity import format_duration
+from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge, Schedule
 from reconciler.model.source import SourceTree
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
+from reconciler.report.escaping import uri_path
 from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp
-from reconciler.report.plan.document import money, waiting_deletions_row
+from reconciler.report.plan.document import demand_row, money, waiting_deletions_row
 from reconciler.report.plan.words import summary
 from reconciler.report.schedules.page import schedule_row
-from reconciler.report.status.demands import demand_rows
-from reconciler.report.status.health import health_of
-from reconciler.report.status.links import Links
+from reconciler.report.words import counted
 from reconciler.zone_data import zone_data
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """base: the repository's address in a browser, "" where it has none. forge: github, gitlab or gitea."""
+
+    base: str = ""
+    forge: str = ""
+
+    def commit(self, revision: str | None) -> str | None:
+        """The page of a revision (`main@sha1:` and 40 digits)."""
+        commit = (revision or "").partition("@sha1:")[2]
+        if not self.base or not commit:
+            return None
+        return f"{self.base}/-/commit/{commit}" if self.forge == "gitlab" else f"{self.base}/commit/{commit}"
+
+    def line(self, revision: str | None, file: str | None, line: int | None) -> str | None:
+        """The page of a file at a revision, at a line that is counted from 1."""
+        commit = (revision or "").partition("@sha1:")[2]
+        if not self.base or not commit or not file:
+            return None
+        folder = {"gitlab": "-/blob", "gitea": "src/commit"}.get(self.forge, "blob")
+        return f"{self.base}/{folder}/{commit}/{uri_path(file)}" + (f"#L{line}" if line else "")
+
+
+REQUEST_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
+"""By condition type, the state that an ended request counts as."""
+REQUEST_STATES = ("waiting", "booked", "not_ready", "left", *REQUEST_ENDS.values())
+ATTENTION = ("not ready", "short", "filling")
+"""The states of a buffer that somebody may have to look at, the worst first."""
+
+
+def request_state(outcome: DemandOutcome, request: RequestState) -> str:
+    """One of `REQUEST_STATES`."""
+    true = {item.type for item in outcome.conditions if item.status is ConditionStatus.TRUE}
+    ended = next((state for kind, state in REQUEST_ENDS.items() if kind in true), "")
+    if ended or request.phase is Phase.LEFT:
+        return ended or "left"
+    if request.phase is Phase.NOT_READY:
+        return "not_ready"
+    return "booked" if PROVISIONED in true else "waiting"
+
+
+def demand_rows(plan: Plan, standing: StandingNodes, links: Links) -> list[dict[str, Any]]:
+    """A row for each buffer and request, in the order in which they are served: what the plan says of it, and its capacity."""
+    places = _places(standing.nodes)
+    return [
+        {
+            **demand_row(outcome),
+            "url": None
+            if outcome.demand.source is None
+            else links.line(plan.revision, outcome.demand.source.file, outcome.demand.source.line),
+            "capacity": _capacity(outcome, standing, places.get(outcome.demand.ref, {}).values()),
+        }
+        for outcome in plan.demands
+        if not outcome.demand.is_pending_pod
+    ]
+
+
+def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, dict[str, dict[str, Any]]]:
+    """By demand and node: how many of its chunks are there."""
+    found: dict[ObjectRef, dict[str, dict[str, Any]]] = {}
+    for node in nodes:
+        for holding in node.holdings:
+            rows = found.setdefault(holding.demand, {})
+            row = rows.setdefault(
+                node.name, {"name": node.name, "nodePool": node.node_pool, "state": str(node.state), "chunks": 0}
+            )
+            row["chunks"] += holding.count
+    return found
+
+
+def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """ready, coming, missing: chunks; together those that are asked for."""
+    wanted = outcome.demand.desired or 0
+    ready = wanted if outcome.is_full else max(0, min(wanted, outcome.ready))
+    coming = min(wanted - ready, outcome.on_its_way + outcome.on_new)
+    state = _state(outcome, ready, coming)
+    since = outcome.short_since if state in ATTENTION else None
+    return {
+        "state": state,
+        "ready": ready,
+        "coming": coming,
+        "missing": wanted - ready - coming,
+        "shortSince": None if since is None else timestamp(since),
+        "nodes": list(nodes),
+        "pricePerHour": money(standing.per_hour.get(outcome.demand.ref, 0.0)),
+    }
+
+
+def _state(outcome: DemandOutcome, ready: int, coming: int) -> str:
+    """In words; of a request one of `REQUEST_STATES`."""
+    demand, service = outcome.demand, outcome.service
+    if demand.request is not None:
+        return request_state(outcome, demand.request)
+    wanted = demand.desired or 0
+    facts = (
+        (not service.ready, "not ready"),
+        (demand.suspended, "suspended"),
+        (not wanted, "empty"),
+        (outcome.is_full is None and demand.fulfilment == Fulfilment.NATIVE, "unknown"),
+        (ready >= wanted, "ready"),
+        (ready + coming >= wanted, "filling"),
+    )
+    return next((state for holds, state in facts if holds), "short")
+
+
+_OBJECT = ("kind", "namespace", "name")
+
+
+def health_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """healthy: whether passes are made, succeed, and find no errors, however old those are. why: what is wrong, the worst first.
+
+    A buffer that is short is no fault of headroom's: the rows of demands tell of it.
+    """
+    why = list(_wrong(document, now))
+    return {"healthy": not why, "late": _is_late(document, now), "why": why}
+
+
+def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
+    is_standby = document.get("leads") is False
+    if not document["passes"] and not is_standby:
+        yield "no pass has ended yet"
+    if document["heldUp"]:
+        yield document["heldUp"]
+    elif _is_late(document, now):
+        after = format_duration(timedelta(seconds=document["lateAfter"]))
+        yield f"no pass has ended for {after}, so that all of this may be out of date"
+    if document["stalled"]:
+        stall = document["stalled"]
+        yield f"the last good commit stays in force, since the repository is stalled ({stall['reason']}: {stall['message']})"
+    if document["message"] and not (is_standby and not document["passes"]):
+        yield f"the last pass failed ({document['result']}): {document['message']}"
+    failed = sum(row["outcome"] in NOT_WRITTEN for row in document["writes"])
+    if failed:
+        yield f"{counted(failed, 'write')} did not succeed"
+    errors = [row for row in document["findings"] if row["severity"] == "error"]
+    if errors:
+        yield f"{_documents(errors)} errors"
+
+
+def _is_late(document: Mapping[str, Any], now: datetime) -> bool:
+    """A replica that does not lead makes no passes."""
+    since = now - datetime.fromisoformat(document["finished"])
+    return document.get("leads") is not False and since.total_seconds() > document["lateAfter"]
+
+
+def _documents(errors: list[Mapping[str, Any]]) -> str:
+    """`1 document has`, `2 documents have`: one document may have several errors."""
+    count = len({tuple(row[key] for key in _OBJECT) if row["name"] else (row["file"], row["line"]) for row in errors})
+    return f"{counted(count, 'document')} {'has' if count == 1 else 'have'}"
+
 
 STATUS_SCHEMA = "headroom.dev/status/v1"
 EXPIRES_SOON = timedelta(days=1)
@@ -86,7 +249,7 @@ def pass_summary(report: PassReport) -> str:
     return "" if report.plan is None or not report.planned else summary(report.plan, UTC)
 
 
-def result_of(failure: Failure | None) -> str:
+def result_word(failure: Failure | None) -> str:
     """The failure's class in lower case, or `ok`."""
     return "ok" if failure is None else type(failure).__name__.lower()
 
@@ -112,7 +275,7 @@ def daemon_status_document(
         "finished": timestamp(report.finished),
         "passes": report.passes,
         "trigger": report.trigger,
-        "result": result_of(failure),
+        "result": result_word(failure),
         "message": "" if failure is None else failure.message,
         "hint": "" if failure is None else failure.hint,
         "revision": revision,

@@ -8,7 +8,7 @@ from datetime import datetime
 from reconciler.model.changes import Outcome
 from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import terminal_lines
-from reconciler.report.status.demands import ATTENTION
+from reconciler.report.status.document import ATTENTION
 from reconciler.report.status.words import (
     Row,
     buffers_in,

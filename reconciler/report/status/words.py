@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND
-from reconciler.report.status.demands import ATTENTION
+from reconciler.report.status.document import ATTENTION
 from reconciler.report.words import counted, dollars, listed
 
 Row = Mapping[str, Any]

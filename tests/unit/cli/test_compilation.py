@@ -6,8 +6,7 @@ import threading
 from typing import Any
 from unittest.mock import patch
 
-from reconciler.cli.compilation import Compilation, is_kept
-from reconciler.cli.progress import words_of
+from reconciler.cli.console import Compilation, is_kept, words_of
 from reconciler.placement.loops.kernel import jit
 
 
@@ -36,7 +35,7 @@ def test_that_loops_are_compiled_is_known_while_it_lasts() -> None:
 def test_the_words_say_whether_it_is_done_once() -> None:
     assert is_kept()
     assert words_of("placement", compiling=True) == "compiling the placement loops, once on this machine"
-    with patch("reconciler.cli.progress.is_kept", lambda: False):
+    with patch("reconciler.cli.console.is_kept", lambda: False):
         assert "in each process" in words_of("placement", compiling=True)
     assert words_of("placement") == "placing chunks"
     assert words_of("plan", compiling=True) == "planning, and checking the repository's templates"

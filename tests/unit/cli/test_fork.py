@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.fork import is_of_a_fork
+from reconciler.cli.diff import is_of_a_fork
 
 
 def repository(name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.cli.snapshot_age import age_in_words
+from reconciler.cli.planning import age_in_words
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.placement.requirements import values_of
 from reconciler.plan.node_pools.disruption_budgets import limit_of
 from reconciler.timetable.cron import parse_cron
-from reconciler.web.bounded_server import parse_address
+from reconciler.web.server import parse_address
 
 LONG = 5000
 """More digits than `int` reads."""

@@ -9,8 +9,7 @@ import pytest
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.page import difference_page
-from reconciler.report.difference.text import difference_text
+from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.escaping import masked_changes
 from reconciler.report.json_text import to_json
 from reconciler.wiring.pages import rendered_page

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan, WriteResult
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.summary.buffer_events import buffer_events
+from reconciler.summary.events import buffer_events
 from tests.builders import buffer_ref, demand
 from tests.unit.stages.test_fulfilment import World
 

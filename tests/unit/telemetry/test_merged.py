@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.telemetry.merged import MergedMetrics
-from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.metrics import MergedMetrics, Metrics
 
 
 def test_each_family_is_there_once_with_a_sample_for_each_cluster() -> None:

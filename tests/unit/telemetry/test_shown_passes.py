@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.changes import Outcome, Plan
-from reconciler.telemetry.shown_passes import ShownPasses
+from reconciler.telemetry.passes import ShownPasses
 from tests.fakes.passes import FakePass, wrote
 from tests.plans import NOW, full_plan
 

@@ -10,8 +10,7 @@ from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
 from reconciler.report.difference.difference import difference
-from reconciler.report.difference.page import difference_page
-from reconciler.report.difference.text import difference_text
+from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.text import plan_text

@@ -6,7 +6,7 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.report.difference.objects import object_differences, written_differences
-from reconciler.report.plan.objects import object_lines
+from reconciler.report.plan.text import object_lines
 from reconciler.report.terminal import plain
 from tests.builders import buffer_ref
 

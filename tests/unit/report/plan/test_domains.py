@@ -8,8 +8,8 @@ from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimChange
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.report.explanation import explanation, explanation_document, explanation_text
-from reconciler.report.plan.domains import domain_lines
 from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.words import domain_lines
 from tests.builders import buffer_ref, demand
 from tests.plans import NOW, planned
 

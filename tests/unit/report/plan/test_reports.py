@@ -16,9 +16,8 @@ from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.gates import Gates
-from reconciler.report.difference.page import difference_page
-from reconciler.report.difference.text import difference_text
+from reconciler.report.difference.headline import Gates
+from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.findings import sarif_document
 from reconciler.report.json_text import to_json

@@ -6,8 +6,7 @@ import pytest
 
 from reconciler.model.changes import Plan, StaticPoolChange
 from reconciler.report.difference.difference import difference
-from reconciler.report.difference.page import difference_page
-from reconciler.report.difference.text import difference_text
+from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.plan.text import plan_text
 from reconciler.report.plan.words import summary
 from tests.plans import NOW

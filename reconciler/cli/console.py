@@ -1,14 +1,81 @@
-"""Progress on stderr for whatever takes longer than two seconds."""
+"""What commands show on a terminal while they run and when: colours, the width, progress, and that loops are being compiled."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import threading
 import time
 from types import TracebackType
 from typing import Self
 
-from reconciler.cli.compilation import Compilation, is_kept
+import click
+
+from reconciler.model.quantity import whole_number
+from reconciler.report.terminal import Paint, plain
+
+
+def paint_for_stdout() -> Paint:
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        return plain
+    return _paint
+
+
+def width_of_stdout() -> int | None:
+    """The columns to wrap at; None if the output is piped, so that lines stay whole."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and (width := whole_number(columns)):
+        return width
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _paint(style: str, text: str) -> str:
+    if style in {"bold", "dim"}:
+        return click.style(text, bold=style == "bold" or None, dim=style == "dim" or None)
+    return click.style(text, fg=style)
+
+
+class Compilation:
+    """Listens to numba once that is loaded. depth: how many functions are being compiled, each because of the one before."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._listens = False
+
+    def is_under_way(self) -> bool:
+        if not self._listens and hasattr(sys.modules.get("numba"), "njit"):
+            self._listen()
+        return self.depth > 0
+
+    def _listen(self) -> None:
+        from numba.core import event
+
+        compilation = self
+
+        class Watch(event.Listener):
+            def on_start(self, _event: object) -> None:
+                compilation.depth += 1
+
+            def on_end(self, _event: object) -> None:
+                compilation.depth -= 1
+
+        event.register("numba:compile", Watch())  # type: ignore[no-untyped-call]
+        self._listens = True
+
+
+def is_kept() -> bool:
+    """Whether compiled code is kept for the next process, which needs a writable folder."""
+    from numba.core.caching import FunctionCache
+
+    from reconciler.placement.loops import planned_nodes
+
+    try:
+        FunctionCache(planned_nodes.allowed)  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return False
+    return True
+
 
 PATIENCE = 2.0
 """Seconds without output that need no explanation."""
