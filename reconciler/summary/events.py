@@ -22,10 +22,10 @@ from reconciler.model.changes import (
     WriteResult,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.demand import POD_KIND, REQUEST_KIND
+from reconciler.model.demand import REQUEST_KIND
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL

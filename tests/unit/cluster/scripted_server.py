@@ -21,7 +21,7 @@ Headers = dict[str, str]
 
 @dataclass(frozen=True)
 class Reply:
-    """body: JSON, or lines of a stream; hang: the stream stays open after its lines until the server ends."""
+    """body: JSON, or bytes as they are, or lines of a stream; hang: the stream stays open after its lines until the server ends."""
 
     status: int = 200
     body: Any = None
@@ -78,7 +78,7 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.lines is None:
-                data = json.dumps(reply.body).encode()
+                data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 self.send_header("Content-Length", str(len(data) + (10 if reply.cut else 0)))
                 self.end_headers()
                 self.wfile.write(data)

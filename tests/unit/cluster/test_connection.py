@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import subprocess
 import sys
@@ -45,6 +46,23 @@ def test_a_token_that_was_rotated_is_read_again() -> None:
         assert connection.request("GET", "/").ok
         connection.close()
     assert script.tokens == ["Bearer old", "Bearer new"]
+
+
+GZIP = {"Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"pods " * 1_000_000])
+def test_a_packed_answer_is_unpacked(text: bytes) -> None:
+    with serving(Script([Reply(body=gzip.compress(text), headers=GZIP)])) as connection:
+        assert connection.request("GET", "/api/v1/pods").data == text
+
+
+@pytest.mark.parametrize(
+    "data", [gzip.compress(b"pods" * 1000)[:-9], gzip.compress(b"pods")[:-1] + b"\xff", b"{}", b""]
+)
+def test_a_packed_answer_that_is_damaged_is_a_failure_that_passes(data: bytes) -> None:
+    with serving(Script([Reply(body=data, headers=GZIP)])) as connection, pytest.raises(Transient):
+        connection.request("GET", "/api/v1/pods")
 
 
 def test_credentials_that_stay_refused_are_an_answer() -> None:
