@@ -31,6 +31,7 @@ from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
 from reconciler.stages.set_aside import Inputs, SetAside
 from reconciler.stages.state import PassState, Stage
+from reconciler.stages.surge import Rehearse
 from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Trials, Vacate
 
@@ -66,6 +67,7 @@ class Cycle:
             Place(rules, memory),
             Vacate(rules, Trials()),
             Consolidate(rules, Judged()),
+            Rehearse(),
             MakePlan(rules, catalog, templates),
         )
         self._render: Stage = Render(templates)

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     "now",
     "config",
 )
+@click.option("--surge", is_flag=True, help="Print where each pod would go in the worst order found.")
 @output_option("text", "json")
-def command(*, demand: str, output: str, now: datetime | None, **values: Any) -> int:
+def command(*, demand: str, output: str, surge: bool, now: datetime | None, **values: Any) -> int:
     """Show the size of one demand and why, where each of its chunks is, and why any could not be placed.
 
     Of a MetricsProducer: its value, what gives it, and what follows it. Of a NodePool: the nodes that the plan makes in it,
@@ -43,6 +44,7 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
 
     \b
         headroom explain CapacityBuffer/shop/web
+        headroom explain CapacityBuffer/shop/web --surge
         headroom explain Pod/shop/web-7d9f --include-pending
         headroom explain MetricsProducer/shop/business-hours
         headroom explain NodePool/general
@@ -58,7 +60,9 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
     if result.failure is not None:
         raise result.failure
     outlook = session.cycle.outlook
-    document, text = _explained(result.required_plan, None if outlook is None else outlook.facts.effective, demand)
+    document, text = _explained(
+        result.required_plan, None if outlook is None else outlook.facts.effective, demand, surge=surge
+    )
     if output == "json":
         click.echo(to_json(document()), nl=False)
     else:
@@ -67,14 +71,16 @@ def command(*, demand: str, output: str, now: datetime | None, **values: Any) ->
 
 
 def _explained(
-    plan: Plan, declared: Declared | None, name: str
+    plan: Plan, declared: Declared | None, name: str, *, surge: bool
 ) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
     """Functions that write the named object as a document and as text."""
     from reconciler.report import explanation
 
     if declared is None:
         found = explanation.explanation(plan, name)
-        return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found)
+        return partial(explanation.explanation_document, found), partial(
+            explanation.explanation_text, found, surge=surge
+        )
     schedules = {str(item.ref): item for item in declared.schedules}
     pools = {f"NodePool/{item.name}": item for item in declared.node_pools}
     demands = {str(outcome.demand.ref) for outcome in plan.demands}
@@ -96,4 +102,4 @@ def _explained(
             partial(explanation.node_pool_explanation_text, nodes),
         )
     found = explanation.explanation(plan, name, (*schedules, *pools))
-    return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found)
+    return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found, surge=surge)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model.buffers import Buffer
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL
+from reconciler.model.buffers import Buffer, virtual_labels
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 
-BUFFER_LABEL = "autoscaling.x-k8s.io/buffer"
-BUFFER_NAMESPACE_LABEL = "autoscaling.x-k8s.io/buffer-namespace"
-BUFFER_CAPACITY_TYPE = "buffer"
 SHOWN_IN_FULL = 10**15
 """A larger number of chunks is a typing error, and its digits are not printed."""
 
@@ -36,15 +31,6 @@ def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
         generated_claims=(),
         priority_class_name="",
     )
-
-
-def virtual_labels(buffer: ObjectRef) -> dict[str, str]:
-    """What a buffer's virtual pods have in place of a capacity type and beside their workload's labels."""
-    return {
-        BUFFER_LABEL: buffer.name,
-        BUFFER_NAMESPACE_LABEL: buffer.namespace,
-        CAPACITY_TYPE_LABEL: BUFFER_CAPACITY_TYPE,
-    }
 
 
 def chunks_in_words(count: int) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import Labels
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, Labels
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_value
@@ -159,6 +159,15 @@ def _time(text: str) -> datetime:
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
 RECREATE, ONE_SHOT = "recreate", "none"
 """The values of `refillStrategy` that headroom supports."""
+
+
+def virtual_labels(buffer: ObjectRef) -> dict[str, str]:
+    """What a buffer's virtual pods have in place of a capacity type and beside their workload's labels."""
+    return {
+        "autoscaling.x-k8s.io/buffer": buffer.name,
+        "autoscaling.x-k8s.io/buffer-namespace": buffer.namespace,
+        CAPACITY_TYPE_LABEL: "buffer",
+    }
 
 
 class Recreation(StrEnum):

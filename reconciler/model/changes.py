@@ -16,6 +16,7 @@ from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, Unplac
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Taint
 from reconciler.model.schedules import Edge, PoolBudgets
+from reconciler.model.surge import Wait
 from reconciler.model.view import Manifest
 
 
@@ -268,6 +269,8 @@ class Plan:
     """The instants, in order, at which something that this plan waits for may proceed."""
     stock_outs: tuple[StockOut, ...] = ()
     waiting: WaitingDeletions = field(default_factory=WaitingDeletions)
+    waits: tuple[Wait, ...] = ()
+    """Pods that may have to wait although their chunks have room."""
     departures: tuple[Departure, ...] = ()
     """Nodes that chunks leave for cheaper room, in this pass or since an earlier one."""
 

@@ -35,6 +35,8 @@ HELD_ANNOTATION = "headroom.dev/held"
 HELD_TAINT = Taint(HELD_ANNOTATION, "", "PreferNoSchedule")
 """On every node that holds chunks. When Karpenter consolidates, it moves no pods onto a node with a taint, of any effect, that
 they do not tolerate. So it never empties another node into the chunks' room. kube-scheduler uses this room when it finds no other."""
+SCARCE_TAINT = Taint("headroom.dev/scarce", "", "PreferNoSchedule")
+"""On held nodes whose room is needed by pods that have few other places to go. kube-scheduler then sends pods that have others there first."""
 ATTEMPT_LABEL = "headroom.dev/attempt"
 """On a NodeClaim made for a ProvisioningRequest: the request's uid and the number of the attempt, as `UID.NUMBER`."""
 HOLDS_ANNOTATION = "headroom.dev/holds"

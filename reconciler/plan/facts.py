@@ -14,6 +14,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.source import SourceTree
+from reconciler.model.surge import Wait
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut, PlanCaps
@@ -40,7 +41,7 @@ class Facts:
     demands: in the order of placement. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
     launches: NodeClaims on their way, and those that failed. departures: nodes that chunks leave for cheaper room, and those where that
     failed lately. replaced: bins that must hold no more chunks, from `leaving_bins`. edges: instants at which time alone changes the plan.
-    suspended: nothing is to be written.
+    waits: pods that may have to wait although their chunks have room. suspended: nothing is to be written.
     """
 
     now: datetime
@@ -55,6 +56,7 @@ class Facts:
     demands: tuple[Demand, ...] = ()
     placement: Placement = field(default_factory=Placement)
     refused: tuple[Cut, ...] = ()
+    waits: tuple[Wait, ...] = ()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     departures: tuple[Departure, ...] = ()
     replaced: frozenset[str] = frozenset()

@@ -118,6 +118,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         stock_outs=missed,
         edges=_edges(facts, (*requests.edges, *pruning.edges, *one_shot_edges(outcomes, once, view)), outcomes),
         waiting=pruning.waiting,
+        waits=facts.waits,
         departures=tuple(item for item in facts.departures if item.is_under_way(facts.cluster_now)),
     )
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
 from reconciler.model.changes import (
@@ -25,6 +26,7 @@ from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, following_of
+from reconciler.model.surge import Wait
 from reconciler.report.budgets.document import budget_row
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings import finding_lines, finding_row
@@ -95,6 +97,7 @@ class Explanation:
     outcome: DemandOutcome
     bins: tuple[ChunkBin, ...]
     findings: tuple[Finding, ...]
+    waits: tuple[Wait, ...] = ()
 
     @property
     def unused(self) -> dict[str, str]:
@@ -129,7 +132,8 @@ def explanation(plan: Plan, name: str, others: Iterable[str] = ()) -> Explanatio
         for creation in plan.node_claims.create
         if (count := _count(creation.planned.holdings, ref))
     ]
-    return Explanation(plan, outcome, tuple(bins), tuple(item for item in plan.findings if _concerns(item, ref)))
+    findings = tuple(item for item in plan.findings if _concerns(item, ref))
+    return Explanation(plan, outcome, tuple(bins), findings, tuple(wait for wait in plan.waits if wait.demand == ref))
 
 
 def _concerns(finding: Finding, ref: ObjectRef) -> bool:
@@ -170,6 +174,16 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
             for group in found.outcome.demand.groups
         ],
         "unused": [{"node": name, "why": why} for name, why in found.unused.items()],
+        "surge": [
+            {
+                "message": wait.words,
+                "waiting": wait.waiting,
+                "promised": wait.promised,
+                "alone": wait.alone,
+                "order": [{"demand": str(item.demand), "node": item.node or None} for item in wait.bindings],
+            }
+            for wait in found.waits
+        ],
         "findings": [finding_row(finding) for finding in found.findings],
     }
 
@@ -178,7 +192,8 @@ MOST_UNUSED = 5
 """Nodes that are listed as not used."""
 
 
-def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None) -> str:
+def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None, surge: bool = False) -> str:
+    """surge: with the worst order that pods may come in."""
     outcome = found.outcome
     demand = outcome.demand
     where = f"  {paint('dim', f'{demand.source.file}:{demand.source.line}')}" if demand.source else ""
@@ -215,7 +230,19 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
     ]
     if found.findings:
         lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
+    if surge:
+        lines += _surge_lines(found)
     return terminal_lines(lines, paint, width)
+
+
+def _surge_lines(found: Explanation) -> list[str]:
+    """Runs of equal pods are one line."""
+    lines = [] if found.waits else ["  in every order that was tried, each of its pods finds room"]
+    for wait in found.waits:
+        lines.append(f"  {wait.words}. The order, and where kube-scheduler would bind each pod:")
+        for (ref, node), run in groupby(wait.bindings, key=lambda item: (item.demand, item.node)):
+            lines.append(f"    {counted(len(list(run)), 'pod')} of {ref}: {node or 'waits'}")
+    return lines
 
 
 def _cause(reason: UnplacedReason) -> str:

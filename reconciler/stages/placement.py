@@ -44,14 +44,7 @@ class Place:
         def seconds_left() -> float:
             return latest - time.perf_counter()
 
-        problem = Problem(
-            state.prepared.room,
-            node_pools=state.effective.node_pools,
-            instance_types=state.instance_types,
-            demands=state.demands,
-            overlays=state.effective.node_overlays,
-            options=state.prepared.options,
-        )
+        problem = state.problem
         placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
         if not state.include_pending:
             narrower = with_promised(problem, placement, self.pods)

@@ -14,7 +14,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
-from reconciler.placement.problem import BackOff, PlacementOptions
+from reconciler.placement.problem import BackOff, PlacementOptions, Problem
 from reconciler.plan.facts import Facts
 from reconciler.render.templates import DocumentTemplates
 from reconciler.spending.month import Basis
@@ -79,6 +79,18 @@ class PassState(Facts):
     def failed_on(self, origin: InputOrigin) -> dict[ObjectRef, Finding]:
         """The inputs of this origin that the pass is made without."""
         return {item.ref: finding for item, finding in self.set_aside.items() if item.origin is origin}
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be placed."""
+        return Problem(
+            self.prepared.room,
+            node_pools=self.effective.node_pools,
+            instance_types=self.instance_types,
+            demands=self.demands,
+            overlays=self.effective.node_overlays,
+            options=self.prepared.options,
+        )
 
     @property
     def is_whole(self) -> bool:

@@ -101,12 +101,9 @@ def problem_without(
     chunks are left out altogether."""
     keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
     options = state.prepared.options
-    return Problem(
-        room,
-        node_pools=state.effective.node_pools,
-        instance_types=state.instance_types,
-        demands=state.demands,
-        overlays=state.effective.node_overlays,
+    return replace(
+        state.problem,
+        view=room,
         options=replace(
             options,
             leaving=options.leaving | left | (closed - keeping),

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.demand.chunk import virtual_labels
 from reconciler.model.autoscalers import ASKED_AFTER, CORRECTED_AFTER, ServingAutoscaler, condition_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, EXPIRED, FULFILLED, Fulfilment
+from reconciler.model.buffers import ACTIVE_CAPACITY, EXPIRED, FULFILLED, Fulfilment, virtual_labels
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import is_own

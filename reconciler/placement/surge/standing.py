@@ -1,0 +1,169 @@
+"""The nodes as they will stand once a placement is carried out, and the pods that run on them, for kube-scheduler's model.
+
+A node that is still to come is taken for the cheapest that it may become, since providers launch that if they have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import (
+    CAPACITY_TYPE_LABEL,
+    HELD_TAINT,
+    HOSTNAME_LABEL,
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    REGISTERED_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    Node,
+    NodeClaim,
+)
+from reconciler.model.placement import Holding, Placement
+from reconciler.model.pods import Pod
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import POD_KIND
+from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.nodes.machines import is_initialized, is_leaving, lasting_taints, merged_allocatable
+from reconciler.placement.offers.pool_offers import daemons_of
+from reconciler.placement.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedNode:
+    """holdings: the chunks that have room there, and the pending pods that will be bound there."""
+
+    node: Node
+    holdings: tuple[Holding, ...]
+    is_up: bool = True
+
+
+def standing_nodes(
+    problem: Problem, placement: Placement, names: Sequence[str], closed: Collection[str]
+) -> list[RehearsedNode]:
+    """Nodes on their way out are left out. names: of the planned nodes. closed: bins with the taint of held nodes, now or soon; planned
+    nodes will have it too."""
+    held = {(item.node is not None, item.node or item.node_claim or ""): item.holdings for item in placement.occupied}
+    types = {item.name: item for item in problem.instance_types}
+    found = []
+    for machine in problem.view.machines:
+        node, claim = machine.node, machine.node_claim
+        holdings = (*held.get((True, machine.name), ()), *(held.get((False, claim.name), ()) if claim else ()))
+        made = _existing(machine) if node is not None else _arriving(claim, types)
+        if made is not None:
+            made = replace(made, taints=_with_held(made.taints, held=made.name in closed))
+            found.append(RehearsedNode(made, holdings, node is not None and is_initialized(node, claim)))
+    templates = {pool.name: pool.template for pool in problem.node_pools}
+    for name, planned in zip(names, placement.planned, strict=True):
+        template = templates[planned.node_pool]
+        labels = {**dict(template.labels), **dict(planned.labels), NODEPOOL_LABEL: planned.node_pool}
+        node = _bought(
+            *(name, labels, [types[each] for each in planned.instance_types]),
+            requirements=planned.requirements,
+            requests=planned.requests,
+            taints=(*template.taints, *planned.taints),
+        )
+        is_held = any(holding.demand.kind != POD_KIND for holding in planned.holdings) and not planned.taints
+        node = replace(node, taints=_with_held(node.taints, held=is_held))
+        found.append(RehearsedNode(node, planned.holdings, is_up=False))
+    return found
+
+
+def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
+    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet."""
+    shapes = {demand.ref: demand for demand in problem.demands if demand.is_pending_pod}
+    daemons = daemons_of(problem.view.daemon_sets, ResourceColumns(()))
+    there = {(pod.namespace, pod.owner_name, pod.node_name) for pod in problem.view.pods if pod.is_daemon}
+    pods = list(problem.view.pods)
+    for item in nodes:
+        name = item.node.name
+        for holding in item.holdings:
+            if holding.demand in shapes:
+                shape = shapes[holding.demand].groups[holding.group].shape
+                pods.append(Pod(holding.demand.namespace, holding.demand.name, shape, name))
+        for daemon in () if item.is_up else daemons:
+            shape, key = daemon.needs.shape, (daemon.namespace, daemon.name, name)
+            if key not in there and shape.selects(dict(item.node.labels), name) and daemon.tolerates(item.node.taints):
+                pods.append(Pod(daemon.namespace, daemon.name, shape, name, owner_kind="DaemonSet"))
+    return pods
+
+
+def _with_held(taints: tuple[Taint, ...], *, held: bool) -> tuple[Taint, ...]:
+    others = tuple(taint for taint in taints if taint != HELD_TAINT)
+    return (*others, HELD_TAINT) if held else others
+
+
+def _existing(machine: Machine) -> Node | None:
+    """As if it were ready: chunks wait for nodes that are not for a moment."""
+    node, claim = machine.node, machine.node_claim
+    assert node is not None
+    if is_leaving(node, claim):
+        return None
+    labels = dict(node.labels)
+    taints = node.taints
+    if not is_initialized(node, claim):
+        taints = lasting_taints(node, claim, {})
+    if claim is not None and machine.awaits_registration:
+        labels |= dict(claim.labels)
+        taints = tuple(dict.fromkeys((*taints, *claim.taints)))
+    return replace(
+        node,
+        ready=True,
+        taints=taints,
+        labels=tuple(sorted(labels.items())),
+        allocatable=merged_allocatable(node, claim),
+    )
+
+
+def _arriving(claim: NodeClaim | None, types: Mapping[str, InstanceType]) -> Node | None:
+    if claim is None or claim.deleting:
+        return None
+    asked = {item.key: item for item in claim.requirements}
+    named = asked.get(INSTANCE_TYPE_LABEL)
+    names = named.values if named is not None and named.operator is Operator.IN else tuple(types)
+    if (launched := claim.label(INSTANCE_TYPE_LABEL)) is not None:
+        names = (launched,)
+    node = _bought(
+        *(claim.name, dict(claim.labels), [types[name] for name in names if name in types]),
+        requirements=claim.requirements,
+        requests=claim.requests,
+        taints=claim.taints,
+    )
+    return replace(node, allocatable=claim.allocatable) if claim.allocatable else node
+
+
+def _bought(
+    name: str,
+    labels: Mapping[str, str],
+    kinds: Iterable[InstanceType],
+    *,
+    requirements: tuple[Requirement, ...],
+    requests: Resources,
+    taints: tuple[Taint, ...],
+) -> Node:
+    """As the cheapest offering that meets requirements and labels. Overlays may add room: there is at least what it requests."""
+    settled = {
+        item.key: item.values[0] for item in requirements if item.operator is Operator.IN and len(item.values) == 1
+    }
+    own = {**settled, **labels, HOSTNAME_LABEL: name, REGISTERED_LABEL: "true", INITIALIZED_LABEL: "true"}
+    asked = {item.key: item for item in requirements if item.key in {ZONE_LABEL, CAPACITY_TYPE_LABEL}}
+    ways = [
+        (offering.price, kind.name, offering.zone, offering.capacity_type, kind, offering)
+        for kind in kinds
+        for offering in kind.offerings
+        if offering.available
+        and all(
+            own.get(key, value) == value and (key not in asked or asked[key].holds(value))
+            for key, value in ((ZONE_LABEL, offering.zone), (CAPACITY_TYPE_LABEL, offering.capacity_type))
+        )
+    ]
+    if not ways:
+        return Node(name, requests, tuple(sorted(own.items())), taints=taints)
+    _, _, zone, capacity_type, kind, offered = min(ways, key=lambda way: way[:4])
+    single = {item.key: item.values[0] for item in offered.requirements if len(item.values) == 1}
+    bought = {**dict(kind.labels), **single, ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, **own}
+    return Node(name, kind.allocatable.at_least(requests), tuple(sorted(bought.items())), taints=taints)

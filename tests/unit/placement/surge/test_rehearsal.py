@@ -1,0 +1,104 @@
+"""What is said of full buffers whose pods come in another order than they were planned in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINT
+from reconciler.model.placement import Placement
+from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.requirements import LabelSelector
+from reconciler.model.surge import Wait
+from reconciler.model.view import ClusterView
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.placement.surge.rehearsal import Rehearsal
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, shape
+
+BATCH_ONLY = shape("3", labels={"app": "batch"}, node_selector={NODEPOOL_LABEL: "batch"})
+ANYWHERE = shape("3", labels={"app": "web"})
+
+
+def two_pools(*, busy: bool = False) -> Problem:
+    """A node of each NodePool with room for one pod. busy: the node of general is the fuller one already."""
+    nodes = (node("general-1"), node("batch-1", pool="batch"))
+    pods = (pod("busy", node="general-1", pod_shape=shape("500m")),) if busy else ()
+    return Problem(
+        ClusterView(nodes=nodes, pods=pods, namespaces={"shop": {}}),
+        demands=(demand("web", count=1, pod_shape=ANYWHERE), demand("batch", count=1, pod_shape=BATCH_ONLY)),
+    )
+
+
+def rehearsed(problem: Problem, *, scarce: tuple[str, ...] = ()) -> tuple[Wait, ...]:
+    placement = place(problem)
+    assert placement.missing == 0
+    return Rehearsal(problem, placement, names=(), closed={"general-1", "batch-1"}, scarce=scarce).waits()
+
+
+def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> None:
+    (wait,) = rehearsed(two_pools(busy=True))
+    assert (
+        wait.words
+        == "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
+    )
+    assert [(item.demand.name, item.node) for item in wait.bindings] == [("web", "batch-1"), ("batch", "")]
+
+
+def test_ties_are_broken_as_is_worst() -> None:
+    """Both nodes are the same to web, and kube-scheduler takes either."""
+    assert [wait.demand.name for wait in rehearsed(two_pools())] == ["batch"]
+
+
+def test_a_taint_on_the_scarce_room_sends_the_others_elsewhere_first() -> None:
+    assert rehearsed(two_pools(busy=True), scarce=("batch-1",)) == ()
+
+
+def test_a_taint_that_is_on_a_node_already_counts_only_where_it_is_asked_for() -> None:
+    problem = two_pools(busy=True)
+    nodes = tuple(replace(item, taints=(SCARCE_TAINT,)) for item in problem.view.nodes if item.name == "batch-1")
+    marked = replace(problem, view=replace(problem.view, nodes=(problem.view.nodes[0], *nodes)))
+    assert len(rehearsed(marked)) == 1
+
+
+def apart_from_itself(app: str) -> PodShape:
+    selector = LabelSelector((("app", app),))
+    return replace(shape("1", labels={"app": app}), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, selector),))
+
+
+def test_pods_that_wait_for_others_are_tried_again() -> None:
+    """The first comes too early for the pod that it wants to be with; the buffers' room is enough all the same."""
+    beside_web = PodAffinityTerm(HOSTNAME_LABEL, LabelSelector((("app", "web"),)))
+    beside = replace(shape("1", labels={"app": "side"}), pod_affinity=(beside_web,))
+    web = shape("1", labels={"app": "web"})
+    problem = Problem(
+        ClusterView(nodes=(node("general-1"),), namespaces={"shop": {}}),
+        demands=(demand("a-web", count=1, pod_shape=web), demand("side", count=1, pod_shape=beside)),
+    )
+    waits = rehearsed(problem)
+    assert [(wait.demand.name, wait.alone) for wait in waits] == [("side", True)], "alone it never comes beside web"
+    assert "even when nothing but side is scaled up" in waits[0].words
+
+
+def test_one_buffer_on_nodes_of_its_own_is_firm() -> None:
+    """Of planned nodes too, each taken for the cheapest that it may become."""
+    problem = Problem(
+        ClusterView(namespaces={"shop": {}}),
+        node_pools=(node_pool(),),
+        instance_types=(instance_type(),),
+        demands=(demand("web", count=5, pod_shape=apart_from_itself("web")),),
+    )
+    placement = place(problem)
+    assert len(placement.planned) == 5
+    assert Rehearsal(problem, placement, names=[f"new-{number}" for number in range(5)], closed=()).waits() == ()
+
+
+def test_nothing_is_promised_where_nothing_has_room() -> None:
+    problem = two_pools()
+    assert Rehearsal(problem, Placement(), names=(), closed=()).waits() == ()
+
+
+def test_the_order_of_demands_changes_nothing() -> None:
+    problem = two_pools(busy=True)
+    turned = replace(problem, demands=tuple(reversed(problem.demands)))
+    assert rehearsed(turned) == rehearsed(problem)
+    assert rehearsed(problem)[0].demand == buffer_ref("batch")
