@@ -25,8 +25,7 @@ from reconciler.optimizer.solver import LinearProgram, WorkBudget
 from reconciler.optimizer.spread_rows import FEW_NODES, SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.journal import JournalEntry
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.arrays import MINIMUM, RUNNING
 from reconciler.placement.requirements import ANYWHERE

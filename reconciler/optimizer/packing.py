@@ -14,7 +14,6 @@ from reconciler.model.refs import ObjectRef
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
@@ -65,7 +64,7 @@ def _conflicts(state: State, batches: Sequence[Batch]) -> Mask:
     conflicts = np.zeros((len(batches), len(batches)), dtype=np.bool_)
     for number in first_of.values():
         for rule in state.constraints(batches[number]).on_hosts:
-            if isinstance(rule, AntiAffinityRule):
+            if rule.apart:
                 conflicts[number] |= np.array([rule.counter in counted[other] for other in classes], dtype=np.bool_)
     conflicts = conflicts[classes]
     for number, batch in enumerate(batches):

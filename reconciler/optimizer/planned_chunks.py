@@ -14,14 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_for, planned_pattern
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.engine.journal import JournalEntry, Saved
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, Saved, State
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
@@ -105,7 +102,7 @@ class _Shapes:
         """By the first of its relaxation steps that the node was made for, in the domains in which it counts there."""
         state, batch = self._state, entry.batch
         constraints = state.constraints(batch)
-        if any(isinstance(rule, AffinityRule) and rule.key == HOSTNAME_LABEL for rule in constraints.rules):
+        if constraints.host_affinity:
             return None
         decided = {key: state.planned.decided(index, key) for key in constraints.keys}
         place = tuple((key, one_of(value)) for key, value in sorted(decided.items()) if value is not None)

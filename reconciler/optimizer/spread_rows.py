@@ -25,8 +25,7 @@ from reconciler.optimizer.solver import Floats
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.journal import JournalEntry
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.loops.arrays import MINIMUM
 from reconciler.placement.offers.pool_offers import PoolOffers
@@ -119,7 +118,7 @@ def _rows_of(
     counters = sorted({counter for some in limited.values() for pair in some for counter in pair})
     if not counters:
         return SpreadRows()
-    domains = sorted(set[Domain].intersection(*(_domains(state, rules[counter]) for counter in counters)), key=str)
+    domains = sorted(set[Domain].intersection(*(state.domains_of(rules[counter]) for counter in counters)), key=str)
     waits = any(first != second for first, second in circular)
     sizes = _sizes(state, placed, own) if waits else dict.fromkeys(own, 1.0)
     amounts = np.zeros((len(counters), len(counters)))
@@ -199,11 +198,6 @@ def _is_worth_it(state: State, offers: PoolOffers, key: str) -> bool:
     """Chunks are up to five item types each, which takes up to five times as long."""
     few = state.planned.count <= FEW_NODES and key in offers.offerings.table.keys
     return few or _differ_in_price(offers, key)
-
-
-def _domains(state: State, rule: SpreadRule) -> set[Domain]:
-    inclusion = state.topology.counters[rule.counter].counted.inclusion
-    return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
 
 
 def _differ_in_price(offers: PoolOffers, key: str) -> bool:

@@ -1,9 +1,10 @@
-"""Counters of pods by topology domain: which pods each of them counts, and on which nodes."""
+"""Counters of pods by topology domain: which pods each of them counts, and on which nodes; and what all rules that go by them have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import Mask
+from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
@@ -146,3 +148,72 @@ class Counter:
         else:
             assert isinstance(domain, int)
             self.hosts.table[self.host_row, self.hosts.sharing.get(domain, domain)] += amount
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stand under a rule that keeps chunks off a bin, or off all nodes that could be made. Counts are in words.
+
+    whom: the pods that count. there: by domain with any of them, how many. lacks_label: whether the bin has no domain.
+    here: how many in the bin's domain. domains: how many the rule looks at. seen: the counts of those.
+    of_others: whether the pods that count bring the rule, rather than the chunks.
+    """
+
+    whom: str
+    there: str
+    lacks_label: bool
+    here: str
+    domains: int
+    seen: str
+    of_others: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule between pods: which counter decides, and how. What each kind of rule is, is said in its plugin's file.
+
+    counter: its number. key: the label whose values are domains. counts_itself: whether pods under the rule count in the counter too.
+    """
+
+    counter: int
+    key: str
+    counts_itself: bool
+
+    cause: ClassVar[str] = ""
+    apart: ClassVar[bool] = False
+    """Whether pods may come where none counts, so also to a node without the label, which has no domain."""
+    by_minimum: ClassVar[bool] = False
+    """Whether the bound goes by the fewest pods that count in any domain."""
+
+    @property
+    def code(self) -> int:
+        """Of `loops/planned_nodes.allowed`, which says how many more may come."""
+        raise NotImplementedError
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """MaxSkew and minDomains; 0 where the rule has none."""
+        return 0, 0
+
+    @property
+    def uses_up(self) -> bool:
+        """Whether a pod that comes to a domain leaves less of it to the next one."""
+        return self.counts_itself
+
+    def least(self, counts: Iterable[int], domains: int) -> int:
+        """The global minimum. counts: those of the domains. domains: how many there are."""
+        del counts, domains
+        return 0
+
+    def bound(self, least: int) -> int:
+        """The most pods that may count in a domain, given the global minimum."""
+        del least
+        return 0
+
+    def allowed(self, counted: int, bound: int) -> int:
+        """How many more pods may come to a domain where so many count."""
+        return allowed(self.code, bound, counted)
+
+    def words(self, standing: Standing) -> str:
+        """Why the rule keeps pods off."""
+        raise NotImplementedError

@@ -8,10 +8,10 @@ scores nodes by preferred terms of the pod and of others, and by others' require
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import ClassVar
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.constraints.domain_counters import Counted, Selection
+from reconciler.placement.constraints.domain_counters import Counted, Rule, Selection, Standing
 from reconciler.placement.loops.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
@@ -32,40 +32,52 @@ Selecting = Callable[[PodShape, PodAffinityTerm, bool], Selection]
 """Gives the pods that a shape's term selects; true: all pods, rather than none, where namespaces are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class AntiAffinityRule:
-    """No counted pod may be in the domain. counts_itself: the term selects the shape too, so each domain takes one chunk at most."""
+class AntiAffinityRule(Rule):
+    """No counted pod may be in the domain. Where the term selects the shape too, each domain takes one chunk at most."""
 
-    counter: int
-    key: str
-    counts_itself: bool
+    __slots__ = ()
+    cause: ClassVar[str] = CAUSE_APART
+    apart: ClassVar[bool] = True
 
     @property
     def code(self) -> int:
         return ANTI_AFFINITY_ITSELF if self.counts_itself else ANTI_AFFINITY_OTHERS
 
+    def words(self, standing: Standing) -> str:
+        link = "of pods that keep off" if standing.of_others else "to"
+        return f"anti-affinity by {self.key} {link} {standing.whom}{f': {standing.here}' if standing.here else ''}"
 
-@dataclass(frozen=True, slots=True)
-class AffinityRule:
-    """A counted pod must be in the domain.
 
-    counts_itself: the term selects the shape too, so the first such pod may go anywhere (the self-affinity bootstrap, see
-    `Topology.bootstrapping`)."""
+class AffinityRule(Rule):
+    """A counted pod must be in the domain. Where the terms select the shape too, the first such pod may go anywhere (the self-affinity
+    bootstrap, see `Topology.bootstrapping`)."""
 
-    counter: int
-    key: str
-    counts_itself: bool
+    __slots__ = ()
+    cause: ClassVar[str] = CAUSE_TOGETHER
 
     @property
     def code(self) -> int:
         return AFFINITY
 
+    @property
+    def uses_up(self) -> bool:
+        return False
+
+    def words(self, standing: Standing) -> str:
+        there = f"there are {standing.there}" if standing.there else "there are none"
+        return f"affinity by {self.key} to {standing.whom}, of which {there}"
+
+
+def affinity_of(rules: Iterable[Rule]) -> tuple[AffinityRule, ...]:
+    """Those of the rules that are affinity."""
+    return tuple(rule for rule in rules if isinstance(rule, AffinityRule))
+
 
 def own_rules(
     shape: PodShape, number: Callable[[Counted], int], selecting: Selecting, *, chunks_only: bool
-) -> list[AntiAffinityRule | AffinityRule]:
+) -> list[Rule]:
     """The shape's required terms. number: gives the number of a counter."""
-    rules: list[AntiAffinityRule | AffinityRule] = []
+    rules: list[Rule] = []
     for term in shape.pod_anti_affinity:
         selection = selecting(shape, term, True)
         counter = number(Counted(term.topology_key, (selection,), chunks_only=chunks_only, leaving=True))

@@ -9,36 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.amounts import PLENTY
-from reconciler.placement.constraints.domain_counters import Counted, Inclusion, Selection, with_label_keys
+from reconciler.placement.constraints.domain_counters import Counted, Inclusion, Rule, Selection, with_label_keys
 from reconciler.placement.constraints.inter_pod_affinity import (
     AffinityRule,
     AntiAffinityRule,
+    affinity_of,
     attracted,
     attracting,
     own_rules,
     owned,
 )
-from reconciler.placement.constraints.topology_spread import SoftSpread, SpreadRule, soft_spread, spread_rules
-from reconciler.placement.loops.planned_nodes import allowed
+from reconciler.placement.constraints.topology_spread import (
+    SoftSpread,
+    SpreadRule,
+    soft_spread,
+    spread_of,
+    spread_rules,
+)
 from reconciler.placement.needs import Needs, NodeTerm
-
-Rule: TypeAlias = SpreadRule | AntiAffinityRule | AffinityRule
-
-
-def allowed_in(rule: Rule, counted: int, bound: int, *, first: bool = False) -> int:
-    """How many more chunks may come to a domain where so many pods count.
-
-    bound: of a spread rule, the most that may count there. first: whether these are the first of pods with affinity to each other.
-    """
-    if first and isinstance(rule, AffinityRule):
-        return PLENTY
-    return allowed(rule.code, bound, counted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +65,12 @@ def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -
         keys=tuple(sorted({*deciding_keys, *(rule.key for rule in on_labels)})),
         on_labels=on_labels,
         on_hosts=on_hosts,
-        spread=tuple(rule for rule in rules if isinstance(rule, SpreadRule)),
-        host_spread=tuple(rule for rule in on_hosts if isinstance(rule, SpreadRule)),
-        affinity=tuple(rule for rule in on_labels if isinstance(rule, AffinityRule)),
-        host_affinity=tuple(rule for rule in on_hosts if isinstance(rule, AffinityRule)),
-        shared=any(rule.counts_itself and not isinstance(rule, AffinityRule) for rule in on_labels),
-        by_domain=any(not isinstance(rule, AntiAffinityRule) for rule in rules),
+        spread=spread_of(rules),
+        host_spread=spread_of(on_hosts),
+        affinity=affinity_of(on_labels),
+        host_affinity=affinity_of(on_hosts),
+        shared=any(rule.uses_up for rule in on_labels),
+        by_domain=not all(rule.apart for rule in rules),
     )
 
 

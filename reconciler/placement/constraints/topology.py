@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion
+from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, Rule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
 from reconciler.placement.constraints.rule_table import (
     ConstraintSet,
     EquivalenceClass,
-    Rule,
     RuleTable,
     constraint_set_of,
 )
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
@@ -151,7 +149,7 @@ class Topology:
             self._domains[key] = list(known)
         return self._domains[key]
 
-    def existing_domains(self, rule: SpreadRule) -> set[Domain]:
+    def existing_domains(self, rule: Rule) -> set[Domain]:
         """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""
         if rule.counter not in self._existing:
             included = self.counters[rule.counter].included

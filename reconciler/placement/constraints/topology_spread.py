@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import floor, log
+from typing import ClassVar
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import PodShape, TopologySpread
@@ -20,7 +21,9 @@ from reconciler.placement.constraints.domain_counters import (
     EACH_NODE,
     Counted,
     Inclusion,
+    Rule,
     Selection,
+    Standing,
     with_label_keys,
 )
 from reconciler.placement.loops.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
@@ -36,30 +39,52 @@ Including = Callable[[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadRule:
-    """One constraint of a shape. counter: its number in the topology; counts_itself: whether its selector selects the shape."""
+class SpreadRule(Rule):
+    """One constraint of a shape that keeps pods off."""
 
-    counter: int
-    key: str
     max_skew: int
     min_domains: int
-    counts_itself: bool
+
+    cause: ClassVar[str] = CAUSE
+    by_minimum: ClassVar[bool] = True
 
     @property
     def code(self) -> int:
         return SPREAD_ITSELF if self.counts_itself else SPREAD_OTHERS
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        return self.max_skew, self.min_domains
 
     def has_enough(self, domains: int) -> bool:
         """Whether there are as many domains as minDomains asks for."""
         return domains >= self.min_domains
 
     def least(self, counts: Iterable[int], domains: int) -> int:
-        """The global minimum. counts: those of the domains. domains: how many there are."""
         return min(counts, default=0) if self.has_enough(domains) else 0
 
     def bound(self, least: int) -> int:
-        """The most pods that may count in a domain, given the global minimum."""
         return self.max_skew + least
+
+    def words(self, standing: Standing) -> str:
+        return f"spread over {self.key} (maxSkew {self.max_skew}{self._because(standing)})"
+
+    def _because(self, standing: Standing) -> str:
+        """`; minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
+        if standing.lacks_label:
+            return "; it lacks that label"
+        noun = {ZONE_LABEL: "zone", HOSTNAME_LABEL: "node"}.get(self.key, "domain")
+        there = standing.domains
+        if self.has_enough(there):
+            return f"; {standing.seen}" if standing.seen else ""
+        if self.min_domains == 1:  # as if nothing were written
+            return f"; no {noun} is there" if self.key in {ZONE_LABEL, HOSTNAME_LABEL} else "; no node has that label"
+        return f"; minDomains {self.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
+
+
+def spread_of(rules: Iterable[Rule]) -> tuple[SpreadRule, ...]:
+    """Those of the rules that are spread constraints."""
+    return tuple(rule for rule in rules if isinstance(rule, SpreadRule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +109,7 @@ def spread_rules(
         key = constraint.topology_key
         counter = number(Counted(key, (selection,), inclusion=inclusion, chunks_only=chunks_only))
         minimum = constraint.min_domains or 1
-        rules.append(SpreadRule(counter, key, constraint.max_skew, minimum, selection.selects(needs.shape)))
+        rules.append(SpreadRule(counter, key, selection.selects(needs.shape), constraint.max_skew, minimum))
     return rules
 
 

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain
-from reconciler.placement.constraints.rule_table import ConstraintSet, allowed_in
-from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.constraints.domain_counters import Domain, Rule
+from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology_spread import SpreadRule, spread_of
 from reconciler.placement.engine.domains import Combination, combinations_of
-from reconciler.placement.engine.fill import least_on_hosts
-from reconciler.placement.engine.journal import JournalEntry, Saved
 from reconciler.placement.engine.over_domains import Shares
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import JournalEntry, Saved, State
 
 _Family = tuple[int, int, tuple[object, ...]]
 """maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
@@ -74,16 +72,8 @@ class Balance:
     def _least_of(self, rule: SpreadRule) -> int:
         key = (rule.counter, rule.min_domains)
         if key not in self._least:
-            self._least[key] = self._least_now(rule)
+            self._least[key] = self._state.least_of(rule)
         return self._least[key]
-
-    def _least_now(self, rule: SpreadRule) -> int:
-        if rule.key == HOSTNAME_LABEL:
-            return least_on_hosts(self._state, rule)
-        counter = self._state.topology.counters[rule.counter]
-        domains = self._state.topology.existing_domains(rule)
-        domains = domains | self._state.planned_domains(rule.key, counter.counted.inclusion)
-        return rule.least(map(counter.count, domains), len(domains))
 
     def _loose_of(self, rule: SpreadRule) -> dict[Domain, int]:
         """What chunks that do not bring this rule add to its counter.
@@ -128,7 +118,7 @@ class Balance:
         kind = (batch.needs.equivalence_class, batch.keeps_minimum)
         if kind not in self._brought:
             rules = self._state.topology.own_rules(batch.needs, chunks_only=batch.keeps_minimum)
-            self._brought[kind] = {self._family(rule) for rule in rules if isinstance(rule, SpreadRule)}
+            self._brought[kind] = {self._family(rule) for rule in spread_of(rules)}
         return kind
 
 
@@ -146,7 +136,7 @@ def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
         if rule.key == HOSTNAME_LABEL:
             known.add(_NEW_HOST)
         else:
-            known |= state.planned_domains(rule.key, inclusion)
+            known |= state.planned.domains(rule.key, inclusion)
 
 
 _NEW_HOST: Domain = -1
@@ -174,7 +164,7 @@ def can_come_one_by_one(
     node can be made for it (see `closed_to`).
     """
     arrivals: list[_Arrival] = []
-    domains: dict[SpreadRule, set[Domain]] = {}
+    domains: dict[Rule, set[Domain]] = {}
     for entry in entries:
         constraints = constraint_sets[entry.batch.number]
         spread = [rule for rule in constraints.spread if rule.key != HOSTNAME_LABEL]
@@ -188,7 +178,7 @@ def can_come_one_by_one(
 
 
 class _Order:
-    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[SpreadRule, set[Domain]]) -> None:
+    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[Rule, set[Domain]]) -> None:
         self._arrivals = list(dict.fromkeys(arrivals))
         self._wanted = tuple(arrivals.count(arrival) for arrival in self._arrivals)
         self._domains = domains
@@ -228,6 +218,6 @@ class _Order:
             if domain not in seen:
                 return False
             least = rule.least((counts[rule.counter, item] for item in seen), len(seen))
-            if not allowed_in(rule, counts[rule.counter, domain], rule.bound(least)):
+            if not rule.allowed(counts[rule.counter, domain], rule.bound(least)):
                 return False
         return True

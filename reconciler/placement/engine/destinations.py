@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.rule_table import ConstraintSet, Rule
+from reconciler.placement.constraints.domain_counters import Rule
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.grow import grow, growable, most_with_minimums

@@ -15,7 +15,6 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import can_come_one_by_one, expect_planned
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.open import by_weight
@@ -69,12 +68,7 @@ class Search:
         state.weights = state.weights or by_weight(state)
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
-        self._over_hosts = [
-            rule
-            for constraints in self._constraint_sets.values()
-            for rule in constraints.on_hosts
-            if isinstance(rule, SpreadRule)
-        ]
+        self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]
         self._class_of = self._classes_of_batches()
         self._rate = _least_prices(state)
         self._without = packer.unplaced

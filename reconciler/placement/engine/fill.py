@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, AntiAffinityRule
-from reconciler.placement.constraints.rule_table import ConstraintSet, Rule, allowed_in
-from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
@@ -100,36 +99,10 @@ def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) 
     if not rules:
         return UNCAPPED
     rows = [state.topology.counters[rule.counter].host_row for rule in rules]
-    bounds = [host_bound(state, rule, bare=task.bare) for rule in rules]
+    bounds = [rule.bound(0) if task.bare else state.bound_of(rule) for rule in rules]
     codes = [rule.code for rule in rules]
-    on_empty = min(allowed_in(rule, 0, host_bound(state, rule, bare=True)) for rule in rules)
+    on_empty = min(rule.allowed(0, rule.bound(0)) for rule in rules)
     return HostCaps(np.array([rows, codes, bounds], dtype=np.int64), _NONE, on_empty)
-
-
-def host_bound(state: State, rule: Rule, *, bare: bool) -> int:
-    """The most pods that may count on one host under a spread rule."""
-    if not isinstance(rule, SpreadRule):
-        return 0
-    return rule.bound(0 if bare else least_on_hosts(state, rule))
-
-
-def least_on_hosts(state: State, rule: SpreadRule) -> int:
-    """The fewest pods that count on any host the rule looks at; 0 while there are fewer hosts than its minDomains."""
-    counter = state.topology.counters[rule.counter]
-    assert counter.included is not None
-    expected = state.topology.expected.get(rule.counter, set())
-    existing = np.flatnonzero(counter.included)
-    planned = state.planned_hosts(counter.counted.inclusion) if state.planned.count else _NONE
-    hosts = len(existing)
-    if state.bins.hostnames.sharing:
-        hosts = len({state.bins.hostnames.domains[number] for number in existing.tolist()})
-    if (expected and state.may_make_nodes()) or not rule.has_enough(hosts + len(planned)):
-        return 0
-    # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
-    if rule.min_domains > 1 and not rule.has_enough(hosts + state.sure_hosts(counter.counted.inclusion)):
-        return 0
-    table = state.topology.hosts.table[counter.host_row]
-    return min((int(table[numbers].min()) for numbers in (existing, planned) if len(numbers)), default=0)
 
 
 def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
@@ -140,7 +113,7 @@ def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
     missing = state.bins.hostnames.missing
     if missing is not None:
         # In kube-scheduler, anti-affinity ignores a node without the label. Spread and affinity refuse it, even to the first pod.
-        apart = all(isinstance(rule, AntiAffinityRule) for rule in task.constraints.on_hosts)
+        apart = all(rule.apart for rule in task.constraints.on_hosts)
         on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     return None if on_all is None else on_all[bins]
 

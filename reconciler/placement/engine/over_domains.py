@@ -12,10 +12,8 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain
-from reconciler.placement.constraints.inter_pod_affinity import AntiAffinityRule
-from reconciler.placement.constraints.rule_table import ConstraintSet, Rule, allowed_in
-from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.constraints.domain_counters import Domain, Rule
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements, Values
@@ -30,7 +28,7 @@ class Shares:
         self._rules = rules
         self._combinations = combinations
         self._counts = [state.topology.counters[rule.counter].counts for rule in rules]
-        self._lasting = [self._seen(state, rule) for rule in rules]
+        self._lasting = [state.domains_of(rule) if rule.by_minimum else set() for rule in rules]
         self._opening = opening
         self._lasting_bounds: dict[int, int] = {}
 
@@ -44,9 +42,9 @@ class Shares:
     def _is_open(self, number: int, rule: Rule, combination: Combination) -> bool:
         value = combination.by_key[rule.key]
         if value is None:
-            return isinstance(rule, AntiAffinityRule)
-        bound = self._bound_with(number, rule, combination, value) if isinstance(rule, SpreadRule) else 0
-        return allowed_in(rule, self._counts[number].get(value, 0), bound) > 0
+            return rule.apart
+        bound = self._bound_with(number, rule, combination, value) if rule.by_minimum else 0
+        return rule.allowed(self._counts[number].get(value, 0), bound) > 0
 
     def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
         """Where one more chunk may go, assuming a node everywhere that one can be made.
@@ -55,13 +53,13 @@ class Shares:
         spread is not judged yet."""
         bounds = [
             PLENTY
-            if in_any_order and isinstance(rule, SpreadRule)
+            if in_any_order and rule.by_minimum
             else self._bound(rule, self._counts[number], self._domains(number, rule, closed))
             for number, rule in enumerate(self._rules)
         ]
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
 
-    def _bound_with(self, number: int, rule: SpreadRule, combination: Combination, value: str) -> int:
+    def _bound_with(self, number: int, rule: Rule, combination: Combination, value: str) -> int:
         """The rule's bound with a chunk there, where no domains exist but this one and those of today."""
         domains, counts = self._lasting[number], self._counts[number]
         if self._opening and combination.makeable and value not in domains:
@@ -72,20 +70,9 @@ class Shares:
             known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
         return known
 
-    @staticmethod
-    def _seen(state: State, rule: Rule) -> set[Domain]:
-        if not isinstance(rule, SpreadRule):
-            return set()
-        inclusion = state.topology.counters[rule.counter].counted.inclusion
-        return state.topology.existing_domains(rule) | state.planned_domains(rule.key, inclusion)
-
-    def domains_of(self, closed: Mapping[Combination, int]) -> dict[SpreadRule, set[Domain]]:
+    def domains_of(self, closed: Mapping[Combination, int]) -> dict[Rule, set[Domain]]:
         """By spread rule, the domains it looks at: those that exist, and those where a node can be made."""
-        return {
-            rule: self._domains(number, rule, closed)
-            for number, rule in enumerate(self._rules)
-            if isinstance(rule, SpreadRule)
-        }
+        return {rule: self._domains(number, rule, closed) for number, rule in enumerate(self._rules) if rule.by_minimum}
 
     def distribute(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
         """The share of each combination: chunk by chunk, where the fewest count so far."""
@@ -126,7 +113,7 @@ class Shares:
 
     @staticmethod
     def _bound(rule: Rule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
-        if not isinstance(rule, SpreadRule):
+        if not rule.by_minimum:
             return 0
         return rule.bound(rule.least((counts.get(domain, 0) for domain in domains), len(domains)))
 
@@ -138,11 +125,11 @@ class Shares:
         for number, rule in enumerate(self._rules):
             value = combination.value(rule.key)
             if value is None:
-                if not isinstance(rule, AntiAffinityRule):
+                if not rule.apart:
                     return None
                 continue
             counted = counts[number].get(value, 0)
-            if allowed_in(rule, counted, bounds[number]) < 1:
+            if rule.allowed(counted, bounds[number]) < 1:
                 return None
             load += counted
         return load

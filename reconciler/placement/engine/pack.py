@@ -11,11 +11,10 @@ from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
-from reconciler.placement.engine.journal import Saved
 from reconciler.placement.engine.open import join_planned, make_nodes
 from reconciler.placement.engine.over_domains import place_over_domains
 from reconciler.placement.engine.retention import Retention
-from reconciler.placement.engine.state import State
+from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.requirements import ANYWHERE, Requirements
 
 _ATTEMPTS = 4

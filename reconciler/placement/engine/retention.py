@@ -15,8 +15,9 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
-from reconciler.placement.constraints.rule_table import ConstraintSet, Rule, allowed_in
+from reconciler.placement.constraints.domain_counters import Rule
+from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
+from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import unbalanced
 from reconciler.placement.engine.fill import Task, fill_one
@@ -147,11 +148,11 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
 
 
 def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    return tuple(rule for rule in rules if not isinstance(rule, SpreadRule))
+    return tuple(rule for rule in rules if not rule.by_minimum)
 
 
 def _bootstrapping(state: State, rules: Sequence[Rule]) -> tuple[AffinityRule, ...]:
-    return state.topology.bootstrapping([rule for rule in rules if isinstance(rule, AffinityRule)])
+    return state.topology.bootstrapping(affinity_of(rules))
 
 
 def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
@@ -170,10 +171,10 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
         if isinstance(cell, tuple):
             return 0
         if cell is None:
-            allowed = 0 if isinstance(rule, SpreadRule | AffinityRule) else allowed
-        elif not isinstance(rule, SpreadRule):
+            allowed = allowed if rule.apart else 0
+        elif not rule.by_minimum and rule not in first:
             counted = state.topology.counters[rule.counter].count(cell)
-            allowed = min(allowed, allowed_in(rule, counted, 0, first=rule in first))
+            allowed = min(allowed, rule.allowed(counted, 0))
     return allowed
 
 

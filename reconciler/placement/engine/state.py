@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint, Stateless
-from reconciler.placement.constraints.domain_counters import Domain, Inclusion
+from reconciler.placement.constraints.domain_counters import Domain, Rule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
@@ -22,7 +23,6 @@ from reconciler.placement.constraints.node_unschedulable import NodeReadiness, N
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.engine.journal import NOWHERE, CountedIn, JournalEntry, LimitCharge, Saved
 from reconciler.placement.loops.arrays import NODES
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.needs import Needs
@@ -34,6 +34,44 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 
 Asked = tuple[int, tuple[int, ...], bytes, int, bool]
 """What sizes of new nodes depend on: compatibility, NodePools, request, cap, and whether there are host ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedIn:
+    """Where chunks on a bin count. labels: counters, each with the domain. hosts: counters on the hostname, whose domain is
+    the bin itself."""
+
+    labels: tuple[tuple[int, Domain], ...]
+    hosts: tuple[int, ...]
+
+
+NOWHERE = CountedIn((), ())
+
+
+@dataclass(slots=True)
+class JournalEntry:
+    """Chunks added to a bin, with what it takes to undo that. Existing bins are numbered first, planned ones after them.
+
+    was, position: of a planned node, its template's number before (below 0: it did not exist), and which of its types."""
+
+    batch: Batch
+    bin: int
+    count: int
+    counted_in: CountedIn
+    was: int = -1
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCharge:
+    pool: str
+    more: Resources
+    instead_of: Resources
+    nodes: int
+
+
+Saved = NewType("Saved", int)
+"""The length of the journal when an attempt began."""
 
 
 class State:
@@ -98,8 +136,6 @@ class State:
         self._journal: list[JournalEntry | LimitCharge] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
-        self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
-        self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._fullness = bins.fullness()
 
     def _constraints_on_nodes(self, names: Sequence[str]) -> tuple[Constraint, ...]:
@@ -294,66 +330,31 @@ class State:
             return number
         return self.planned.decided(number - self.base, key)
 
-    def planned_domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.
+    def domains_of(self, rule: Rule) -> set[Domain]:
+        """Domains that a spread constraint looks at: of existing and planned bins, and those expected. Not for hostnames."""
+        inclusion = self.topology.counters[rule.counter].counted.inclusion
+        return self.topology.existing_domains(rule) | self.planned.domains(rule.key, inclusion)
 
-        Not for hostnames, of which there may be many (see `planned_hosts`)."""
-        asked = (key, id(inclusion))  # the counter keeps the object alive
-        kept = self._domains.get(asked)
-        if kept is not None and kept[0] == self.planned.census_version:
-            return kept[1]
-        parts: list[frozenset[Domain]] = []
-        plain = True
-        for template, there in self.planned.census.items():
-            if not there:
-                continue
-            part = self._template_domains.get((template, *asked))
-            if part is None:
-                alike = self.planned.is_plain(template, (key,), inclusion)
-                indices = self.planned.with_template(template)
-                part = self._domains_seen(indices[:1] if alike else indices, key, inclusion)
-                if alike:
-                    self._template_domains[template, *asked] = part
-                plain = plain and alike
-            parts.append(part)
-        found = frozenset[Domain]().union(*parts)
-        if plain:
-            self._domains[asked] = (self.planned.census_version, found)
-        return found
+    def least_of(self, rule: Rule) -> int:
+        """The global minimum of a spread constraint: the fewest pods that count in any domain it looks at."""
+        counter = self.topology.counters[rule.counter]
+        if rule.key != HOSTNAME_LABEL:
+            domains = self.domains_of(rule)
+            return rule.least(map(counter.count, domains), len(domains))
+        assert counter.included is not None
+        if self.topology.expected.get(rule.counter) and self.may_make_nodes():
+            return 0
+        existing = np.flatnonzero(counter.included)
+        planned = self.planned.hosts(counter.counted.inclusion) + self.base
+        hosts = len(existing)
+        if self.bins.hostnames.sharing:
+            hosts = len({self.bins.hostnames.domains[number] for number in existing.tolist()})
+        # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
+        _, min_domains = rule.numbers
+        hosts += len(planned) if min_domains <= 1 else self.planned.sure_hosts(counter.counted.inclusion)
+        counts = self.topology.hosts.table[counter.host_row, np.concatenate([existing, planned])]
+        return rule.least([int(counts.min())] if len(counts) else [], hosts)
 
-    def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        known = {
-            value
-            for index in indices
-            if self.planned.is_included(index, inclusion)
-            for value in self.planned.values(index, key)
-        }
-        if inclusion is None or inclusion.terms is None:
-            return frozenset(known)
-        # A node that ends up where the constraint does not look does not count at all.
-        judges = [term.stable.get(key) for term in inclusion.terms]
-        return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
-
-    def sure_hosts(self, inclusion: Inclusion | None) -> int:
-        """How many planned nodes a spread constraint looks at for certain, whatever type or domain they end up with."""
-        lines = self.templates.list
-        return sum(
-            there
-            for number, there in self.planned.census.items()
-            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
-        )
-
-    def planned_hosts(self, inclusion: Inclusion | None) -> Amounts:
-        """The bin numbers of the planned nodes that a spread constraint looks at."""
-        base, count = self.base, self.planned.count
-        seen = np.zeros(count, dtype=np.bool_)
-        for template, there in self.planned.census.items():
-            if not there:
-                continue
-            alike = self.planned.is_plain(template, (), inclusion)
-            members = np.flatnonzero(self.planned.template[:count] == template)
-            if alike:
-                seen[members] = self.planned.is_included(int(members[0]), inclusion)
-            else:
-                seen[members] = [self.planned.is_included(int(index), inclusion) for index in members]
-        return np.asarray(np.flatnonzero(seen) + base, dtype=np.int64)
+    def bound_of(self, rule: Rule) -> int:
+        """The most pods that may count in a domain under the rule, as things stand."""
+        return rule.bound(self.least_of(rule) if rule.by_minimum else 0)

@@ -10,7 +10,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Inclusion
+from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.loops.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
 from reconciler.placement.loops.kernel import Kernel
@@ -56,6 +56,9 @@ class PlannedNodes:
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
+        self._domains: dict[tuple[str, int], tuple[int, frozenset[Domain]]] = {}
+        """Cache of `domains`, with the version of the census that it holds for."""
+        self._template_domains: dict[tuple[int, str, int], frozenset[Domain]] = {}
         self._make_rows(_FIRST_ROWS)
 
     def _make_rows(self, rows: int) -> None:
@@ -211,3 +214,62 @@ class PlannedNodes:
 
     def with_template(self, template: int) -> list[int]:
         return [int(index) for index in np.flatnonzero(self.template[: self.count] == template)]
+
+    def domains(self, key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
+        """Domains of planned nodes that a spread constraint looks at; of a node whose domain is undecided, all possible ones.
+
+        Not for hostnames, of which there may be many (see `hosts`)."""
+        asked = (key, id(inclusion))  # the counter keeps the object alive
+        kept = self._domains.get(asked)
+        if kept is not None and kept[0] == self.census_version:
+            return kept[1]
+        parts: list[frozenset[Domain]] = []
+        plain = True
+        for template, there in self.census.items():
+            if not there:
+                continue
+            part = self._template_domains.get((template, *asked))
+            if part is None:
+                alike = self.is_plain(template, (key,), inclusion)
+                indices = self.with_template(template)
+                part = self._domains_seen(indices[:1] if alike else indices, key, inclusion)
+                if alike:
+                    self._template_domains[template, *asked] = part
+                plain = plain and alike
+            parts.append(part)
+        found = frozenset[Domain]().union(*parts)
+        if plain:
+            self._domains[asked] = (self.census_version, found)
+        return found
+
+    def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
+        known = {value for index in indices if self.is_included(index, inclusion) for value in self.values(index, key)}
+        if inclusion is None or inclusion.terms is None:
+            return frozenset(known)
+        # A node that ends up where the constraint does not look does not count at all.
+        judges = [term.stable.get(key) for term in inclusion.terms]
+        return frozenset(value for value in known if any(item is None or item.allows(value) for item in judges))
+
+    def sure_hosts(self, inclusion: Inclusion | None) -> int:
+        """How many planned nodes a spread constraint looks at for certain, whatever type or domain they end up with."""
+        lines = self.templates.list
+        return sum(
+            there
+            for number, there in self.census.items()
+            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+        )
+
+    def hosts(self, inclusion: Inclusion | None) -> Amounts:
+        """The planned nodes that a spread constraint looks at."""
+        count = self.count
+        seen = np.zeros(count, dtype=np.bool_)
+        for template, there in self.census.items():
+            if not there:
+                continue
+            alike = self.is_plain(template, (), inclusion)
+            members = np.flatnonzero(self.template[:count] == template)
+            if alike:
+                seen[members] = self.is_included(int(members[0]), inclusion)
+            else:
+                seen[members] = [self.is_included(int(index), inclusion) for index in members]
+        return np.asarray(np.flatnonzero(seen), dtype=np.int64)

@@ -15,26 +15,22 @@ from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, Numbers, ResourceColumns
-from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion, Rule
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.resources_fit import weighed
-from reconciler.placement.constraints.rule_table import Rule, RuleTable
+from reconciler.placement.constraints.rule_table import RuleTable
 from reconciler.placement.constraints.taint_toleration import TaintToleration, tolerated
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.loops.arrays import ANTI_AFFINITY_ITSELF, CounterArrays
 from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.scheduler.walk import (
     ABLE,
-    APART,
+    CAUSES,
     CLOSED,
     LABELS,
     PORTS,
-    SPREAD,
     TAINTS,
-    TOGETHER,
     BinArrays,
     KindArrays,
     RowArrays,
@@ -143,10 +139,7 @@ class SchedulerArrays:
         return np.where(np.array(closed, dtype=np.bool_), CLOSED, mask)
 
     def _row(self, rule: Rule) -> tuple[int, ...]:
-        if isinstance(rule, SpreadRule):
-            return (rule.code, rule.counter, rule.max_skew, rule.min_domains, rule.counts_itself, SPREAD, 0)
-        verdict = TOGETHER if isinstance(rule, AffinityRule) else APART
-        return (rule.code, rule.counter, 0, 0, rule.counts_itself, verdict, 0)
+        return (rule.code, rule.counter, *rule.numbers, rule.counts_itself, CAUSES.index(rule.cause), 0)
 
     def _port_rows(self, shape: PodShape) -> list[tuple[int, ...]]:
         """A pod's host ports keep it off nodes where some other pod has one of them."""
