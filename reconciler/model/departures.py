@@ -12,7 +12,8 @@ from reconciler.model.refs import ObjectRef, abridged
 class Departure:
     """Chunks leave a held node for cheaper room, or a node's pods may move to held nodes. since: when that began; until: how long no chunks
     come to the node. saves: USD an hour, once Karpenter has consolidated the node. claims: the NodeClaims made for the chunks. admits: the
-    held nodes that are open to the pods, without the taint of held nodes."""
+    held nodes that are open to the pods, without the taint of held nodes. rooms: those of the claims that are for the pods; empty and
+    protected until Karpenter has moved them there."""
 
     node: str
     since: datetime
@@ -20,6 +21,7 @@ class Departure:
     saves: float
     claims: tuple[str, ...] = ()
     admits: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
 
     def is_under_way(self, now: datetime) -> bool:
         """Whether chunks stay away from the node. Afterwards Karpenter is not expected to take the node any more."""

@@ -33,7 +33,14 @@ from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.clock_skew import clock_findings
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import Facts, PlanRules
-from reconciler.plan.holding.consolidation import DEPARTURES_KEY, departures_memory, is_serving, opened
+from reconciler.plan.holding.consolidation import (
+    DEPARTURES_KEY,
+    departures_memory,
+    is_serving,
+    opened,
+    rooms,
+    with_claims,
+)
 from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.holding.nominated import nominated_notes
@@ -186,15 +193,17 @@ def _held(
     *,
     blocked: bool,
 ) -> Holds:
+    waiting = rooms(bins, facts.departures, facts.cluster_now)
     return holds(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
         replaced=facts.replaced,
         replacement_waits=bool(created)
-        or any(item.is_on_its_way and item.chunks for item in bins)
+        or any(item.is_on_its_way and (item.chunks or item.name in waiting) for item in bins)
         or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts),
         opened=opened(bins, facts.departures, facts.cluster_now),
+        rooms=waiting,
         price_of=prices.of,
         blocked=blocked,
     )
@@ -285,6 +294,5 @@ def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pru
     others = {key: value for key, value in facts.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.memory(created, deleted, facts.cluster_now)
-    names = (creation.name for creation in created)
-    left = departures_memory(facts.departures, names, facts.cluster_now)
+    left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
     return dict(sorted((others | launches | dict(pruning.memory) | left).items()))

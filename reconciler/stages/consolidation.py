@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from reconciler.demand.pending import demand_of_pod
 from reconciler.model.departures import Departure
-from reconciler.model.placement import PlannedNode
+from reconciler.model.placement import Holding, Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
@@ -30,10 +30,9 @@ from reconciler.plan.holding.consolidation import (
     OPEN,
     PATIENCE,
     Candidate,
-    LeastPrices,
+    ConsolidationRules,
     Savings,
     candidates,
-    chunk_requests,
     is_guest,
     is_left_by_chunks,
     pods_by_node,
@@ -73,22 +72,24 @@ class Consolidate:
             return state
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
-        if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
+        if any(item.pods or (item.chunks and (item.is_on_its_way or not item.says_what_it_holds)) for item in bins):
             return state  # chunks on the move settle first; that change starts another pass
-        savings = Savings(self.rules.consolidation, Prices(state.instance_types).of, _least_of(state))
-        state, turns = self._candidates(state, bins, is_left_by_chunks, savings.price_if_possible)
+        pods = pods_by_node(state.prepared.room)
+        savings = Savings(self.rules.consolidation, state.instance_types, state.demands, pods)
+        state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible)
         for candidate, memories in zip(turns, self.judged.memories, strict=False):
             left = self._left(state, candidate, bins, memories)
             if left is not None:
                 return left
-        return self._opened(state, bins)
+        return self._opened(state, bins, pods, savings)
 
     def _candidates(
         self,
         state: PassState,
         bins: Sequence[Bin],
+        pods: Mapping[str, tuple[Pod, ...]],
         may_be_left: Callable[[Bin], bool],
-        price_of: Callable[[Bin, Sequence[Pod]], float | None],
+        price_of: Callable[[Bin], float | None],
     ) -> tuple[PassState, list[Candidate]]:
         """Those that this pass judges, and the state in which another pass will look at those whose time has not come."""
         found = candidates(
@@ -97,30 +98,27 @@ class Consolidate:
             known=state.departures,
             may_be_left=may_be_left,
             price_of=price_of,
+            pods=pods,
         )
         if found.next_look is not None:
             look = Edge(found.next_look + state.view.clock_skew, "a node may be left for cheaper room")
             state = replace(state, edges=(*state.edges, look))
         return state, _turns([candidate for of_pool in found.by_pool for candidate in of_pool], state.cluster_now)
 
-    def _opened(self, state: PassState, bins: Sequence[Bin]) -> PassState:
+    def _opened(
+        self, state: PassState, bins: Sequence[Bin], pods: Mapping[str, tuple[Pod, ...]], savings: Savings
+    ) -> PassState:
         """The state in which held nodes are open to the pods of another node, or else the same state."""
         held = [item for item in bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
         if not held:
             return state
-        now, prices, shapes = state.cluster_now, Prices(state.instance_types), _shapes(state)
-
-        def price_of(item: Bin, _pods: Sequence[Pod]) -> float | None:
-            price = prices.of(item)
-            return price if price is not None and self.rules.consolidation.is_worth(price, price) else None
-
-        state, turns = self._candidates(state, bins, is_guest, price_of)
-        others = pods_by_node(state.prepared.room)
+        now, shapes = state.cluster_now, _shapes(state)
+        state, turns = self._candidates(state, bins, pods, is_guest, savings.price)
         for candidate, memory in zip(turns, self.judged.guests, strict=False):
             names = _hosts(state, candidate, held, shapes, memory)
             hosts = [item for item in held if item.name in names]
-            chunks = Resources.total(chunk_requests(item, shapes) for item in hosts)
-            movable = [others.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
+            chunks = Resources.total(map(savings.chunks, hosts))
+            movable = [pods.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
             if hosts and takes_no_chunks_room(candidate, movable, hosts, chunks, state.prepared.room):
                 name, until = candidate.bin.name, now + candidate.wait + OPEN
                 admitted = Departure(name, now, until, candidate.price, admits=tuple(item.name for item in hosts))
@@ -139,22 +137,19 @@ class Consolidate:
     ) -> PassState | None:
         """The state in which the node's chunks have other room; None if that saves too little."""
         name = candidate.bin.name
-        moved = _without_pods(state, candidate, bins, memories[0])
+        moved = _without_pods(state, candidate, bins, self.rules.consolidation, memories[0])
         if moved is None:
             return None
-        room, pods_price, entered = moved
-        problem = problem_without(
-            state, room, bins, frozenset({name}), _closed(candidate, bins, state.cluster_now, entered)
-        )
-        trial = place(problem, memory=memories[1])
+        problem, trial = _without_chunks(state, candidate, bins, moved, memories[1])
         if trial.missing > state.placement.missing or not all(node.price_known for node in trial.planned):
             return None
-        saved = candidate.price - pods_price - sum(node.price for node in trial.planned)
+        saved = candidate.price - moved.price - sum(node.price for node in trial.planned)
         if not self.rules.consolidation.is_worth(saved, candidate.price):
             return None
-        if capped_nodes(trial.planned, state.demands, bins, Prices(state.instance_types), self.rules.caps).cuts:
-            return None
         if self.rules.check_placement and violations(problem, trial):
+            return None
+        trial = replace(trial, planned=(*trial.planned, *moved.made))
+        if capped_nodes(trial.planned, state.demands, bins, Prices(state.instance_types), self.rules.caps).cuts:
             return None
         options = state.prepared.options
         now = state.cluster_now
@@ -170,16 +165,6 @@ def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
     turn = int(now.timestamp() / _TURN.total_seconds())
     others = sorted(by_price[1:], key=lambda item: sha256(f"{turn} {item.bin.name}".encode()).digest())
     return [*by_price[:1], *others][:MOST_TRIALS]
-
-
-def _least_of(state: PassState) -> Callable[[Bin, Sequence[Pod]], float]:
-    least = LeastPrices(state.instance_types)
-    shapes = _shapes(state)
-
-    def of(item: Bin, pods: Sequence[Pod]) -> float:
-        return least.of(Resources.total([chunk_requests(item, shapes), *(pod.shape.requests for pod in pods)]))
-
-    return of
 
 
 def _shapes(state: PassState) -> dict[tuple[ObjectRef, int], PodShape]:
@@ -221,17 +206,29 @@ def _hosts(
     return frozenset(place.node for place in answer.occupied if place.node is not None and place.holdings)
 
 
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """The cluster once a node's pods have left it. price: of the nodes bought for them, USD an hour. entered: the nodes that they come to.
+    made: those that headroom makes for them."""
+
+    room: ClusterView
+    price: float = 0.0
+    entered: frozenset[str] = frozenset()
+    made: tuple[PlannedNode, ...] = ()
+
+
 def _without_pods(
-    state: PassState, candidate: Candidate, bins: Sequence[Bin], memory: Memory
-) -> tuple[ClusterView, float, frozenset[str]] | None:
-    """The cluster once Karpenter has consolidated the node's pods, what it pays for them, and the nodes that they enter; None if it cannot.
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: ConsolidationRules, memory: Memory
+) -> _Moved | None:
+    """The cluster once Karpenter has consolidated the node's pods; None if it cannot.
 
     Karpenter moves pods to nodes that are there, but to none with a taint that they do not tolerate, such as held ones. Else it buys one
-    node for all of them (SingleNodeConsolidation in pkg/controllers/disruption).
+    node for all of them (SingleNodeConsolidation in pkg/controllers/disruption). Where several are cheaper, headroom makes them first, and
+    Karpenter finds them there.
     """
     room = state.prepared.room
     if not candidate.pods:
-        return room, 0.0, frozenset()
+        return _Moved(room)
     going = {(pod.namespace, pod.name) for pod in candidate.pods}
     staying = tuple(pod for pod in room.pods if (pod.namespace, pod.name) not in going)
     held = {item.name for item in bins if item.is_marked}
@@ -251,15 +248,16 @@ def _without_pods(
         ),
     )
     answer = place(problem, memory=memory)
-    bought = answer.planned
-    if len(bought) > 1:
-        apart = {(holding.demand.namespace, holding.demand.name) for node in bought for holding in node.holdings}
-        bought = _one_node(problem, [pod for pod in candidate.pods if (pod.namespace, pod.name) in apart])
+    made, one = answer.planned, answer.planned
+    if len(made) > 1:
+        apart = {(holding.demand.namespace, holding.demand.name) for node in made for holding in node.holdings}
+        one = _one_node(problem, [pod for pod in candidate.pods if (pod.namespace, pod.name) in apart])
+    several, single = (sum(node.price for node in bought) for bought in (made, one))
+    made = () if one and not rules.is_worth(single - several, candidate.price) else made
     if (
         answer.unplaced
-        or (answer.planned and not bought)
-        or len(bought) > int(candidate.replaceable)
-        or not all(node.price_known for node in bought)
+        or (answer.planned and not candidate.replaceable)
+        or not all(node.price_known for node in (*made, *one))
     ):
         return None
     places = {
@@ -274,7 +272,28 @@ def _without_pods(
         if places.get((pod.namespace, pod.name)) is not None
     )
     entered = frozenset(filter(None, places.values()))
-    return replace(room, pods=(*staying, *there)), sum(node.price for node in bought), entered
+    left = ObjectRef("", "Node", "", candidate.bin.name)
+    rooms = tuple(replace(node, holdings=(Holding(left, 0, len(node.holdings)),)) for node in made)
+    return _Moved(replace(room, pods=(*staying, *there)), several if made else single, entered, rooms)
+
+
+def _without_chunks(
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], moved: _Moved, memory: Memory
+) -> tuple[Problem, Placement]:
+    """Where the node's chunks go. Chunks of other nodes stay, since those nodes would go before the new one is there."""
+    closed = _closed(candidate, bins, state.cluster_now, moved.entered)
+    problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed)
+    trial = place(problem, memory=memory)
+    after = {item.node or item.node_claim: set(item.holdings) for item in trial.occupied}
+    emptied = {
+        item.name
+        for item in bins
+        if item is not candidate.bin and not after.get(item.name, set()).issuperset(item.chunks)
+    }
+    if trial.planned and emptied:
+        problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed | emptied)
+        trial = place(problem, memory=Memory())
+    return problem, trial
 
 
 def _one_node(problem: Problem, pods: Sequence[Pod]) -> tuple[PlannedNode, ...]:

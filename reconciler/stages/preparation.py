@@ -4,7 +4,7 @@
 - Pods of nodes that are being deleted need another place, where nodes are planned for pods too.
 - Nodes that expire soon or are to be replaced take no more chunks.
 - Capacity that is booked stays where it is, and its nodes are not replaced meanwhile. So does what suspended buffers hold.
-- Held nodes that are not ready for a moment keep their chunks and take no others.
+- Held nodes that are not ready for a moment, or are open to pods, keep their chunks and take no others.
 - Offerings of which a launch has just failed are left alone for a while.
 """
 
@@ -21,7 +21,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
-from reconciler.plan.holding.consolidation import departures
+from reconciler.plan.holding.consolidation import departures, opened, rooms
 from reconciler.plan.holding.not_ready import briefly_not_ready
 from reconciler.plan.holding.replacement import leaving_bins
 from reconciler.plan.holding.suspended import suspended_bins
@@ -55,14 +55,17 @@ class Prepare:
             view, state.effective.node_pools, now, kept=places.kept | suspended.only, spared=suspended.some
         )
         departing = departures(view, now)
-        waiting = briefly_not_ready(all_bins(view), now, self.not_ready_grace, for_ever=suspended.only)
+        bins = all_bins(view)
+        waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=since),
-            leaving=leaving_now.names.union(item.node for item in departing if item.is_under_way(now)),
+            leaving=leaving_now.names.union(
+                (item.node for item in departing if item.is_under_way(now)), rooms(bins, departing, now)
+            ),
             booked=places.held,
-            keeping=waiting.names,
+            keeping=waiting.names | opened(bins, departing, now),
         )
         ends = (
             (waiting.until, "a node has not been ready for long enough"),

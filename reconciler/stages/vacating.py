@@ -16,6 +16,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
+from reconciler.plan.holding.consolidation import Savings, pods_by_node
 from reconciler.plan.holding.spare_room import could_fit_elsewhere
 from reconciler.plan.holding.vacating import Vacancy, vacancies
 from reconciler.plan.rejection import rejections
@@ -59,9 +60,12 @@ class Vacate:
             )
             state = replace(state, edges=(*state.edges, look))
         memories = iter(self.trials.memories)
+        savings = Savings(
+            self.rules.consolidation, state.instance_types, state.demands, pods_by_node(state.prepared.room)
+        )
         left: frozenset[str] = frozenset()
         for vacancy in found.by_pool:
-            state, left = self._leave(state, vacancy, bins, left, memories)
+            state, left = self._leave(state, vacancy, bins, left, memories=memories, savings=savings)
         return state
 
     def _leave(
@@ -70,19 +74,23 @@ class Vacate:
         vacancy: Vacancy,
         bins: Sequence[Bin],
         left: frozenset[str],
+        *,
         memories: Iterator[Memory],
+        savings: Savings,
     ) -> tuple[PassState, frozenset[str]]:
         """Leaves as many of one NodePool's placeholders as it may and can. left: placeholders of other NodePools that are left already."""
-        before = len(left)
+        before, by_name = len(left), {item.name: item for item in bins}
         for name in vacancy.candidates:
             if vacancy.most is not None and len(left) - before >= vacancy.most:
                 break
-            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, vacancy.closed | left):
+            more = savings.chunks(by_name[name])
+            closed = vacancy.closed | savings.are_too_large(bins, more, state.effective.node_pools)
+            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, closed | left):
                 continue
             memory = next(memories, None)
             if memory is None:
                 break
-            problem = problem_without(state, state.prepared.room, bins, left | {name}, vacancy.closed)
+            problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name})
             trial = place(problem, memory=memory)
             if not _is_as_good(trial, state.placement):
                 continue

@@ -3,7 +3,7 @@
 python -m tests.perf.buffer_lives [--random N] [--seconds S]
 
 Each of the two has a control plane of its own. All lives run on it side by side, each in a namespace and on a NodePool of its own, whose
-taint keeps the others away. Nodes are priced as the KWOK provider prices them, and everything is counted every half second. Takes as long as
+taint keeps the others away. Beside the gate the same pods live without any buffer: what Karpenter itself pays above planning from scratch. Nodes are priced as the KWOK provider prices them, and everything is counted every half second. Takes as long as
 the longest life: about 25 minutes.
 """
 
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ import yaml
 from reconciler.manifests.declared import read
 from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL
-from reconciler.model.placement import read_holdings
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
@@ -43,6 +42,7 @@ from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess, install_rbac
 from tests.e2e.shop import BUFFER, NODE_POOL, Shop, buffer_of, deployment
 from tests.perf.refill import DEFAULTS, GATE
+from tests.properties.lives import chunks_in
 
 EVERY = 0.5
 SETTLED = 60.0
@@ -62,13 +62,14 @@ class Step:
 
 @dataclass
 class Bill:
-    """dollars: paid over the life; from_scratch: for new nodes planned at once for each step. at_the_end: USD an hour, and how long after the
+    """dollars: paid over the life; held: of those, for nodes that headroom held; from_scratch: for new nodes planned at once for each step. at_the_end: USD an hour, and how long after the
     last change it was reached. waited: pod-seconds without a node; in_vain: those while the buffer was full, or in steps for which it was
     large enough. short: seconds in which the buffer was not full, later than `SETTLED` after a change. moves: of chunks from node to node,
     the most for a chunk within one step.
     """
 
     dollars: float = 0.0
+    held: float = 0.0
     from_scratch: float = 0.0
     at_the_end: float = 0.0
     reached: float = 0.0
@@ -153,21 +154,20 @@ class Looks:
 
     def nodes(self, nodes: Iterable[Document], seconds: float, since_change: float) -> int:
         """Adds what the nodes cost; returns how many chunks came to a node since the last look."""
-        labels = [node["metadata"]["labels"] for node in nodes]
-        hourly = sum(
-            prices()[label[INSTANCE_TYPE_LABEL], label[CAPACITY_TYPE_LABEL]]
-            for label in labels
-            if INSTANCE_TYPE_LABEL in label
-        )
+        hourly = 0.0
+        held: Counter[str] = Counter()
+        for node in nodes:
+            label, annotations = node["metadata"]["labels"], node["metadata"].get("annotations") or {}
+            if INSTANCE_TYPE_LABEL not in label:
+                continue
+            price = prices()[label[INSTANCE_TYPE_LABEL], label[CAPACITY_TYPE_LABEL]]
+            hourly += price
+            if annotations.get(HELD_ANNOTATION) == "true":
+                held[node["metadata"]["name"]] = chunks_in(annotations.get(HOLDS_ANNOTATION, ""))
+                self.bill.held += price * seconds / 3600
         if abs(hourly - self.bill.at_the_end) > 1e-9:
             self.bill.at_the_end, self.bill.reached = hourly, since_change
         self.bill.dollars += hourly * seconds / 3600
-        held: Counter[str] = Counter()
-        for node in nodes:
-            annotations = node["metadata"].get("annotations") or {}
-            if annotations.get(HELD_ANNOTATION) == "true":
-                holdings = read_holdings(annotations.get(HOLDS_ANNOTATION, ""))
-                held[node["metadata"]["name"]] = sum(holdings.values())
         came = (held - self.held).total()
         self.held = held
         return came
@@ -193,7 +193,8 @@ def lived(api: Rest, name: str, steps: tuple[Step, ...], apply: Callable[[str, s
     looks, pods, chunks = Looks(), 0, 0
     for step in steps:
         promised = looks.full and step.pods - pods <= chunks
-        apply(f"{name}.yaml", buffer_text(name, step.chunks))
+        if step.chunks:
+            apply(f"{name}.yaml", buffer_text(name, step.chunks))
         api.patch(
             "apps/v1", "Deployment", "web", {"spec": {"replicas": step.pods}}, namespace=name, subresource="scale"
         )
@@ -206,10 +207,11 @@ def lived(api: Rest, name: str, steps: tuple[Step, ...], apply: Callable[[str, s
             seconds, since = now - last, now - begin
             came += looks.nodes(api.list("v1", "Node", labels=f"{NODE_POOL_LABEL}={name}"), seconds, since)
             looks.pods(api.list("v1", "Pod", namespace=name), seconds, promised=promised)
-            looks.buffer(api.get(*BUFFER, "web", namespace=name) or {}, chunks, seconds, since)
+            if chunks:
+                looks.buffer(api.get(*BUFFER, "web", namespace=name) or {}, chunks, seconds, since)
             last = now
         looks.bill.from_scratch += from_scratch(pods + chunks) * (last - begin) / 3600
-        looks.bill.moves = max(looks.bill.moves, max(0, came - growth) / chunks)
+        looks.bill.moves = max(looks.bill.moves, max(0, came - growth) / max(1, chunks))
     return looks.bill
 
 
@@ -239,6 +241,12 @@ def with_the_gate(plane: ControlPlane, _folder: Path, names: Iterable[str]) -> I
 def _apply(api: Rest, text: str) -> None:
     document: dict[str, Any] = yaml.safe_load(text)
     api.apply(document)
+
+
+def without_buffers(lives: Mapping[str, tuple[Step, ...]]) -> dict[str, tuple[Step, ...]]:
+    """Those that have pods, without chunks."""
+    alone = {name: tuple(replace(step, chunks=0) for step in steps) for name, steps in lives.items()}
+    return {f"{name}, no buffer": steps for name, steps in alone.items() if any(step.pods for step in steps)}
 
 
 def bills(keeper: str, lives: Mapping[str, tuple[Step, ...]]) -> list[Bill]:
@@ -274,19 +282,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=1500, metavar="S", help="how long each life is")
     asked = parser.parse_args()
     lives = lives_of(asked.random, asked.seconds)
+    alone = without_buffers(lives)
     with ThreadPoolExecutor(2) as pool:
-        sides = dict(
-            zip(
-                ("headroom", "the gate"),
-                pool.map(lambda name: bills(name, lives), ("headroom", "the gate")),
-                strict=True,
-            )
-        )
+        ours = pool.submit(bills, "headroom", lives)
+        theirs = pool.submit(bills, "the gate", {**lives, **alone})
+        sides = {"headroom": ours.result(), "the gate": theirs.result()[: len(lives)]}
+        sides_alone = theirs.result()[len(lives) :]
     for number, life in enumerate(lives):
         sys.stdout.write(f"{life}:\n" + "".join(words(keeper, found[number]) for keeper, found in sides.items()))
-    for keeper, found in sides.items():
+    for keeper, found in {**sides, "Karpenter, no buffer": sides_alone}.items():
         paid, ideal = sum(bill.dollars for bill in found), sum(bill.from_scratch for bill in found)
-        sys.stdout.write(f"in all {keeper} ${paid:.4f}, {paid / ideal:.2f} of planning from scratch\n")
+        held = f", ${sum(bill.held for bill in found):.4f} of it for held nodes" if keeper == "headroom" else ""
+        sys.stdout.write(f"in all {keeper} ${paid:.4f}{held}, {paid / ideal:.2f} of planning from scratch\n")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ import pytest
 from tests.properties.lives import Life, live
 
 SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "10")))
-MOST = 1.4
+MOST = 1.2
 """Of the price from scratch, for one life. Karpenter's own choices are in it: it buys one large node for many pods and keeps it."""
-MOST_TOGETHER = 1.13
-"""The aim is 1.10. Where pods go by kube-scheduler's own scores they spread, and 1.116 was measured."""
+MOST_TOGETHER = 1.10
+"""1.05 was measured."""
 MOST_MOVES = 2
 
 
@@ -26,8 +26,7 @@ def test_no_pod_waits_while_its_buffer_is_full(lives: list[Life]) -> None:
 
 
 def test_a_minute_after_a_change_the_buffer_is_full_and_stays_full(lives: list[Life]) -> None:
-    """A refill is allowed: pods that Karpenter moves may take the room of a chunk for some seconds."""
-    assert max(life.short for life in lives) <= 10
+    assert [life.short for life in lives] == [0 for _ in lives]
 
 
 def test_a_chunk_moves_twice_at_most_after_a_change(lives: list[Life]) -> None:

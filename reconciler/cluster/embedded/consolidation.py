@@ -40,8 +40,10 @@ from reconciler.ports import Event
 
 RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
-LOOK_AGAIN = timedelta(seconds=30)
-"""How often a node with pods is looked at again, since room elsewhere comes and goes."""
+LOOK_AGAIN = timedelta(seconds=15)
+"""When a node with pods is looked at again, since room elsewhere comes and goes."""
+VALIDATED = timedelta(seconds=15)
+"""How long after the first look Karpenter makes sure and moves pods (consolidationTTL in pkg/controllers/disruption)."""
 LONGEST_WAIT = timedelta(days=1)
 DEDUPED = timedelta(seconds=10)
 """Pod events of a node that are closer together are written once, as in Karpenter (controllers/nodeclaim/podevents)."""
@@ -56,6 +58,7 @@ class Consolidation:
         self._dirty: set[str] = set()
         self._checks: dict[str, datetime] = {}
         self._written: dict[str, datetime] = {}
+        self._looked: dict[str, datetime] = {}
 
     def notice(self, ref: ObjectRef, before: Body | None, after: Body | None) -> None:
         match ref.kind:
@@ -134,11 +137,16 @@ class Consolidation:
         self._checks.pop(name, None)
         pools = self._world.node_pools()
         due = self._due(name, pools)
+        if due is not None and not self._world.is_empty(name):
+            due = max(due, self._looked.setdefault(name, max(due, self._world.now)) + VALIDATED)
+        else:
+            self._looked.pop(name, None)
         if due is None:
             return
         if due > self._world.now:
             self._check_at(name, due)
             return
+        self._looked.pop(name, None)
         claim = self._world.claim_of(name)
         assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
@@ -182,6 +190,7 @@ class Consolidation:
             - Resources.total(pod.shape.requests for pod in view.pods if pod.node_name == node.name)
             for node in view.nodes
             if node.name != name and node.ready and not node.deleting and not node.unschedulable
+            if not self._is_empty_and_due(node.name)
         }
         nodes = {node.name: node for node in view.nodes}
         left = []
@@ -192,6 +201,11 @@ class Consolidation:
             else:
                 free[place] -= pod.shape.requests
         return left
+
+    def _is_empty_and_due(self, name: str) -> bool:
+        """Whether it is about to be removed: Karpenter removes empty nodes before it moves any pods."""
+        due = self._due(name, self._world.node_pools()) if self._world.is_empty(name) else None
+        return due is not None and due <= self._world.now
 
     def _price(self, name: str) -> float:
         node = self._world.node(name)

@@ -10,21 +10,24 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
-from reconciler.model.pods import Pod, PodShape, why_not_evicted_now
+from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
+from reconciler.plan.cost import Prices
 from reconciler.plan.holding.settling import unchanged_since, wait_of
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, UNDERUTILIZED, PoolState, allowed, pool_states
 
 DEPARTURES_KEY = "departures"
+NOTHING = Resources()
 WHEN_EMPTY = "WhenEmpty"
 PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
@@ -45,18 +48,54 @@ class ConsolidationRules:
         return saved > self.per_hour and saved > self.share * price
 
 
-@dataclass(frozen=True, slots=True)
 class Savings:
-    """What can be saved at most. price_of: a node's price. least_of: a price below which its chunks and these pods are not to be had."""
+    """What can be saved at most, by sums of requests alone."""
 
-    rules: ConsolidationRules
-    price_of: Callable[[Bin], float | None]
-    least_of: Callable[[Bin, Sequence[Pod]], float]
+    def __init__(
+        self,
+        rules: ConsolidationRules,
+        instance_types: Sequence[InstanceType],
+        demands: Iterable[Demand],
+        pods: Mapping[str, Sequence[Pod]],
+    ) -> None:
+        """pods: the running ones by node, as of `pods_by_node`."""
+        self._rules = rules
+        self._pods = pods
+        self._prices = Prices(instance_types)
+        self._least = LeastPrices(instance_types)
+        self._shapes = {
+            (demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)
+        }
 
-    def price_if_possible(self, item: Bin, running: Sequence[Pod]) -> float | None:
-        """The node's price if leaving the node may be worth it."""
-        price = self.price_of(item)
-        return price if price is not None and self.rules.is_worth(price - self.least_of(item, running), price) else None
+    def price_if_possible(self, item: Bin, more: Resources = NOTHING) -> float | None:
+        """The node's price if leaving the node may be worth it. more: requested there beside its pods and chunks."""
+        price = self._prices.of(item)
+        if price is None or not self._rules.is_worth(price, price):
+            return None
+        requests = [self.chunks(item), more, *(pod.shape.requests for pod in self._pods.get(item.name, ()))]
+        least = self._least.of(Resources.total(requests))
+        return price if self._rules.is_worth(price - least, price) else None
+
+    def price(self, item: Bin) -> float | None:
+        """The node's price if all of it may be saved."""
+        price = self._prices.of(item)
+        return price if price is not None and self._rules.is_worth(price, price) else None
+
+    def chunks(self, item: Bin) -> Resources:
+        """What the node's chunks request together."""
+        known = ((self._shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
+        return Resources.total(shape.requests * count for shape, count in known if shape is not None)
+
+    def are_too_large(self, bins: Iterable[Bin], more: Resources, node_pools: Iterable[NodePool]) -> frozenset[str]:
+        """Nodes that would be left again if these chunks came there, or that Karpenter makes smaller as long as none come."""
+        pools = {pool.name: pool for pool in node_pools if wait_of(pool) is not None}
+        return frozenset(
+            item.name
+            for item in bins
+            if (pool := pools.get(item.node_pool)) is not None
+            and not (item.in_use and pool.consolidation_policy == WHEN_EMPTY)
+            and self.price_if_possible(item, more) is not None
+        )
 
 
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
@@ -79,22 +118,37 @@ def _parsed(name: str, value: Any) -> Departure | None:
     """None for an entry of another format, which another version wrote."""
     try:
         since, until = datetime.fromisoformat(value["since"]), datetime.fromisoformat(value["until"])
-        saves, claims, admits = float(value["saves"]), tuple(value["claims"]), tuple(value.get("admits", ()))
-        return Departure(name, since, until, saves, claims, admits)
+        claims, admits, rooms = (tuple(value.get(key, ())) for key in ("claims", "admits", "rooms"))
+        return Departure(name, since, until, float(value["saves"]), claims, admits, rooms)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def departures_memory(known: Iterable[Departure], created: Iterable[str], now: datetime) -> dict[str, Any]:
-    """What the inventory remembers: nothing while no chunks leave. created: the NodeClaims made in this pass, at `now`."""
-    claims = tuple(sorted(created))
+def with_claims(
+    known: Iterable[Departure], created: Iterable[NodeClaimCreation], now: datetime
+) -> tuple[Departure, ...]:
+    """The departures that begin now with the NodeClaims made for them in this pass."""
+    claims = tuple(sorted(item.name for item in created))
+    for_pods: dict[str, list[str]] = {}
+    for item in created:
+        for_pods.setdefault(item.planned.holdings[0].demand.name, []).append(item.name)
+    return tuple(
+        item
+        if item.since != now or item.admits
+        else replace(item, claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
+        for item in known
+    )
+
+
+def departures_memory(known: Iterable[Departure]) -> dict[str, Any]:
+    """What the inventory remembers: nothing while no chunks leave."""
     rows = {
         item.node: {
             "since": item.since.isoformat(),
             "until": item.until.isoformat(),
             "saves": round(item.saves, 6),
-            "claims": list(() if item.admits else claims if item.since == now else item.claims),
-            **({"admits": list(item.admits)} if item.admits else {}),
+            "claims": list(item.claims),
+            **{key: list(names) for key, names in (("admits", item.admits), ("rooms", item.rooms)) if names},
         }
         for item in known
     }
@@ -130,17 +184,17 @@ def candidates(
     staying: Collection[str],
     known: Sequence[Departure],
     may_be_left: Callable[[Bin], bool],
-    price_of: Callable[[Bin, Sequence[Pod]], float | None],
+    price_of: Callable[[Bin], float | None],
+    pods: Mapping[str, tuple[Pod, ...]],
 ) -> Candidates:
     """Nodes that may be left, and that Karpenter may consolidate then.
 
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
-    node's price if leaving the node, with these pods, may be worth it.
+    node's price if leaving the node may be worth it. pods: as of `pods_by_node`.
     """
     busy = {item.node for item in known if item.is_under_way(now)}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
-    pods = pods_by_node(view)
     found: list[tuple[Candidate, ...]] = []
     looks: list[datetime] = []
     by_pool = by_node_pool(bins)
@@ -152,7 +206,7 @@ def candidates(
         for item in own:
             running = pods.get(item.name, ())
             is_open = item.name not in tried and may_be_left(item)
-            price = price_of(item, running) if is_open else None
+            price = price_of(item) if is_open else None
             if price is None or not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
                 continue
             rested = unchanged_since(item) + wait
@@ -192,6 +246,12 @@ def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> fr
     """Held nodes that are open to the pods of another node. Once Karpenter takes that one, they are closed to all others."""
     there = {item.name for item in bins if not item.is_going}
     return frozenset(name for item in known if item.node in there and item.is_under_way(now) for name in item.admits)
+
+
+def rooms(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:
+    """Names of the nodes that are made for the pods of a node that chunks leave. Until these have come they hold nothing."""
+    claims = {name for item in known if item.is_under_way(now) for name in item.rooms}
+    return frozenset(item.name for item in bins if item.claim is not None and item.claim.name in claims)
 
 
 def is_left_by_chunks(item: Bin) -> bool:
@@ -238,9 +298,3 @@ class LeastPrices:
 
     def of(self, requests: Resources) -> float:
         return max((self._by_unit.get(name, 0.0) * amount for name, amount in requests), default=0.0)
-
-
-def chunk_requests(item: Bin, shapes: Mapping[tuple[ObjectRef, int], PodShape]) -> Resources:
-    """What the node's chunks request together. shapes: by demand and group."""
-    known = ((shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
-    return Resources.total(shape.requests * count for shape, count in known if shape is not None)

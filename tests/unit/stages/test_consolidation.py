@@ -100,6 +100,53 @@ def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share(
     assert types(shop) == ["m-2x", "m-8x"]
 
 
+def with_too_many_pods_for_one_smaller_node() -> KeptCluster:
+    """Six pods of 1.5 CPU and a chunk on a node of 16 CPU: one of 8 holds five of the pods."""
+    huge = instance_type("m-16x", cpu="16", memory="64Gi", price=0.8)
+    shop = KeptCluster(instance_types=(SMALL, LARGE, huge), provisions_pending=True)
+    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    shop.cluster.apply(workload(replicas=9, cpu="1500m"))
+    shop.cluster.apply(buffer(replicas=1))
+    shop.keep(30)
+    assert types(shop) == ["m-16x"]
+    shop.cluster.scale(workload_ref(), 6)
+    return shop
+
+
+def test_pods_get_several_smaller_nodes_where_one_would_have_to_be_as_large() -> None:
+    """Karpenter replaces a node by one node at most. So headroom makes the nodes, and Karpenter moves the pods there."""
+    shop = with_too_many_pods_for_one_smaller_node()
+    shop.keep(55)
+    shop.passes.clear()
+    for _ in range(30):
+        shop.keep(1)
+        assert len(shop.running_pods()) == 6
+        assert not shop.passes or provisioning(shop) == "all the time"
+    assert types(shop) == ["m-2x", "m-2x", "m-8x"]
+    made = [creation.reason for each in shop.passes for creation in each.plan.node_claims.create]
+    assert sorted(reason.partition(" of ")[2].partition("-")[0] for reason in made) == [
+        "CapacityBuffer/shop/web",
+        "Node/node",
+        "Node/node",
+    ]
+    held = [node.name for node in shop.cluster.view().nodes if node.annotation("headroom.dev/held") == "true"]
+    assert len(held) == 1, "nodes of pods are Karpenter's own again"
+    assert shop.keep(3600, step=20) == []
+
+
+def test_room_that_karpenter_moves_no_pods_to_is_given_up() -> None:
+    shop = with_too_many_pods_for_one_smaller_node()
+    shop.keep(55)
+    while len(types(shop)) < 2:
+        shop.keep(1)
+    budgets = [{"nodes": "0", "reasons": ["Underutilized"]}, {"nodes": "100%"}]
+    shop.cluster.apply(node_pool(disruption={"consolidateAfter": "60s", "budgets": budgets}))
+    shop.keep(300, step=5)
+    assert types(shop) == ["m-16x", "m-2x", "m-2x", "m-8x"], "it waits for the pods"
+    shop.keep(3600, step=20)
+    assert types(shop) == ["m-16x"]
+
+
 def beside(cpu: str) -> KeptCluster:
     """A held node with a pod of 600m and a chunk of the same, and another node with one pod."""
     shop = KeptCluster(instance_types=(SMALL,))
