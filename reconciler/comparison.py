@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from reconciler.cycle import Cycle
 from reconciler.manifests import codes
-from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.reading import read_rendered
 from reconciler.manifests.transitions import refused_changes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
@@ -25,7 +25,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.node_pools.foretold_drift import foretold_drift
 from reconciler.plan.objects.prune import PruneRules
-from reconciler.render.comparison import rendered_pairs
+from reconciler.render.representative import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes

@@ -120,7 +120,7 @@ def _first_repository(
 
 def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
     from reconciler.scaffold.forges import forge_of
-    from reconciler.wiring.surroundings import remote_of
+    from reconciler.wiring.session import remote_of
 
     if forge is not None:
         return None if forge == "none" else forge
@@ -135,7 +135,7 @@ def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
     """The cluster's view; None for the embedded one. A cluster that was not named need not exist."""
     from reconciler.wiring.cluster import NoClusterHere
-    from reconciler.wiring.surroundings import seen_cluster
+    from reconciler.wiring.session import seen_cluster
 
     if settings.cluster == "embedded":
         return None

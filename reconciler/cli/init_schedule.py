@@ -35,7 +35,7 @@ def _checked_zone(zone: str) -> str:
 
 
 def _checked_lead_time(duration: str) -> str:
-    from reconciler.manifests.following import LONGEST_LEAD
+    from reconciler.manifests.annotations import LONGEST_LEAD
     from reconciler.model.quantity import parse_duration
 
     if duration and parse_duration(duration) > LONGEST_LEAD:

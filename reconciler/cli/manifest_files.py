@@ -11,8 +11,7 @@ from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
 from reconciler.named_files import read_named_file
 from reconciler.settings.settings import Settings
-from reconciler.source.opening import tree_at
-from reconciler.source.worktree import WorkingTree, near_path
+from reconciler.source.opening import WorkingTree, near_path, tree_at
 
 
 def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:

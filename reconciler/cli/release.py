@@ -24,7 +24,7 @@ def command(*, everything: bool, **values: Any) -> int:
     """
     if not everything:
         raise click.UsageError("Say --all: every node that headroom holds is released.")
-    from reconciler.wiring.release import release_all
+    from reconciler.wiring.session import release_all
 
     settings = settings_from(values)
     with Progress() as progress:

@@ -29,7 +29,7 @@ def command(*, now: datetime | None, until_settled: bool, at_most: float | None,
         headroom run --repo https://git.example/platform/capacity.git --path clusters/production
         headroom run --repo . --cluster embedded --until-settled
     """
-    from reconciler.daemon.signals import ended_by_signals
+    from reconciler.daemon.ending import ended_by_signals
 
     with ended_by_signals(int(until_settled)):
         return _run(now, until_settled=until_settled, at_most=at_most, values=values)

@@ -23,7 +23,7 @@ def command(*, target: str, **values: Any) -> int:
         headroom snapshot -o before.tar.gz
         headroom plan --cluster snapshot:before.tar.gz
     """
-    from reconciler.wiring.snapshot import capture_snapshot
+    from reconciler.wiring.session import capture_snapshot
 
     settings = settings_from(values)
     with Progress() as progress:

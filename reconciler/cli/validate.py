@@ -86,7 +86,7 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
     if not base.strip():
         raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
     from reconciler.cli.manifest_files import paths_at
-    from reconciler.manifests.changed_since import changed_since
+    from reconciler.manifests.transitions import changed_since
 
     return changed_since(paths_at(base, places), files, one_cluster=False)
 
@@ -95,7 +95,7 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
     if not any(path.endswith(".j2") for path in files):
         return ()
     from reconciler.cli.console import Progress
-    from reconciler.manifests.rendered import read_rendered
+    from reconciler.manifests.reading import read_rendered
     from reconciler.packaged import packaged_texts
     from reconciler.render.check import findings_of_files
 

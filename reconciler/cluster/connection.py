@@ -1,4 +1,4 @@
-"""Requests to an API server, and answers as raw bytes.
+"""Requests to an API server at a bounded rate, and answers as raw bytes.
 
 Calls of the `kubernetes` package turn every object into model classes, which takes a hundred times as long as decoding a few fields.
 """
@@ -20,9 +20,37 @@ import msgspec
 
 from reconciler import __version__
 from reconciler.cluster.access import Access
-from reconciler.cluster.rate_limit import RateLimit
 from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.errors import Transient, Waiting
+
+
+class RateLimit:
+    """Allows `per_second` calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
+
+    def __init__(
+        self,
+        per_second: float,
+        burst: int,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._interval = 1 / per_second
+        self._slack = self._interval * (burst - 1)
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = Lock()
+        self._next = clock() - self._slack
+
+    def wait(self) -> None:
+        """Blocks until the caller may proceed."""
+        with self._lock:
+            now = self._clock()
+            self._next = max(self._next, now - self._slack)
+            turn, self._next = self._next, self._next + self._interval
+        if turn > now:
+            self._sleep(turn - now)
+
 
 JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"

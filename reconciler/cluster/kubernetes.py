@@ -15,12 +15,11 @@ from reconciler.cluster.discovery import Discovery
 from reconciler.cluster.events import EventLog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
-from reconciler.cluster.listing import RefusedError, pages_of
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales
 from reconciler.cluster.server_clock import clocks_of, seconds_awake_or_asleep
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import ResourceWatch, Surroundings
+from reconciler.cluster.watch import RefusedError, ResourceWatch, Surroundings, pages_of
 from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting

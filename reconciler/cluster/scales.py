@@ -11,12 +11,11 @@ from collections.abc import Iterator
 import msgspec
 
 from reconciler.cluster.connection import FORBIDDEN, NOT_FOUND, Connection
-from reconciler.cluster.decoding.metadata import ref_of
-from reconciler.cluster.decoding.wire import NamespaceWire
+from reconciler.cluster.decoding.wire import NamespaceWire, ref_of
 from reconciler.cluster.discovery import Discovery, Served
-from reconciler.cluster.listing import NAMES_ONLY, RefusedError, pages_of
 from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource, scaled_kind
 from reconciler.cluster.view import ViewStore
+from reconciler.cluster.watch import NAMES_ONLY, RefusedError, pages_of
 from reconciler.manifests.declared import read_live
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef

@@ -1,4 +1,4 @@
-"""Keeps the state of a cluster up to date and provides it as views."""
+"""The store that makes views of the cluster from what is listed and watched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from threading import RLock
 from typing import Any, TypeVar, cast
 
 from reconciler.cluster.decoding.decode import Body, Decoded, Value, decode
+from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.decoding.policies import NamespaceLabels
-from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
@@ -33,13 +33,36 @@ from reconciler.cluster.resources import (
     VOLUME_CLAIMS,
     Resource,
 )
-from reconciler.cluster.room_taken import begins_to_go, is_held, node_newly_used
 from reconciler.model.attachments import Devices, Storage
 from reconciler.model.marks import PART_OF_LABEL
-from reconciler.model.nodes import InstanceType
+from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Inventory, LiveObject
+
+
+def is_held(side: object) -> bool:
+    """Whether it is a node or NodeClaim that holds chunks."""
+    return isinstance(side, Node | NodeClaim) and side.annotation(HELD_ANNOTATION) == "true"
+
+
+def begins_to_go(before: object, after: object) -> bool:
+    """Whether a node or NodeClaim that holds chunks begins to be deleted or disrupted with this change."""
+    return is_held(before) and _is_going(after) and not _is_going(before)
+
+
+def node_newly_used(before: object, after: object) -> str:
+    """The node that the change binds a pod to, "" for none. Daemon pods do not count, since they come with their node."""
+    if not isinstance(after, Pod) or after.node_name is None or after.is_daemon or after.deleting:
+        return ""
+    return "" if isinstance(before, Pod) and before.node_name is not None else after.node_name
+
+
+def _is_going(side: object) -> bool:
+    if isinstance(side, Node):
+        return side.deleting or any(taint.key == DISRUPTED_TAINT for taint in side.taints)
+    return isinstance(side, NodeClaim) and side.deleting
+
 
 Key = tuple[str, str]
 _PARTS = {

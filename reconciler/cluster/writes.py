@@ -1,15 +1,14 @@
-"""One write to an API server, and its result."""
+"""Writes to a real cluster, and the words for fields that belong to other managers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 import msgspec
 
-from reconciler.cluster.conflicts import conflict_words
 from reconciler.cluster.connection import (
     CONFLICT,
     JSON,
@@ -22,13 +21,44 @@ from reconciler.cluster.connection import (
     StatusWire,
 )
 from reconciler.cluster.discovery import Discovery
-from reconciler.cluster.node_taints import with_taints
 from reconciler.manifests.document import Path, path_text
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient, Waiting
-from reconciler.model.marks import OWN_MANAGER
+from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import Taint
 from reconciler.model.view import Manifest
+
+
+def conflict_words(conflicts: Iterable[tuple[str, str]]) -> str:
+    """`spec.weight belongs to "kubectl"`, for each field in order, and the annotation; "" for none. conflicts: managers and fields."""
+    fields: dict[str, set[str]] = {}
+    for manager, field in conflicts:
+        fields.setdefault(manager, set()).add(field)
+    if not fields:
+        return ""
+    told = "; ".join(
+        f'{", ".join(sorted(names))} {"belongs" if len(names) == 1 else "belong"} to "{manager}"'
+        for manager, names in sorted(fields.items())
+    )
+    them = "it" if sum(map(len, fields.values())) == 1 else "them"
+    return f"{told}. To take {them} over, annotate the manifest with {MODE_ANNOTATION}: Override"
+
+
+def with_taints(node: Mapping[str, Any], wanted: Iterable[tuple[Taint, bool]]) -> list[dict[str, Any]]:
+    """The node's taints, with those wanted (True) added and those unwanted (False) removed. Others stay, in order.
+
+    There is one taint for each key and effect, as the API server requires.
+    """
+    taints: list[dict[str, Any]] = [dict(item) for item in (node.get("spec") or {}).get("taints") or ()]
+    for taint, is_wanted in wanted:
+        there = [item for item in taints if (item.get("key"), item.get("effect")) == (taint.key, taint.effect)]
+        if is_wanted and not there:
+            taints.append({"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect})
+        elif not is_wanted:
+            taints = [item for item in taints if item not in there]
+    return taints
+
 
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"

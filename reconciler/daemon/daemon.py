@@ -14,13 +14,9 @@ from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from time import monotonic
 
-from reconciler.daemon.edges import Edges
-from reconciler.daemon.failures import as_failure, tell
-from reconciler.daemon.jobs import Jobs
-from reconciler.daemon.requests import Requests
-from reconciler.daemon.signals import stopped_by_signals
-from reconciler.daemon.state import BrokenPass, DaemonState, Timing
-from reconciler.daemon.watchdog import Watchdog
+from reconciler.daemon.ending import Watchdog, stopped_by_signals
+from reconciler.daemon.state import BrokenPass, DaemonState, Timing, as_failure, tell
+from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult

@@ -1,16 +1,18 @@
-"""When the daemon acts, and what it reports about itself and about a pass that ended in a defect."""
+"""When the daemon acts, what it reports about itself, and how it reports failures."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model.changes import ChangeSet, Plan
-from reconciler.model.errors import Failure
+from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.schedules import Edge
 from reconciler.model.source import SourceTree
 from reconciler.ports import PassResult
+from reconciler.telemetry.logs import Log
 from reconciler.timetable.agenda import Pacing, Trigger
 
 
@@ -51,3 +53,29 @@ class DaemonState:
     handled_request: str
     next_edge: Edge | None
     held_up: str = ""
+
+
+def as_failure(error: Exception, log: Log) -> Failure:
+    """The failure for any exception. One that is not a `Failure` is a defect of headroom, and the pass is retried."""
+    if isinstance(error, Failure):
+        return error
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    log.debug("internal error", exc_info=error)
+    return Transient(
+        f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
+        hint="this is a defect of headroom; with logs.level debug its trace is logged",
+    )
+
+
+def tell(failure: Failure, event: str, log: Log, **facts: str) -> None:
+    """Logs a failure at the level that its type calls for."""
+    facts |= {"kind": type(failure).__name__, "message": failure.message}
+    if failure.hint:
+        facts["hint"] = failure.hint
+    match failure:
+        case Waiting():
+            log.info(event, **facts)
+        case Transient():
+            log.warning(event, **facts)
+        case _:
+            log.error(event, **facts)

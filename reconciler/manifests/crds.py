@@ -9,8 +9,7 @@ from typing import Any
 from reconciler.manifests.buffer import BUFFER
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.metrics_producer import METRICS_PRODUCER
-from reconciler.manifests.provisioning_class import PROVISIONING_CLASS
-from reconciler.manifests.provisioning_request import PROVISIONING_REQUEST
+from reconciler.manifests.provisioning_request import PROVISIONING_CLASS, PROVISIONING_REQUEST
 from reconciler.manifests.schema import schema_of
 from reconciler.model.view import Manifest
 

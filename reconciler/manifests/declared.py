@@ -1,19 +1,20 @@
-"""Everything that a repository or a cluster declares: the package's entry."""
+"""From the files of a tree to everything that they declare, with the last good version of what is broken.
+
+Only what depends on a single file's path and content is kept. What depends on several files is computed each time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.inspection import unreadable
+from reconciler.manifests.document import Document, unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.last_good import SLOTS, place_in_order
-from reconciler.manifests.load import load
-from reconciler.manifests.reading import ReadDocument
+from reconciler.manifests.load import load, load_file
+from reconciler.manifests.reading import ReadDocument, read_document
 from reconciler.manifests.schema import without_nulls
 from reconciler.manifests.structure import check_types
 from reconciler.manifests.validate import duplicates, references, several_clusters
@@ -21,8 +22,123 @@ from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.refs import SourcePosition, abridged
-from reconciler.model.view import ClusterView, LiveObject
+from reconciler.model.refs import ObjectRef, SourcePosition, abridged
+from reconciler.model.view import ClusterView, LiveObject, identity_of
+
+_File = tuple[str, bytes]
+
+
+class KnownFiles:
+    """The files of the tree that was read last, and of the one being read."""
+
+    def __init__(self) -> None:
+        self._items: dict[_File, tuple[Document | Finding, ...]] = {}
+        self._read: dict[int, ReadDocument] = {}
+        self._before: tuple[dict[_File, tuple[Document | Finding, ...]], dict[int, ReadDocument]] = ({}, {})
+
+    def begin(self) -> None:
+        """Begins another tree. Files that are in neither this tree nor the last are dropped."""
+        self._before = (self._items, self._read)
+        self._items, self._read = {}, {}
+
+    def items(self, path: str, content: bytes) -> tuple[Document | Finding, ...]:
+        """The same as `load_file`, from memory where possible."""
+        key = (path, content)
+        found = self._before[0].get(key)
+        self._items[key] = tuple(load_file(path, content)) if found is None else found
+        return self._items[key]
+
+    def document(self, document: Document) -> ReadDocument:
+        """The same as `read_document`, from memory where possible. The result keeps the document alive, since its id is the key."""
+        found = self._before[1].get(id(document))
+        if found is None or found.document is not document:
+            found = read_document(document)
+        self._read[id(document)] = found
+        return found
+
+
+SLOTS = (
+    "buffers",
+    "node_pools",
+    "workloads",
+    "priority_classes",
+    "provisioning_requests",
+    "provisioning_classes",
+    "schedules",
+    "node_overlays",
+)
+"""The fields of `Declared` that hold typed values, one for each kind."""
+
+
+def place_in_order(value: Any) -> tuple[str, str, str, str]:
+    """The sort key of the values of a field."""
+    ref = ref_of(value)
+    return (ref.namespace, ref.name, ref.kind, ref.group)
+
+
+def with_last_good(current: Declared, previous: Declared | None) -> Declared:
+    """What is in force: the current documents, and the last good version of those that cannot be read any more.
+
+    A document cannot be read if it is broken, or if it is missing from a file that is broken in part. The findings are the current
+    ones.
+    """
+    if previous is None or not (current.broken or current.broken_files):
+        return current
+
+    def is_kept(ref: ObjectRef, position: SourcePosition | None) -> bool:
+        return ref in current.broken or (position is not None and position.file in current.broken_files)
+
+    slots: dict[str, Any] = {}
+    older: set[ObjectRef] = set()
+    for slot in SLOTS:
+        values = getattr(current, slot)
+        present = {ref_of(value) for value in values}
+        kept = [
+            value
+            for value in getattr(previous, slot)
+            if ref_of(value) not in present and is_kept(ref_of(value), value.position)
+        ]
+        older.update(map(ref_of, kept))
+        slots[slot] = tuple(sorted((*values, *kept), key=place_in_order))
+    present = {manifest.ref for manifest in current.manifests}
+    kept_manifests = [
+        manifest
+        for manifest in previous.manifests
+        if manifest.ref not in present and is_kept(manifest.ref, manifest.position)
+    ]
+    manifests = sorted((*current.manifests, *kept_manifests), key=lambda manifest: (manifest.ref, manifest.position))
+    older.update(manifest.ref for manifest in kept_manifests)
+    return replace(current, **slots, manifests=tuple(manifests), kept=frozenset(older))
+
+
+def every_object(declared: Declared) -> Iterator[tuple[ObjectRef, Any]]:
+    """Every object that the documents declare, typed or as a manifest, with its position."""
+    for slot in SLOTS:
+        yield from ((ref_of(value), value) for value in getattr(declared, slot))
+    yield from ((item.ref, item) for item in declared.manifests)
+
+
+def leaving_out(declared: Declared, failed: Mapping[ObjectRef, Finding]) -> Declared:
+    """The documents without those that a rule of headroom failed on. They count as broken: what the cluster has of them stays."""
+    if not failed:
+        return declared
+    slots: dict[str, Any] = {
+        slot: tuple(value for value in getattr(declared, slot) if ref_of(value) not in failed) for slot in SLOTS
+    }
+    return replace(
+        declared,
+        **slots,
+        manifests=tuple(item for item in declared.manifests if item.ref not in failed),
+        findings=(*declared.findings, *failed.values()),
+        broken=declared.broken | failed.keys(),
+    )
+
+
+def ref_of(value: Any) -> ObjectRef:
+    ref = identity_of(value)
+    assert ref is not None
+    return ref
+
 
 _MOST_KINDS = 4
 

@@ -1,4 +1,4 @@
-"""One document of a manifest file, with the position of each of its nodes."""
+"""One document of a manifest file: the positions of its nodes, and the findings about it while it is being read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.model.refs import SourcePosition
+from reconciler.manifests import codes
+from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.refs import ObjectRef, SourcePosition
 
 Path = tuple[str | int, ...]
 """A place inside a document: keys and list indexes from its root."""
@@ -88,3 +90,136 @@ def path_of(text: str) -> Path:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+_LONGEST_WORD = 150
+_LONGEST_TEXT = 1_000
+"""The longest message or hint, in characters."""
+
+
+def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
+    """The finding for a document that a rule failed on, which is a defect of headroom."""
+    code = codes.NOT_READ
+    message = f"headroom failed to read this {'document' if position else 'object'} ({type(error).__name__}): {error}"
+    return Finding(
+        code.name,
+        code.severity,
+        message,
+        position,
+        ref,
+        hint="report it, and leave the document out until then"
+        if position
+        else "correct it, or report it if it is valid",
+    )
+
+
+class Inspection:
+    """One document, its identity, and the fields that were moved when old spellings were corrected.
+
+    body: the corrected copy that the rules judge, plain values without nulls. Paths given to `report` are paths in the body;
+    findings show them as written in the file.
+    """
+
+    def __init__(self, document: Document, ref: ObjectRef, body: dict[str, Any]) -> None:
+        self.document = document
+        self.ref = ref
+        self.body = body
+        self.findings: list[Finding] = []
+        self.wrong: list[tuple[Code, Path]] = []
+        """The errors so far, with their paths in the body."""
+        self.doubts: list[Finding] = []
+        """Fields that the shipped schema does not have. A cluster may know better: see `Doubtful`."""
+        self.nulls: Mapping[Path, Sequence[str]] = {}
+        """The keys whose value is null, by the path in the file of their mapping. The body does not have them."""
+        self._moved: dict[Path, Path] = {}
+        self._unknown: list[Path] = []
+
+    def of(self, body: dict[str, Any]) -> Inspection:
+        """The same document with another body and no findings, to see what rules say of it."""
+        other = Inspection(self.document, self.ref, body)
+        other._moved, other.nulls = self._moved, self.nulls
+        return other
+
+    def moved(self, new: Path, old: Path) -> None:
+        """Records that the field now at `new` was written at `old`."""
+        self._moved[new] = old
+
+    def drop_unknown(self) -> None:
+        """Removes the fields that are in doubt from the body."""
+        for path in self._unknown:
+            node: Any = self.body
+            for step in path[:-1]:
+                node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else _item(node, step)
+            if isinstance(node, dict):
+                node.pop(path[-1], None)
+
+    def written_path(self, path: Path) -> Path:
+        """The path in the file of the field at this path of the body."""
+        for length in range(len(path), 0, -1):
+            old = self._moved.get(path[:length])
+            if old is not None:
+                return (*old, *path[length:])
+        return path
+
+    def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
+        written = self.written_path(path)
+        position = self.document.position_of(written)
+        if code.severity is Severity.ERROR:
+            self.wrong.append((code, path))
+        self.findings.append(
+            Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
+        )
+
+    def doubt(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
+        """Reports a field that the shipped schema does not have, once."""
+        written = self.written_path(path)
+        if all(finding.path != path_text(written) for finding in self.doubts):
+            place = self.document.position_of(written)
+            self._unknown.append(path)
+            self.doubts.append(
+                Finding(code.name, code.severity, _cut(message), place, self.ref, path_text(written), _cut(hint))
+            )
+
+    def position_of(self, path: Path) -> SourcePosition:
+        return self.document.position_of(self.written_path(path))
+
+    def place(self, path: str) -> SourcePosition:
+        """The position of the field with this `path_text`."""
+        return self.position_of(path_of(path))
+
+    @property
+    def failed(self) -> bool:
+        """Whether any finding so far is an error."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def get(self, *path: str) -> Any:
+        """The value at a path of mapping keys; None where any of them is absent."""
+        node: Any = self.body
+        for step in path:
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(step)
+        return node
+
+
+def _cut(text: str) -> str:
+    """Cuts long words and long texts to what a person can read. A quoted value may be as long as its file."""
+    words = (word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…" for word in text.split(" "))
+    short = " ".join(words)
+    return short if len(short) <= _LONGEST_TEXT else f"{short[:_LONGEST_TEXT]}…"
+
+
+def _item(node: Any, step: str | int) -> Any:
+    return node[step] if isinstance(node, list) and isinstance(step, int) and step < len(node) else None
+
+
+_MAPPINGS = (dict, Mapping)
+"""dict comes first, since it is nearly always the answer. A check against the abstract class takes ten times as long."""
+
+
+def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    """The mapping at a path; {} where it is absent or not a mapping."""
+    found: Any = node
+    for step in path:
+        found = found.get(step) if isinstance(found, _MAPPINGS) else None
+    return found if isinstance(found, dict) else {}

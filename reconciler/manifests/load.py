@@ -1,4 +1,4 @@
-"""From files to documents: splitting, decoding, limits, Lists.
+"""From files to documents: splitting, decoding, limits, Lists, and JSON that libyaml cannot read.
 
 A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document does not affect its neighbours.
 Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
@@ -6,18 +6,93 @@ Nothing here raises: what cannot be read becomes a finding, and its file is list
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Document, Marks
-from reconciler.manifests.inspection import unreadable
-from reconciler.manifests.json_text import read_json
-from reconciler.manifests.tree import TreeBuilder, Unreadable
+from reconciler.manifests.document import Document, Marks, unreadable
+from reconciler.manifests.tree import DEEPEST, MOST_NODES, Scalar, TreeBuilder, Unreadable, json_number
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text; None for text that is not JSON. Raises `Unreadable` for values that no manifest may have."""
+    try:
+        value = json.loads(
+            text,
+            parse_int=json_number,
+            parse_float=json_number,
+            parse_constant=_refused_constant,
+            object_pairs_hook=_without_duplicates,
+        )
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError:
+        return None
+    _check(value)
+    return value
+
+
+def _refused_constant(name: str) -> Scalar:
+    raise _refused_at(
+        codes.NOT_JSON, f"{name} is not a number that JSON can represent", "write a number, or text in quotes"
+    )
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise _refused_at(codes.DUPLICATE_KEY, f"{key!r} is given twice", "keep one of the two")
+        values[key] = value
+    return values
+
+
+def _check(value: Any) -> None:
+    """Raises for a value that is nested too deep or too large, or has half of a surrogate pair."""
+    nodes = 0
+    waiting = [(value, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        nodes += 1
+        if depth > DEEPEST:
+            raise _too_deep()
+        if nodes > MOST_NODES:
+            raise _refused_at(codes.TOO_MANY_ALIASES, f"the document has more than {MOST_NODES} values", "split it")
+        if isinstance(node, dict):
+            waiting += [(inner, depth + 1) for inner in node.values()]
+            for key in node:
+                _check_text(key)
+        elif isinstance(node, list):
+            waiting += [(inner, depth + 1) for inner in node]
+        elif isinstance(node, str):
+            _check_text(node)
+        elif isinstance(node, float) and not math.isfinite(node):
+            raise _refused_at(codes.NOT_JSON, "a number is too large", "write a smaller one, or text in quotes")
+
+
+def _check_text(text: str) -> None:
+    lone = next((character for character in text if "\ud800" <= character <= "\udfff"), None)
+    if lone is not None:
+        raise _refused_at(
+            codes.NOT_JSON, f"\\u{ord(lone):04x} is half of a surrogate pair, which no text can hold", "remove it"
+        )
+
+
+def _too_deep() -> Unreadable:
+    return _refused_at(
+        codes.NESTED_TOO_DEEP, f"more than {DEEPEST} levels of nesting", "look for brackets never closed"
+    )
+
+
+def _refused_at(code: Code, message: str, hint: str) -> Unreadable:
+    return Unreadable(code, message, 1, 1, hint)
+
 
 LARGEST_FILE = 2**20
 """The largest file, in bytes. Sources leave out larger ones too."""

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.allow_windows import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
-from reconciler.manifests.inspection import Inspection, mapping_at, unreadable
+from reconciler.manifests.budgets import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
+from reconciler.manifests.document import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
-from reconciler.manifests.old_zone_data import old_zone_data
+from reconciler.manifests.schedule_findings import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Document
-from reconciler.manifests.inspection import mapping_at
+from reconciler.manifests.document import Document, mapping_at
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.kinds import KINDS
 from reconciler.manifests.structure import is_near, near_to

@@ -12,10 +12,9 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.budget_lints import DEFAULT_NODES, check_budgets
+from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
-from reconciler.manifests.document import Path
-from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.document import Inspection, Path, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.manifests.node_overlay import KARPENTER_GROUP
 from reconciler.manifests.node_pool_spelling import correct

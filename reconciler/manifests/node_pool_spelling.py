@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Path
-from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.document import Inspection, Path, mapping_at
 
 _BETA = "karpenter.sh/v1beta1"
 _STABLE = "karpenter.sh/v1"

@@ -1,10 +1,10 @@
-"""ProvisioningRequest (autoscaling.x-k8s.io v1, v1beta1, and the proposal's spelling): rules and reading."""
+"""ProvisioningRequest (autoscaling.x-k8s.io) and headroom's ProvisioningClass: rules and reading."""
 
 from __future__ import annotations
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP
-from reconciler.manifests.inspection import Inspection, mapping_at
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.manifests.kind import (
     Kind,
     Origin,
@@ -20,6 +20,7 @@ from reconciler.model.provisioning_requests import (
     CLASSES,
     PARAMETERS,
     PodSet,
+    ProvisioningClass,
     ProvisioningRequest,
     RequestKind,
     parameter_problems,
@@ -135,4 +136,53 @@ PROVISIONING_REQUEST = Kind(
     correct=correct,
     check=check,
     read=read,
+)
+
+
+def _correct_class(inspection: Inspection) -> None:
+    body = inspection.body
+    if "Parameters" in body and "parameters" not in body:
+        body["parameters"] = body.pop("Parameters")
+        inspection.report(
+            codes.OLD_SPELLING, ("Parameters",), "Parameters is _read_class as parameters", hint="write parameters"
+        )
+        inspection.moved(("parameters",), ("Parameters",))
+
+
+def _check_class(inspection: Inspection) -> None:
+    check_parameters(inspection, inspection.ref.name, ("parameters",))
+    allowed = inspection.body.get("allowedParameters")
+    if allowed is None:
+        return
+    for name in inspection.body.get("parameters", {}):
+        if name not in allowed:
+            inspection.report(
+                codes.PARAMETER_NOT_ALLOWED,
+                ("parameters", name),
+                f"the class sets {name} by default but does not allow it",
+                hint=f"add {name} to allowedParameters",
+            )
+
+
+def _read_class(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningClass:
+    allowed = manifest.get("allowedParameters")
+    return ProvisioningClass(
+        ref=ref,
+        class_name=ref.name,
+        defaults=labels_of(manifest, "parameters"),
+        allowed=tuple(sorted(allowed)) if allowed is not None else None,
+        position=origin.position,
+    )
+
+
+PROVISIONING_CLASS = Kind(
+    group=GROUP,
+    name="ProvisioningClass",
+    versions=("v1alpha1",),
+    slot="provisioning_classes",
+    schema="provisioning_class",
+    namespaced=False,
+    correct=_correct_class,
+    check=_check_class,
+    read=_read_class,
 )

@@ -1,27 +1,102 @@
-"""One document, from plain values to what it declares: corrections, structure, rules, typed value."""
+"""One document, from plain values to what it declares: corrections, structure, rules, typed value; output of templates too.
+
+A template may come from the repository, so its output is trusted no more than a manifest. Here a finding that is an error raises.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
-from reconciler.manifests.document import Document, Path, path_text
-from reconciler.manifests.inspection import Inspection, unreadable
+from reconciler.manifests.document import Document, Inspection, Path, path_of, path_text, unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
+from reconciler.manifests.load import load
 from reconciler.manifests.near_misses import finding_about_another
 from reconciler.manifests.node_pool import is_partial
 from reconciler.manifests.schema import null_keys, schema_of, without_nulls
-from reconciler.manifests.sound_part import findings_of_the_rest
 from reconciler.manifests.structure import check_fields, check_structure
 from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
+from reconciler.model.view import Manifest
+
+_LONG = 200
+"""Characters. A longer text that is wrong is not shown to rules: some take long with texts that the schema does not allow."""
+
+Rules = Callable[[Inspection], None]
+
+
+def findings_of_the_rest(inspection: Inspection, rules: Rules) -> list[Finding]:
+    """What the rules find both with and without the wrong values. rules: those that assume a valid structure.
+
+    With a wrong value a rule may find what is not so, or fail. Without it, one may miss the value; if the former failed, findings
+    about what surrounds a wrong value are therefore left out. So are those around a value that is too large to be shown to it.
+    """
+    without = _found(inspection, rules, only_large=False)
+    if not without:
+        return []
+    with_wrong = _found(inspection, rules, only_large=True)
+    hidden = [
+        path_text(inspection.written_path(path))
+        for code, path in inspection.wrong
+        if with_wrong is None or (code is not codes.MISSING_FIELD and _is_large(_at(inspection.body, path)))
+    ]
+    return [
+        finding
+        for finding in without
+        if (with_wrong is None or finding in with_wrong) and not any(_surrounds(finding.path, path) for path in hidden)
+    ]
+
+
+def _found(inspection: Inspection, rules: Rules, *, only_large: bool) -> list[Finding] | None:
+    """What they find when wrong values are removed; None if they cannot judge it. only_large: other wrong values stay."""
+    body = copy.deepcopy(inspection.body)
+    for code, path in inspection.wrong:
+        if code is not codes.MISSING_FIELD:
+            _remove(body, path, only_large=only_large)
+        elif not only_large:
+            _remove(body, path[:-1], only_large=False)  # what it is missing from
+    trial = inspection.of(body)
+    try:
+        rules(trial)
+    except Exception:  # noqa: BLE001 - whatever a rule raises on values that it was never meant to see
+        return None
+    return trial.findings
+
+
+def _remove(node: Any, path: Path, *, only_large: bool) -> None:
+    """A list goes as a whole, since the places of its items must not change. Nothing is removed of which nothing would be left."""
+    first_index = next((index for index, step in enumerate(path) if isinstance(step, int)), len(path))
+    *outer, last = path[:first_index] or ("",)
+    for step in outer:
+        node = node.get(step) if isinstance(node, dict) else None
+    if outer and isinstance(node, dict) and last in node and (not only_large or _is_large(node[last])):
+        del node[last]
+
+
+def _at(node: Any, path: Path) -> Any:
+    for step in path:
+        if isinstance(node, list) and isinstance(step, int):
+            node = node[step]
+        else:
+            node = node.get(step) if isinstance(node, dict) else None
+    return node
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, dict | list) or (isinstance(value, str) and len(value) > _LONG)
+
+
+def _surrounds(outer: str, inner: str) -> bool:
+    return not outer or inner.startswith((f"{outer}.", f"{outer}["))
+
 
 _SERVER_METADATA = frozenset(
     {
@@ -192,3 +267,79 @@ def _check_name(inspection: Inspection, metadata: Any) -> None:
 def _broken(inspection: Inspection, kind: Kind) -> ReadDocument:
     findings = (*inspection.findings, *inspection.doubts)
     return ReadDocument(inspection.document, kind, inspection.ref, findings=findings, broken=True)
+
+
+_NODE_CLAIM = "NodeClaim"
+_DEPLOYMENT = "Deployment"
+_LONGEST_SHOWN = 40
+"""How many characters to quote if a template did not write a document."""
+
+
+def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Manifest:
+    """The only document in `text`. name: what it is for. Raises `Invalid`, naming the line of the rendered text.
+
+    declared: the document that was rendered. The cluster knows its fields, also those that the shipped schema does not have.
+    """
+    # The suffix matters, since the loader ignores other files.
+    loaded = load({f"{name}.yaml": text.encode()})
+    _refuse(name, loaded.findings)
+    if not loaded.documents:
+        found = " ".join(text.split())
+        wrote = f"{found[:_LONGEST_SHOWN]!r}, which is not an object" if found else "nothing"
+        raise Invalid(f"the template for {name} wrote {wrote}", hint="it must write one document")
+    if len(loaded.documents) != 1:
+        raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")
+    document = loaded.documents[0]
+    if document.kind == _NODE_CLAIM:
+        return _node_claim(name, document)
+    if document.kind == _DEPLOYMENT:
+        return _deployment(name, document)
+    read = read_document(document)
+    _refuse(name, _findings_of(read, declared or {}))
+    if read.manifest is None:
+        raise Invalid(
+            f"the template for {name} wrote {document.api_version} {document.kind}, which headroom does not apply",
+            hint="keep apiVersion and kind as the packaged template has them",
+        )
+    whole = None if read.doubtful is None else read.doubtful.manifest
+    return (whole or read.manifest).manifest
+
+
+def _node_claim(name: str, document: Document) -> Manifest:
+    body: dict[str, Any] = dict(document.value)
+    claimed = str((body.get("metadata") or {}).get("name", ""))
+    inspection = Inspection(document, ObjectRef("karpenter.sh", _NODE_CLAIM, "", claimed), body)
+    check_structure(inspection, "node_claim", body)
+    _refuse(name, (*inspection.findings, *inspection.doubts))
+    return body
+
+
+def _deployment(name: str, document: Document) -> Manifest:
+    """The Deployment of balloon pods, the only one that headroom applies. It is read as a workload to find its errors."""
+    _refuse(name, _findings_of(read_document(document), {}))
+    return dict(document.value)
+
+
+def _findings_of(read: ReadDocument, declared: Manifest) -> Iterable[Finding]:
+    doubts = () if read.doubtful is None else read.doubtful.doubts
+    return (*read.findings, *(doubt for doubt in doubts if not _has(declared, path_of(doubt.path))))
+
+
+def _has(node: Any, path: Path) -> bool:
+    for step in path:
+        known = range(len(node)) if isinstance(node, list) else node if isinstance(node, Mapping) else ()
+        if step not in known:
+            return False
+        node = node[step]
+    return True
+
+
+def _refuse(name: str, findings: Iterable[Finding]) -> None:
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        first = errors[0]
+        line = f", line {first.position.line}" if first.position else ""
+        others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise Invalid(
+            f"the template for {name} wrote what is not valid{line}: {first.message}{others}", hint=first.hint
+        )

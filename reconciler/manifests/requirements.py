@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Path
-from reconciler.manifests.inspection import Inspection
+from reconciler.manifests.document import Inspection, Path
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, NODEPOOL_LABEL
 from reconciler.model.requirements import Operator, Requirement
 

@@ -12,13 +12,25 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
-from reconciler.manifests.inspection import unreadable
+from reconciler.manifests.document import unreadable
 from reconciler.manifests.metrics_producer import DEFAULT_ZONE
-from reconciler.manifests.old_zone_data import old_zone_data
 from reconciler.model.findings import Code, Finding
+from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
-from reconciler.zone_data import time_zone
+from reconciler.zone_data import time_zone, zone_data
+
+
+def old_zone_data(now: datetime, ref: ObjectRef, position: SourcePosition | None, path: str) -> tuple[Finding, ...]:
+    """One finding or none. ref, position, path: the first object in local time and its field."""
+    data = zone_data()
+    if not data.is_old(now):
+        return ()
+    code = codes.OLD_ZONE_DATA
+    message = f"local times are computed from time zone data {data}, which is out of date: they may be an hour off"
+    hint = "upgrade the Python package tzdata, or the machine's time zone database; the newer of the two is used"
+    return (Finding(code.name, code.severity, message, position, ref, path, hint),)
+
 
 HORIZON = timedelta(days=5 * 366)
 """Long enough to contain every date, 29 February too (except around 1900 and 2100)."""

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import path_text
-from reconciler.manifests.inspection import mapping_at, unreadable
+from reconciler.manifests.document import mapping_at, path_text, unreadable
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.structure import nearest

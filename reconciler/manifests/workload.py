@@ -1,33 +1,171 @@
-"""Deployment, StatefulSet, ReplicaSet, ReplicationController, Job and CronJob: the workloads that buffers refer to.
+"""What pods come from: workloads, PodTemplates and priority classes, and how many pods a Job still runs.
+
+A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and a buffer that
+waited for it would stay empty forever.
 
 Something else deploys them. Headroom only reads their pod shape, replicas and selector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from reconciler.manifests import codes
-from reconciler.manifests.inspection import Inspection, mapping_at
-from reconciler.manifests.job import pods_left
-from reconciler.manifests.kind import Kind, Origin, generation_of
-from reconciler.manifests.pod_shape import selector_of
+from reconciler.manifests.document import Inspection, Path, mapping_at, path_text
+from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
+from reconciler.manifests.pod_shape import pod_spec_from, selector_of, shape_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire
-from reconciler.manifests.pod_template import (
-    CLASS_NAME,
-    CONSUME_REQUEST,
-    TEMPLATE_FIELDS,
-    check_template,
-    virtual_shape,
-)
+from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
-from reconciler.model.pods import Workload
+from reconciler.model.marks import ANNOTATION_PREFIX
+from reconciler.model.pods import PodShape, PriorityClass, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
+
+ENDINGS = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"})
+"""Condition types of a Job that has ended or is ending: no more pods are created for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """The progress of a Job. active None: not known."""
+
+    succeeded: int = 0
+    active: int | None = None
+    ended: bool = False
+
+
+def has_ended(conditions: Iterable[tuple[str, str]]) -> bool:
+    """Whether one of a Job's conditions, each given as type and status, says that it has ended."""
+    return any(kind in ENDINGS and status == "True" for kind, status in conditions)
+
+
+def pods_left(
+    parallelism: int | None,
+    completions: int | None,
+    *,
+    suspended: bool = False,
+    progress: JobProgress | None = None,
+) -> int:
+    """min(parallelism, completions - succeeded); none when it has ended or is suspended.
+
+    Without completions the pods share a queue of work: once one has succeeded, no new pod is made.
+    """
+    done = progress or JobProgress()
+    if suspended or done.ended:
+        return 0
+    most = 1 if parallelism is None else max(0, parallelism)
+    if completions is not None:
+        return max(0, min(most, completions - done.succeeded))
+    if done.succeeded and parallelism is not None:
+        return min(most, done.active or 0)
+    return 0 if done.succeeded else most
+
+
+CONSUME_REQUEST = "consume-provisioning-request"
+CLASS_NAME = "provisioning-class-name"
+_PREFIXES = ("autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
+
+
+TEMPLATE_FIELDS: Mapping[str, Any] = {
+    "properties": {"metadata": {}, "spec": {}},
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+"""The fields of a PodTemplateSpec for those beside it; `check_template` has the others."""
+
+
+def virtual_shape(template: Manifest, namespace: str) -> PodShape:
+    """The shape of a chunk made from a PodTemplateSpec. Raises `Invalid`."""
+    spec = pod_spec_from(mapping_at(template, "spec"))
+    labels = dict(labels_of(template, "metadata", "labels"))
+    return replace(shape_of(spec, namespace=namespace, labels=labels), volume_claims=())
+
+
+def check_template(inspection: Inspection, template: Any, path: Path, around: Iterable[str] = ()) -> None:
+    """Reports what is wrong with the PodTemplateSpec at the path. around: the fields that belong beside it."""
+    before = len(inspection.findings)
+    check_structure(inspection, "pod_template", template, path, tuple(around))
+    if any(finding.severity == codes.WRONG_TYPE.severity for finding in inspection.findings[before:]):
+        return
+    annotations, at = mapping_at(template, "metadata", "annotations"), (*path, "metadata", "annotations")
+    check_consumption(inspection, annotations, at)
+    _check_misplaced(inspection, annotations, at)
+    try:
+        virtual_shape(template, inspection.ref.namespace)
+    except Invalid as error:
+        inspection.report(codes.INVALID_VALUE, (*path, "spec"), error.message, hint=error.hint)
+
+
+def _check_misplaced(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
+    """Reports headroom's own annotations, which have no effect on pods."""
+    for name in annotations:
+        if name.startswith(ANNOTATION_PREFIX):
+            inspection.report(
+                codes.ANNOTATION_WITHOUT_EFFECT,
+                (*path, name),
+                f"{name} has no effect on pods",
+                hint="write it in metadata.annotations of the object that it is about, or remove it",
+            )
+
+
+def check_pod_spec(inspection: Inspection, spec: Any, path: Path) -> None:
+    """Reports what is wrong with the bare PodSpec at the path."""
+    inspection.moved((*path, "spec"), path)
+    check_template(inspection, {"spec": spec}, path)
+
+
+def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], path: Path) -> None:
+    """Reports one consumption annotation without the other, since pods need both (ProvisioningRequest proposal)."""
+    for prefix in _PREFIXES:
+        names = (prefix + CONSUME_REQUEST, prefix + CLASS_NAME)
+        found = [name for name in names if name in annotations]
+        if len(found) == 1:
+            missing = names[1 - names.index(found[0])]
+            inspection.report(
+                codes.HALF_CONSUMPTION,
+                (*path, found[0]),
+                f"{path_text((*path, found[0]))} is set without {missing}: pods need both",
+                hint=f"add {missing}, or remove both",
+            )
+
+
+def _check_pod_template(inspection: Inspection) -> None:
+    template = inspection.body.get("template")
+    if template is None:
+        inspection.report(
+            codes.MISSING_FIELD,
+            ("template",),
+            "template is missing",
+            hint="a PodTemplate has its pod at template.spec, with no spec above it",
+        )
+        return
+    check_template(inspection, template, ("template",))
+
+
+def _read_pod_template(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
+    return Workload(
+        ref=ref,
+        shape=virtual_shape(mapping_at(manifest, "template"), ref.namespace),
+        generation=generation_of(manifest),
+        position=origin.position,
+    )
+
+
+POD_TEMPLATE = Kind(
+    group="",
+    name="PodTemplate",
+    versions=("v1",),
+    slot="workloads",
+    fields={"properties": {"template": TEMPLATE_FIELDS}},
+    check=_check_pod_template,
+    read=_read_pod_template,
+)
+
 
 _Steps = tuple[str, ...]
 _PARALLELISM = "parallelism"
@@ -161,4 +299,25 @@ WORKLOADS: tuple[Kind, ...] = (
         replicas=("spec", "jobTemplate", "spec", _PARALLELISM),
         pod=("spec", "jobTemplate", "spec"),
     ),
+)
+
+
+def _read_priority_class(ref: ObjectRef, manifest: Manifest, origin: Origin) -> PriorityClass:
+    return PriorityClass(
+        name=ref.name,
+        value=manifest["value"],
+        global_default=bool(manifest.get("globalDefault")),
+        position=origin.position,
+    )
+
+
+PRIORITY_CLASS = Kind(
+    group="scheduling.k8s.io",
+    name="PriorityClass",
+    versions=("v1",),
+    slot="priority_classes",
+    schema="priority_class",
+    namespaced=False,
+    applied=False,
+    read=_read_priority_class,
 )

@@ -10,12 +10,11 @@ from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Finding
+from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import NodePool
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import Manifest
 from reconciler.render.allowed import SYSTEM_NAMESPACES
-from reconciler.render.codes import TEMPLATE_FAILED, TEMPLATE_NOT_USED
 from reconciler.render.documents import BALLOON_TEMPLATE, NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE
 from reconciler.render.process import RenderProcess
 from reconciler.render.representative import (
@@ -31,6 +30,12 @@ from reconciler.render.writes import (
     node_claim_ref,
     node_pool_document,
 )
+
+TEMPLATE_FAILED = Code("template-failed", Severity.ERROR)
+TEMPLATE_NOT_USED = Code("template-not-used", Severity.WARNING)
+
+ALL: tuple[Code, ...] = (TEMPLATE_FAILED, TEMPLATE_NOT_USED)
+
 
 RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
 

@@ -1,19 +1,25 @@
-"""Objects that every template must be able to render: one with every field, and one with only required fields.
+"""Objects that every template must be able to render, and those of two revisions side by side.
 
 A repository's templates are rendered with these before they are merged, when no real object uses them yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange
+from reconciler.model.declared import DeclaredManifest
+from reconciler.model.errors import Invalid
 from reconciler.model.nodes import NodeClaimTemplate, NodeClassRef, NodePool
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import Manifest
+from reconciler.render.templates import DocumentTemplates
+from reconciler.render.writes import ReadDocument, balloon_document, node_claim_document, node_pool_document
 
 _NODE_CLASS = NodeClassRef("karpenter.k8s.aws", "EC2NodeClass", "default")
 _ARCHITECTURE = Requirement("kubernetes.io/arch", Operator.IN, ("amd64", "arm64"))
@@ -121,3 +127,43 @@ def _balloon(name: str, pod: Manifest) -> ObjectChange:
         },
     }
     return ObjectChange(ref, Action.CREATE, manifest=manifest)
+
+
+ANY_NODE_CLAIM = ObjectRef("karpenter.sh", "NodeClaim", "", "every placeholder")
+"""Stands for all placeholders, which are rendered from one template."""
+ANY_BALLOON = ObjectRef("apps", "Deployment", "", "every balloon")
+
+
+def rendered_pairs(
+    before: DocumentTemplates,
+    after: DocumentTemplates,
+    manifests: Iterable[DeclaredManifest],
+    read_document: ReadDocument,
+) -> Iterator[tuple[ObjectRef, Manifest, Manifest]]:
+    """NodePools of both revisions, a placeholder and balloon pods, as each side renders them. What cannot be rendered is already a finding."""
+    if before.own == after.own:
+        return
+    creation, pool = representative_creations()[0]
+    (balloon, _) = representative_balloons()
+    with suppress(Invalid):
+        yield (
+            ANY_BALLOON,
+            balloon_document(before, balloon, read_document),
+            balloon_document(after, balloon, read_document),
+        )
+    with suppress(Invalid):
+        yield (
+            ANY_NODE_CLAIM,
+            node_claim_document(before, creation, pool, read_document),
+            node_claim_document(after, creation, pool, read_document),
+        )
+    for item in manifests:
+        if item.ref.kind != "NodePool":
+            continue
+        change = ObjectChange(item.ref, Action.UPDATE, manifest=item.manifest)
+        with suppress(Invalid):
+            yield (
+                item.ref,
+                node_pool_document(before, change, read_document),
+                node_pool_document(after, change, read_document),
+            )

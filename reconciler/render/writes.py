@@ -36,8 +36,8 @@ from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Manifest
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
-from reconciler.render.contexts import node_claim_context
 from reconciler.render.documents import (
+    node_claim_context,
     render_balloon,
     render_node_claim,
     render_node_pool,

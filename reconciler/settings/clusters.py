@@ -12,8 +12,7 @@ from typing import Any
 
 from reconciler.model.errors import Misused
 from reconciler.model.refs import abridged
-from reconciler.settings.file import read_settings_file, snake
-from reconciler.settings.load import overlaid, settings_of
+from reconciler.settings.load import overlaid, read_settings_file, settings_of, snake
 from reconciler.settings.settings import Settings
 
 OF_PROCESS = ("listen", "allowed_hosts", "webhooks", "logs")

@@ -1,16 +1,165 @@
-"""Loads settings: packaged defaults, overridden by the config file, then by HEADROOM_* variables, then by flags."""
+"""Settings from the file, the environment and the command line: which source wins, and what a value may be."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
-from reconciler.model.errors import Misused
-from reconciler.settings.file import read_settings_file, snake
+from reconciler.model.errors import Invalid, Misused
+from reconciler.model.quantity import parse_duration
+from reconciler.named_files import read_named_file
 from reconciler.settings.settings import Settings, setting_names
-from reconciler.settings.value import converted
+
+_CHOICES = {
+    "dialect": ("karpenter", "ca"),
+    "drift": ("correct", "report"),
+    "forge.kind": ("", "github", "gitlab", "gitea"),
+    "buffers.fulfilment": ("placeholder", "native", "balloon"),
+    "placement.mode": ("fast", "optimal"),
+    "logs.form": ("console", "json"),
+    "logs.level": ("debug", "info", "warning", "error"),
+}
+_PARTS = ("placement.spot_share",)
+"""Settings that are shares, and must be above 0."""
+_MOST_COUNTED = 1_000_000
+"""The most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
+_RANGES: dict[str, tuple[float, float]] = {
+    "caps.price_per_hour": (0, 1_000_000_000),
+    "caps.prune_share": (0, 1),
+    "placement.instance_types": (1, 600),  # as many as Karpenter sends for a launch (MaxInstanceTypes)
+}
+"""Bounds of numbers with another range than 0 and above."""
+
+
+def converted(name: str, written: str, item: Field[Any], value: object, where: str) -> object:
+    """The value of a setting. name: dotted, as in `setting_names`. written: its name in messages. where: put before that.
+
+    Raises `Misused`.
+    """
+    default = item.default if item.default is not MISSING else None
+    expected = {
+        timedelta: 'a duration such as "1m30s"',
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+    }
+    kind = type(default)
+    try:
+        result = _parsed(kind, value)
+    except (ValueError, TypeError, Invalid) as error:
+        raise Misused(
+            f"{where}{written} is {value!r}, expected {expected.get(kind, 'a string')}",
+            hint=error.hint if isinstance(error, Invalid) else "",
+        ) from error
+    choices = _CHOICES.get(name)
+    if choices and result not in choices:
+        raise Misused(f"{where}{written} is {value!r}, expected one of {', '.join(choices)}")
+    if name == "placement.optimal_within" and result == timedelta(0):
+        raise Misused(
+            f"{where}{written} is {value!r}, expected a duration of more than 0",
+            hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
+        )
+    if name in _PARTS and not 0 < float(str(result)) <= 1:
+        raise Misused(
+            f"{where}{written} is {value!r}, expected more than 0, at most 1",
+            hint="it is a part of the whole: write 0.25 for a quarter; 1 is no bound",
+        )
+    if isinstance(result, int | float) and not isinstance(result, bool):
+        _check_range(name, result, f"{where}{written} is {value!r}")
+    return result
+
+
+def _check_range(name: str, number: float, told: str) -> None:
+    least, most = _RANGES.get(name, (0, _MOST_COUNTED))
+    if not number >= least:  # and not a number (.nan) is in no range
+        raise Misused(f"{told}, expected {least:,} or more")
+    if number > most:
+        raise Misused(f"{told}, expected at most {most:,}")
+
+
+def _parsed(kind: type[Any], value: object) -> object:
+    if kind is timedelta:
+        if isinstance(value, timedelta):
+            return value
+        return parse_duration(f"{value}s" if isinstance(value, int) else str(value))
+    if kind is bool:
+        words = {"true": True, "false": False, "1": True, "0": False}
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() not in words:
+            raise ValueError(value)
+        return words[str(value).lower()]
+    if kind in {int, float}:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        return kind(str(value))
+    return value if isinstance(value, str) else str(value)
+
+
+def read_settings_file(path: str) -> Mapping[str, Any]:
+    """The file's settings as written. Raises `Misused`, also for a setting that is set twice."""
+    import yaml
+
+    try:
+        text = read_named_file(path).decode()
+        _refuse_repeated_keys(path, yaml.compose(text, Loader=yaml.SafeLoader))
+        document = yaml.safe_load(text)
+    except OSError as error:
+        raise Misused(
+            f"{path}: cannot be read ({error.strerror})", hint="name the config file with --config"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise Misused(f"{path}: is not text in UTF-8") from error
+    except RecursionError as error:
+        raise Misused(f"{path}: is nested too deeply") from error
+    except yaml.YAMLError as error:
+        raise Misused(
+            _words(path, error), hint="check indentation (spaces, never tabs) and unclosed brackets"
+        ) from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise Misused(
+            f"{path}: a config file is a mapping of settings", hint="see config/headroom.yaml for all of them"
+        )
+    return document
+
+
+def _words(path: str, error: Any) -> str:
+    """The message for an error of PyYAML, whose own has another name for the text and a drawing of the position."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return f"{path}: is not YAML: {' '.join(str(error).split())}"
+    return f"{path}:{mark.line + 1}:{mark.column + 1}: is not YAML: {error.problem}"
+
+
+def _refuse_repeated_keys(path: str, document: Any) -> None:
+    """Raises for a key that is set twice. YAML parsers silently take the last value. document: PyYAML's node."""
+    seen: set[str] = set()
+    for name, key in _keys(document):
+        if name in seen:
+            raise Misused(f"{path}:{key.start_mark.line + 1}: {key.value} is set twice", hint="remove one of the two")
+        seen.add(name)
+
+
+def _keys(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Each key's node with its setting's name, since a name may be spelled in several ways."""
+    if node is None or node.id != "mapping":
+        return
+    for key, value in node.value:
+        name = f"{prefix}{snake(str(key.value))}"
+        yield name, key
+        if not prefix:  # settings are two levels deep
+            yield from _keys(value, f"{name}.")
+
+
+def snake(key: str) -> str:
+    """A setting's name in the code: `optimalWithin` → `optimal_within`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+
 
 ENVIRONMENT_PREFIX = "HEADROOM_"
 _NO_SETTINGS = (

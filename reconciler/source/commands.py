@@ -1,4 +1,4 @@
-"""Running git itself, within limits, and with nothing that could prompt, run a hook or load a submodule.
+"""Git as a program: its options, its commands, and what its failures mean.
 
 GitPython starts the processes. Its own time limit kills only the children it finds at that moment. Here git has a process group,
 which is ended as a whole, since `git fetch` waits for helpers that may hang on the network.
@@ -11,6 +11,8 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -18,7 +20,83 @@ from types import ModuleType
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import REMOVALS_TRAILER
-from reconciler.source.child import SILENCE, Child, OutOfTimeError, OutputTooLongError
+from reconciler.source.child import MEMORY, SILENCE, Child, OutOfTimeError, OutputTooLongError
+from reconciler.source.credentials import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class GitOptions:
+    """state: folder for shallow copies and the last good commits, which several repositories may share. "" for a temporary one.
+    allowed_signers: a file, "" for none. With one, every commit since the last good one must be signed by one of them, or nothing is
+    taken.
+
+    timeout: for each git command. rewind_hold: how long a tree counts as rewound after a force-push. templates: the folder in the
+    repository whose templates are read too, wherever the manifests are.
+
+    reader: one of several that read the same revision, "" for the only one. They share its copy, and for `heard_for` what the remote
+    said; each has a last good commit of its own.
+    """
+
+    credentials: Credentials = field(default_factory=Credentials)
+    state: str | Path = ""
+    allowed_signers: str | Path = ""
+    timeout: timedelta = timedelta(minutes=1)
+    rewind_hold: timedelta = timedelta(minutes=10)
+    templates: str = ""
+    reader: str = ""
+    heard_for: timedelta = timedelta(0)
+
+
+OPERATION_FAILED = "GitOperationFailed"
+AUTHENTICATION_FAILED = "AuthenticationFailed"
+
+_SIGNS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known for",
+        AUTHENTICATION_FAILED,
+        "compare the host's key with what its owner publishes, then put it into the known_hosts file",
+    ),
+    (
+        r"Permission denied \(|Authentication failed|could not read (Username|Password)|returned error: 40[13]|invalid credentials",
+        AUTHENTICATION_FAILED,
+        "check the token or key, its expiry and its right to read this repository",
+    ),
+    (
+        r"repository .* not found|returned error: 404|does not appear to be a git repository|Repository not found",
+        OPERATION_FAILED,
+        "check the address; hosts also answer this when the credentials may not see the repository",
+    ),
+    (
+        r"dubious ownership",
+        OPERATION_FAILED,
+        "let this user own the repository, or add it to safe.directory in git's configuration",
+    ),
+    (
+        r"unadvertised object",
+        OPERATION_FAILED,
+        "name a branch or a tag: this server gives no other commits",
+    ),
+    (
+        r"pack-objects died|index-pack (died|failed)|[Oo]ut of memory|(mmap|malloc|realloc|calloc) failed|memory exhausted",
+        OPERATION_FAILED,
+        f"git may use {MEMORY // 2**20:,} MB, and a file of this commit takes more: keep large files elsewhere, or in Git LFS",
+    ),
+    (r"transport '.*' not allowed", OPERATION_FAILED, "use https, ssh, http, git or file"),
+)
+
+
+def stalled(failure: CommandFailedError, address: str, doing: str) -> Stalled:
+    """The exception to raise from the failure. doing: completes the message "cannot … ADDRESS", such as "read" or "fetch from"."""
+    for pattern, reason, hint in _SIGNS:
+        line = next((line for line in failure.stderr.splitlines() if re.search(pattern, line)), None)
+        if line is not None:
+            return Stalled(f"cannot {doing} {address}: {plain(line)}", reason=reason, hint=hint)
+    return Stalled(
+        f"cannot {doing} {address}: {failure.summary}",
+        reason=OPERATION_FAILED,
+        hint="check the address and the network; the daemon tries again by itself",
+    )
+
 
 _CONFIG = (
     ("core.hooksPath", os.devnull),

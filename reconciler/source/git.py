@@ -1,4 +1,7 @@
-"""A remote repository that is polled: the newest tree, or the last good one with the reason why.
+"""A Git repository as a source: fetched, verified, and left alone for a while after failures.
+
+A back-off belongs to one target: the remote, or one commit. A bad commit waits longer and longer, while a newer one is tried at
+once.
 
 A poll without news costs one `ls-remote`. The last good tree stays in force while the remote cannot be reached, the branch is gone or
 the newest commit cannot be used. A restart keeps it too. A tree is never read in part.
@@ -12,8 +15,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
@@ -22,17 +25,62 @@ from typing import TextIO
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
-from reconciler.source.backoff import Backoff, after_failure, may_try
 from reconciler.source.child import SILENCE
-from reconciler.source.commands import CommandFailedError, allows_removals, time_of
+from reconciler.source.commands import (
+    OPERATION_FAILED,
+    CommandFailedError,
+    GitOptions,
+    allows_removals,
+    stalled,
+    time_of,
+)
 from reconciler.source.credentials import parse_address
-from reconciler.source.failures import OPERATION_FAILED, stalled
-from reconciler.source.git_options import GitOptions
 from reconciler.source.objects import read_commit
 from reconciler.source.remote import GOOD, PROVEN, Head, Remote
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 from reconciler.source.state import Good, PassRecord, is_rewound, load_good, save_good
+
+FIRST = timedelta(milliseconds=750)
+LONGEST = timedelta(minutes=15)
+_DOUBLINGS = 20
+"""Enough to reach the longest delay, and a bound on the arithmetic after many failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """failures: in a row; not_before: when the target may be tried again."""
+
+    target: str
+    failures: int
+    not_before: datetime
+
+
+def retry_delay(failures: int, seed: object) -> timedelta:
+    """750 ms after the first failure, doubled by each further one up to 15 minutes. The delay is then shortened by up to a
+    tenth, so that many daemons do not return in step."""
+    delay = min(FIRST * (1 << min(failures - 1, _DOUBLINGS)), LONGEST)
+    return delay * (1 - _fraction((seed, failures)) / 10)
+
+
+def _fraction(seed: object) -> float:
+    """A number from 0 up to 1 that depends on the seed alone."""
+    digest = hashlib.sha256(repr(seed).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+def after_failure(previous: Backoff | None, target: str, now: datetime) -> Backoff:
+    """The back-off after one more failure of the target. The count of another target starts at one."""
+    failures = previous.failures + 1 if previous is not None and previous.target == target else 1
+    return Backoff(target, failures, now + retry_delay(failures, target))
+
+
+def may_try(backoff: Backoff | None, target: str, now: datetime) -> bool:
+    """Whether the target may be tried now. A clock that was set back must not prolong the wait beyond the longest delay."""
+    if backoff is None or backoff.target != target:
+        return True
+    return now >= backoff.not_before or backoff.not_before - now > LONGEST
+
 
 NEVER_ENDED = "PassDidNotEnd"
 """Reason of a stall: passes of the newest commit do not end."""

@@ -17,16 +17,14 @@ from pathlib import Path
 
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.commands import CommandFailedError, Commands
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, GitOptions, stalled
 from reconciler.source.credentials import is_remote, parse_address
-from reconciler.source.failures import OPERATION_FAILED, stalled
-from reconciler.source.git_options import GitOptions
 from reconciler.source.objects import Loaded, read_commit
+from reconciler.source.opening import WorkingTree, near_path
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository, is_repository
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
-from reconciler.source.worktree import WorkingTree, near_path
 
 _CONFLICT = 1
 """Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` if there is no merge base."""

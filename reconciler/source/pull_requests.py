@@ -10,8 +10,7 @@ from pathlib import Path
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import PullRequest
-from reconciler.source.failures import OPERATION_FAILED
-from reconciler.source.git_options import GitOptions
+from reconciler.source.commands import OPERATION_FAILED, GitOptions
 from reconciler.source.merging import Revisions, Sides, sides_in
 from reconciler.source.selection import Scope
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from time import monotonic
 
 from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError, Commands, allows_removals
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, allows_removals, stalled
 from reconciler.source.credentials import Address, Credentials, authorize
-from reconciler.source.failures import OPERATION_FAILED, stalled
 
 CANDIDATE = "refs/headroom/candidate"
 GOOD = "refs/headroom/good"

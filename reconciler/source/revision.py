@@ -10,8 +10,15 @@ from pathlib import Path
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
-from reconciler.source.commands import CommandFailedError, Commands, allows_removals, load_git, time_of
-from reconciler.source.failures import OPERATION_FAILED, stalled
+from reconciler.source.commands import (
+    OPERATION_FAILED,
+    CommandFailedError,
+    Commands,
+    allows_removals,
+    load_git,
+    stalled,
+    time_of,
+)
 from reconciler.source.objects import read_commit
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures

@@ -11,17 +11,19 @@ from time import monotonic
 
 from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Stalled
-from reconciler.source.ignore import Rule, parse_rules, verdict
 from reconciler.source.selection import (
     IGNORE_FILE,
     SUFFIXES,
     TEMPLATE_SUFFIX,
     EntryKind,
+    Rule,
     Scope,
     SelectedFiles,
     Tree,
     TreeLimits,
+    parse_rules,
     too_large,
+    verdict,
 )
 
 _MOST_LINKS = 40

@@ -14,8 +14,8 @@ from reconciler.demand.node_class import NODE_POOL, pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
 from reconciler.manifests import codes
 from reconciler.manifests.declared import read_live
+from reconciler.manifests.document import mapping_at
 from reconciler.manifests.in_force import served_form
-from reconciler.manifests.inspection import mapping_at
 from reconciler.manifests.structure import near_one
 from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Apply

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.manifests.declared import read
+from reconciler.manifests.declared import KnownFiles, leaving_out, read, with_last_good
 from reconciler.manifests.in_force import as_served
-from reconciler.manifests.known_files import KnownFiles
-from reconciler.manifests.last_good import leaving_out, with_last_good
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 from reconciler.model.source import SourceTree

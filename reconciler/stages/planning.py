@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.reading import read_rendered
 from reconciler.model.changes import Apply, Outcome, WriteResult
 from reconciler.model.declared import located
 from reconciler.plan.plan import make_plan

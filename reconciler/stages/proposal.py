@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.manifests.crds import to_yaml
-from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.reading import read_rendered
 from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef

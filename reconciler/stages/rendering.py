@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.reading import read_rendered
 from reconciler.model.errors import Stalled
 from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import render_writes

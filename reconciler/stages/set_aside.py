@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception, walk_tb
 
-from reconciler.manifests.last_good import every_object
+from reconciler.manifests.declared import every_object
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition

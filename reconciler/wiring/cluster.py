@@ -1,4 +1,4 @@
-"""The cluster that the settings name."""
+"""The cluster and the catalog that the settings name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,30 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import Invalid, Misused, Stalled
-from reconciler.ports import Clock, Cluster
+from reconciler.ports import Catalog, Clock, Cluster
 from reconciler.settings.settings import Settings
+
+
+def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
+    """The catalog that `catalog` names; else the cluster's own (a snapshot's, the embedded one's), else what is observed."""
+    choice = settings.catalog
+    kind, _, rest = choice.partition(":")
+    if kind == "karpenter-metrics" and rest:
+        from reconciler.catalog.karpenter_metrics import KarpenterMetricsCatalog
+
+        return KarpenterMetricsCatalog(rest, clock=clock)
+    if choice in {"", "observed"}:
+        from reconciler.catalog.observed import ClusterCatalog, ObservedCatalog
+
+        return ObservedCatalog() if choice else ClusterCatalog(cluster.name)
+    if kind == "karpenter-metrics":
+        raise Misused(
+            "--catalog karpenter-metrics needs the address of Karpenter's metrics", hint="karpenter-metrics:URL"
+        )
+    from reconciler.catalog.file import FileCatalog
+
+    return FileCatalog(choice)
+
 
 if TYPE_CHECKING:
     from reconciler.cluster.inventory import InventoryParent
@@ -41,7 +63,7 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *,
     choice = settings.cluster or ("kubeconfig" if settings.kubeconfig else _what_is_there())
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
-        from reconciler.cluster.snapshot.cluster import snapshot_at
+        from reconciler.cluster.snapshot.files import snapshot_at
 
         return snapshot_at(rest, inventory_parent(settings))
     if kind == "published":

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from reconciler.clocks import ShiftedClock, SystemClock
-from reconciler.daemon.signals import stopped_by_signals
+from reconciler.daemon.ending import stopped_by_signals
 from reconciler.model.refs import abridged
 from reconciler.ports import Clock
 from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
@@ -19,8 +19,8 @@ from reconciler.telemetry.metrics import MergedMetrics
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.daemon_pages import ClusterPages
+from reconciler.wiring.forge import receive_webhooks
 from reconciler.wiring.served_cluster import ServedCluster, Watchdogs, open_served
-from reconciler.wiring.webhooks import receive_webhooks
 
 _MOST_NAMED = 5
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8

@@ -10,8 +10,7 @@ from functools import partial
 from posixpath import normpath
 
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
-from reconciler.cluster.snapshot.files import snapshot_of
+from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_of
 from reconciler.model.errors import Invalid
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
@@ -65,7 +64,7 @@ def published_cluster(settings: Settings, inventory: InventoryParent, branch: st
 
     Raises `Invalid` for a branch that has something else, or the snapshot of another folder's cluster, and `Stalled`.
     """
-    from reconciler.source.branch_files import read_branch
+    from reconciler.source.branches import read_branch
 
     name = branch or settings.snapshot.branch
     found = read_branch(settings.repository or ".", name, git_options(settings), most_bytes=MOST_BYTES)

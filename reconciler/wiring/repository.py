@@ -11,9 +11,9 @@ from reconciler.ports import Clock, Source
 from reconciler.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from reconciler.daemon.watchdog import Watchdog
-    from reconciler.source.git_options import GitOptions
-    from reconciler.source.latest import LatestTree
+    from reconciler.daemon.ending import Watchdog
+    from reconciler.source.commands import GitOptions
+    from reconciler.source.state import LatestTree
 
 
 def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
@@ -32,7 +32,7 @@ def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
 def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: str) -> LatestTree:
     """The repository as a daemon polls it. Which passes end is remembered beside its clone. reader: as in `GitOptions`."""
     from reconciler.source.git import GitSource
-    from reconciler.source.latest import LatestTree
+    from reconciler.source.state import LatestTree
 
     source = open_source(settings, clock, reader)
     passes = source.passes if isinstance(source, GitSource) else None
@@ -55,8 +55,8 @@ def repository_tree(settings: Settings, now: datetime) -> SourceTree:
 
 
 def git_options(settings: Settings, reader: str = "") -> GitOptions:
+    from reconciler.source.commands import GitOptions
     from reconciler.source.credentials import Credentials
-    from reconciler.source.git_options import GitOptions
 
     git = settings.git
     return GitOptions(

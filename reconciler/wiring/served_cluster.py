@@ -1,41 +1,99 @@
-"""One cluster of the daemon with everything around it: its repository, passes, elections, reports, metrics and pages."""
+"""One cluster of the daemon with everything around it, and the election of the replica that leads it."""
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
+from uuid import uuid4
 
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
+from reconciler.daemon.beside_passes import Reviews, Snapshots
 from reconciler.daemon.daemon import Daemon, Listeners
-from reconciler.daemon.reviews import Reviews
-from reconciler.daemon.snapshots import Snapshots
+from reconciler.daemon.ending import GIT, Watchdog
 from reconciler.daemon.state import Timing
-from reconciler.daemon.watchdog import GIT, Watchdog
-from reconciler.ports import Clock, PassResult
+from reconciler.ports import Clock, Cluster, PassResult
 from reconciler.report.plan.text import pass_text
 from reconciler.report.status.document import Seen
 from reconciler.settings.clusters import ClusterSettings
 from reconciler.settings.settings import Settings
-from reconciler.source.latest import LatestTree
+from reconciler.source.state import LatestTree
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import ShownPasses
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.timetable.agenda import Pacing, Trigger
-from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.cluster import open_catalog, open_cluster
 from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import DaemonPages
-from reconciler.wiring.leadership import election_of, guard, leadership, on_change
-from reconciler.wiring.proposals import proposals_of
+from reconciler.wiring.forge import Announced, proposals_of, reporter_of, reviews_by
 from reconciler.wiring.repository import latest_tree
-from reconciler.wiring.reviews import reporter_of, reviews_by
 from reconciler.wiring.snapshot_publisher import snapshots_by
-from reconciler.wiring.webhooks import Announced
+
+
+def election_of(settings: Settings, cluster: Cluster) -> LeaderElection | None:
+    """Only real clusters have several replicas; without an election every one of them leads."""
+    if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
+        return None
+    # The host alone is not enough: a restarted process is another candidate, and must not take its old lease for its own.
+    return cluster.election(f"{socket.gethostname()}_{uuid4().hex[:8]}")
+
+
+def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) -> Callable[[], bool]:
+    """Whether this replica leads, told to the metrics each time it is asked."""
+
+    def is_leader() -> bool:
+        leads = election is None or election.is_leader()
+        tell(leads)
+        return leads
+
+    return is_leader
+
+
+def on_change(cluster: Cluster, daemon: Daemon, request: Callable[[str], None]) -> Callable[[], None]:
+    """A change of the cluster. Where it takes held room, quiet is not waited for. request: called with what asks for a pass, once
+    for each value."""
+    if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
+        return daemon.changed
+    taken, asked = cluster.room_taken, ""
+
+    def changed() -> None:
+        nonlocal taken, asked
+        before, taken = taken, cluster.room_taken
+        if isinstance(cluster, KubernetesCluster) and cluster.requested_at != asked:
+            asked = cluster.requested_at
+            request(asked)
+        if taken != before:
+            daemon.room_taken()
+        else:
+            daemon.changed()
+
+    return changed
+
+
+def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, stack: ExitStack) -> None:
+    """No write by a replica that stops or no longer leads; its lease is given up only after its last write."""
+    if not isinstance(cluster, KubernetesCluster):
+        return
+
+    def hindrance() -> str:
+        if daemon.stopping:
+            return "headroom is stopping"
+        return "" if election is None or election.is_leader() else "another replica leads"
+
+    cluster.write_only_unless(hindrance, (lambda: inf) if election is None else election.seconds_left)
+    if election is not None:
+        stack.callback(lambda: election.close(release=not cluster.is_writing))
+        election.start()
+
 
 _AFTER_SILENCE = 20.0
 """Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""

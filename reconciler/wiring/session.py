@@ -1,20 +1,23 @@
-"""The adapters of a one-shot command, which are opened together and closed in any case."""
+"""What a one-shot command opens: sessions, snapshots, releases, and what a first repository is written for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
+from reconciler.model.changes import WriteResult
+from reconciler.model.errors import Misused, Stalled
+from reconciler.model.view import ClusterView
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
-from reconciler.source.worktree import WorkingTree
-from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import open_cluster, open_cluster_or_published
+from reconciler.source.opening import WorkingTree
+from reconciler.wiring.cluster import inventory_parent, open_catalog, open_cluster, open_cluster_or_published
 from reconciler.wiring.cycle import caps_of, make_cycle
 from reconciler.wiring.repository import open_source
 
@@ -69,3 +72,55 @@ def open_session(
             cluster.close()
     finally:
         source.close()
+
+
+def capture_snapshot(settings: Settings, path: str) -> Mapping[str, int]:
+    """Writes a snapshot of the settings' cluster; returns the number of objects by plural."""
+    from reconciler.cluster.kubernetes import KubernetesCluster
+    from reconciler.cluster.snapshot.capture import capture
+
+    clock = SystemClock()
+    cluster = open_cluster(settings, clock)
+    try:
+        cluster.start(lambda: None)
+        if not isinstance(cluster, KubernetesCluster):
+            raise Misused(
+                f"{cluster.name} is not a cluster to capture",
+                hint="name a real one: --cluster kubeconfig[:CONTEXT] or in-cluster",
+            )
+        catalog = open_catalog(settings, cluster, clock).instance_types(cluster.view())
+        return capture(cluster.read, path, catalog, cluster.read_scaled(), inventory_parent(settings))
+    finally:
+        cluster.close()
+
+
+def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
+    """The name and one view of the cluster; nothing is written. Raises `NoClusterHere`, and what the cluster's adapter raises."""
+    cluster = open_cluster(settings, SystemClock())
+    try:
+        cluster.start(lambda: None)
+        return cluster.name, cluster.view()
+    finally:
+        cluster.close()
+
+
+def remote_of(folder: Path) -> str | None:
+    """The URL of the remote `origin` of the repository with this root folder; None if there is none."""
+    from reconciler.source.opening import origin_of
+
+    return origin_of(folder)
+
+
+def release_all(settings: Settings) -> tuple[WriteResult, ...]:
+    """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
+    from reconciler.plan.holding.release_all import releases
+
+    cluster = open_cluster(settings, SystemClock())
+    try:
+        cluster.start(lambda: None)
+        view = cluster.view()
+        if not view.complete:
+            raise Stalled(f"the cluster cannot be read in full: {', '.join(view.gaps)}", reason="IncompleteView")
+        return tuple(cluster.write(write) for write in releases(view))
+    finally:
+        cluster.close()

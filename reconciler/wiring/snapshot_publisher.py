@@ -11,14 +11,13 @@ from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
 from reconciler.telemetry.logs import Log
-from reconciler.wiring.catalog import open_catalog
-from reconciler.wiring.cluster import inventory_parent
+from reconciler.wiring.cluster import inventory_parent, open_catalog
 from reconciler.wiring.published_snapshot import MOST_BYTES, SnapshotNote, manifests_folder
 from reconciler.wiring.repository import git_options
 
 if TYPE_CHECKING:
     from reconciler.cluster.snapshot.capture import Captured
-    from reconciler.daemon.snapshots import Snapshots
+    from reconciler.daemon.beside_passes import Snapshots
 
 RENEWED_AFTER = timedelta(days=1)
 """A snapshot is pushed at least this often, even if nothing has changed. So an older one shows that the daemon does not run."""
@@ -44,7 +43,7 @@ class SnapshotPublisher:
 
     def publish(self) -> str:
         """Takes a snapshot. Returns `published` if it differs from the one on the branch or that one is a day old, else `unchanged`."""
-        from reconciler.source.written_branch import WrittenBranch
+        from reconciler.source.branches import WrittenBranch
 
         settings, now = self._settings, self._clock.now()
         files = self._captured().files
@@ -101,7 +100,7 @@ def snapshots_by(
     log: Log,
 ) -> Snapshots | None:
     """The snapshots; None if the settings ask for none."""
-    from reconciler.daemon.snapshots import Snapshots
+    from reconciler.daemon.beside_passes import Snapshots
 
     if not settings.snapshot.publish:
         return None

@@ -19,7 +19,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.plan import codes as plan_codes
-from reconciler.render import codes as render_codes
+from reconciler.render import check as render_codes
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

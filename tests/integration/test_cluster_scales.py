@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
+from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from tests.controlplane import ControlPlane, eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
+from reconciler.cluster.snapshot.files import snapshot_at
 from tests.controlplane import ControlPlane
 from tests.controlplane.documents import deployment, node_class, node_pool
 from tests.integration.real_cluster import PARENT, capacity_buffer, opened, pod_template

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Stalled
+from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock

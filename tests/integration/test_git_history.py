@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
+from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import TreeLimits
 from tests.fakes.clock import ManualClock

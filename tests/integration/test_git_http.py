@@ -14,9 +14,9 @@ import pytest
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
+from reconciler.source.commands import GitOptions
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
 from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository

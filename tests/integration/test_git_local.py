@@ -13,13 +13,12 @@ from unittest.mock import patch
 import pytest
 
 from reconciler.model.errors import Failure, Invalid, Stalled
+from reconciler.source.commands import GitOptions
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
-from reconciler.source.opening import open_source, tree_at
+from reconciler.source.opening import WorkingTree, open_source, tree_at
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import Scope
-from reconciler.source.worktree import WorkingTree
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 

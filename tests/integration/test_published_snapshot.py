@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.model.errors import Invalid
-from reconciler.settings.forge import ProposalSettings, SnapshotSettings
-from reconciler.settings.settings import Settings
+from reconciler.settings.settings import ProposalSettings, Settings, SnapshotSettings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests import headroom_command

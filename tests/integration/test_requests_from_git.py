@@ -19,9 +19,9 @@ from reconciler.daemon.state import Timing
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
 from reconciler.settings.settings import GitSettings, RequestSettings, Settings
-from reconciler.source.latest import LatestTree
+from reconciler.source.state import LatestTree
 from reconciler.timetable.agenda import Pacing
-from reconciler.wiring.catalog import open_catalog
+from reconciler.wiring.cluster import open_catalog
 from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.repository import open_source
 from tests.controlplane.waiting import eventually

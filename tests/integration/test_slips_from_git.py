@@ -20,8 +20,8 @@ from reconciler.clocks import SystemClock
 from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.settings.settings import Settings
+from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
 from reconciler.stages.result import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.controlplane import ControlPlane

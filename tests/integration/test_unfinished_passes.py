@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.watchdog import Watchdog
+from reconciler.daemon.ending import Watchdog
 from reconciler.model.source import SourceTree
+from reconciler.source.commands import GitOptions
 from reconciler.source.git import NEVER_ENDED, GitSource
-from reconciler.source.git_options import GitOptions
-from reconciler.source.latest import LatestTree
+from reconciler.source.state import LatestTree
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from reconciler.cluster.listing import PAGE
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource
+from reconciler.cluster.watch import PAGE
 from tests.perf.stored_cluster import Stored
 
 _NAMES_IN_ETCD = {"minions": "nodes"}

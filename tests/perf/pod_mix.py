@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from reconciler.cluster.decoding.decode import decode
-from reconciler.cluster.decoding.shapes import ShapePool
+from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.resources import PODS
 from reconciler.demand.pending import pending_demands
 from reconciler.model.demand import Demand

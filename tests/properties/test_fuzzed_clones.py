@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.source.git_options import GitOptions
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.rendered import read_rendered
+from reconciler.manifests.reading import read_rendered
 from reconciler.packaged import packaged_texts
 from reconciler.render.check import checked_templates
-from reconciler.render.contexts import node_claim_context
+from reconciler.render.documents import node_claim_context
 from reconciler.render.process import RenderProcess
 from reconciler.render.representative import representative_creations
 from reconciler.render.templates import DocumentTemplates, TemplateFailed, TemplateSource

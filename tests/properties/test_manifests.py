@@ -8,10 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.declared import read, read_live
+from reconciler.manifests.declared import read, read_live, with_last_good
 from reconciler.manifests.kinds import KINDS
-from reconciler.manifests.last_good import with_last_good
-from reconciler.manifests.scalars import resolve_plain
+from reconciler.manifests.tree import resolve_plain
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 

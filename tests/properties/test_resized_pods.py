@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.cluster.resources import PODS
-from reconciler.cluster.snapshot.pods import pod_status
+from reconciler.cluster.snapshot.capture import pod_status
 from reconciler.cluster.view import ViewStore
 from reconciler.model.quantity import Resources
 from tests.properties.sampling import sampled_from

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.declared import read
-from reconciler.manifests.last_good import SLOTS
+from reconciler.manifests.declared import SLOTS, read
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from tests.properties.slips import SAMPLES, Slip, slips, some_slips

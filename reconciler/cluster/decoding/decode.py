@@ -13,15 +13,14 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
 from reconciler.cluster.decoding.managers import field_managers, scaler_of, status_writes
-from reconciler.cluster.decoding.metadata import ref_of
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
-from reconciler.cluster.decoding.pods import pod_of
+from reconciler.cluster.decoding.pods import ShapePool, pod_of
 from reconciler.cluster.decoding.policies import DECODERS as POLICY_DECODERS
 from reconciler.cluster.decoding.policies import PolicyValue
-from reconciler.cluster.decoding.shapes import ShapePool
 from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
+from reconciler.cluster.decoding.wire import ref_of
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
 from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
 from reconciler.cluster.inventory import InventoryRecord, memory_of

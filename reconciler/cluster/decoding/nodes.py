@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.decoding import wire
-from reconciler.cluster.decoding.metadata import labels_of, resources_of
+from reconciler.cluster.decoding.wire import labels_of, resources_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pod_shape import requirement_of
 from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef

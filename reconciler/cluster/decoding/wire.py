@@ -1,4 +1,4 @@
-"""The few fields of API objects that headroom reads, in their wire format.
+"""The few fields of API objects that headroom reads, in their wire format, and what all kinds have in common.
 
 Everything else in a document is skipped during parsing, which makes ten thousand pods cheap to read.
 """
@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from reconciler.cluster.resources import Resource
 from reconciler.manifests.pod_spec_wire import (
     LabelSelectorWire,
     PodSpecWire,
@@ -17,6 +18,9 @@ from reconciler.manifests.pod_spec_wire import (
     SelectorRequirementWire,
     Wire,
 )
+from reconciler.model.nodes import Labels
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import ObjectRef
 
 Texts = dict[str, str]
 NULL = msgspec.Raw(b"null")
@@ -339,3 +343,16 @@ class WatchWire(Wire, frozen=True):
 
     type: str
     object: msgspec.Raw
+
+
+def ref_of(resource: Resource, metadata: MetadataWire) -> ObjectRef:
+    return ObjectRef(resource.group, resource.kind, metadata.namespace or "", metadata.name)
+
+
+def labels_of(texts: Texts | None) -> Labels:
+    return tuple(sorted(texts.items())) if texts else ()
+
+
+def resources_of(quantities: Quantities | None) -> Resources:
+    """A resource list without entries that are null."""
+    return Resources.parse({name: value for name, value in (quantities or {}).items() if value is not None})

@@ -1,4 +1,4 @@
-"""DaemonSets and workloads, with the shape of their pods."""
+"""DaemonSets and workloads, with the shape of their pods and the selectors of scales."""
 
 from __future__ import annotations
 
@@ -10,14 +10,33 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.managers import other_manager_of
-from reconciler.cluster.decoding.metadata import labels_of, ref_of
-from reconciler.cluster.decoding.selectors import selector_in
+from reconciler.cluster.decoding.wire import labels_of, ref_of
 from reconciler.cluster.resources import CORE, Resource
-from reconciler.manifests.job import JobProgress, has_ended, pods_left
 from reconciler.manifests.pod_shape import selector_of, shape_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire, PodSpecWire
+from reconciler.manifests.workload import JobProgress, has_ended, pods_left
+from reconciler.model.errors import Invalid
 from reconciler.model.pods import DaemonSet, PodShape, Workload
-from reconciler.model.requirements import LabelSelector
+from reconciler.model.requirements import LabelSelector, parse_selector
+
+_PARTS = frozenset({"matchLabels", "matchExpressions"})
+
+
+def selector_in(raw: msgspec.Raw) -> LabelSelector | None:
+    """A selector in any of its forms: a LabelSelector, a bare map of labels, or text; None where there is none.
+
+    An empty one counts as none, since a scale that selects every pod of its namespace says nothing about its own.
+    """
+    value = msgspec.json.decode(raw)
+    if isinstance(value, dict) and not value.keys() <= _PARTS:
+        value = {"matchLabels": value}
+    try:
+        if isinstance(value, str):
+            return parse_selector(value) if value.strip() else None
+        return selector_of(msgspec.convert(value, LabelSelectorWire)) if isinstance(value, dict) and value else None
+    except (msgspec.ValidationError, Invalid):
+        return None
+
 
 _SELECTOR = msgspec.json.Decoder(LabelSelectorWire)
 _SCALED_SPEC = msgspec.json.Decoder(wire.ScaledSpecWire)

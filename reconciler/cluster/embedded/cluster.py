@@ -19,10 +19,9 @@ from reconciler.cluster.embedded.consolidation import Consolidation
 from reconciler.cluster.embedded.fields import Manager
 from reconciler.cluster.embedded.karpenter import Delays, Karpenter
 from reconciler.cluster.embedded.market import Market
-from reconciler.cluster.embedded.provisioner import Provisioner
+from reconciler.cluster.embedded.provisioner import Provisioner, StaticPools
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.snapshot import beginning_of, ref_of
-from reconciler.cluster.embedded.static_pools import StaticPools
 from reconciler.cluster.embedded.store import Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import RecordedEvent, World

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.cluster.conflicts import conflict_words
 from reconciler.cluster.embedded.admission import admit, check_version, resource_of
 from reconciler.cluster.embedded.fields import Manager, Merge, Owners, fields_of, fields_v1, merge, update
-from reconciler.cluster.node_taints import with_taints
 from reconciler.cluster.resources import Resource
+from reconciler.cluster.writes import conflict_words, with_taints
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint

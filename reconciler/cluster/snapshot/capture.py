@@ -1,4 +1,8 @@
-"""Takes a snapshot of a cluster: what planning needs and nothing else.
+"""Takes a snapshot: what is written of each kind, without secrets.
+
+That is its phase, its nominated node, the resource claims made for it, and resources in use that differ from its spec.
+
+Parameters and attributes of volumes are for the driver only and may name secrets, so they are never kept.
 
 Pods, templates and nodes are reduced to a list of fields that matter. So environment variables, commands, images, foreign annotations
 and addresses never get in, and no list of secrets has to be complete. In what is kept whole, such as parameters and labels, texts
@@ -14,15 +18,121 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.decoding.pods import RESIZE_PENDING
+from reconciler.cluster.decoding.storage import BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE
 from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent
-from reconciler.cluster.resources import CONFIG_MAPS, NODES, PODS, RESOURCES, WORKLOADS, Resource, only_object
+from reconciler.cluster.resources import (
+    CONFIG_MAPS,
+    CSI_NODES,
+    DEVICE_CLASSES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    QUEUED_WORKLOADS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    RESOURCES,
+    RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    WORKLOADS,
+    Resource,
+    only_object,
+)
 from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of, write_snapshot
-from reconciler.cluster.snapshot.pods import pod_status
-from reconciler.cluster.snapshot.storage import ANNOTATIONS, reduced
 from reconciler.manifests.instance_types import instance_types_document
-from reconciler.manifests.job import ENDINGS
+from reconciler.manifests.workload import ENDINGS
 from reconciler.model.nodes import InstanceType
 from reconciler.model.redaction import redacted
+
+_KEPT = ("phase", "nominatedNodeName", "resourceClaimStatuses")
+
+
+def pod_status(pod: Mapping[str, Any]) -> dict[str, Json]:
+    """The reduced status. Containers that have what they request, as nearly all do, are left out."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    resized: dict[str, Json] = {}
+    for name, containers in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        asked = {item.get("name"): item.get("resources") for item in spec.get(containers) or ()}
+        kept = [
+            {"name": item.get("name"), **_amounts(item)}
+            for item in status.get(name) or ()
+            if item.get("resources") is not None and _differs(asked.get(item.get("name")), item)
+        ]
+        resized |= {name: kept} if kept else {}
+    if status.get("resources") is not None and _differs(spec.get("resources"), status):
+        resized |= _amounts(status)
+    conditions = [
+        {name: item[name] for name in ("type", "status", "reason") if name in item}
+        for item in status.get("conditions") or ()
+        if item.get("type") == RESIZE_PENDING
+    ]
+    resized |= {"conditions": conditions} if resized and conditions else {}
+    return {name: status[name] for name in _KEPT if name in status} | resized
+
+
+def _differs(asked: Mapping[str, Any] | None, status: Mapping[str, Any]) -> bool:
+    wanted = (asked or {}).get("requests") or {}
+    has = status["resources"].get("requests") or {}
+    return bool(has != wanted or (status.get("allocatedResources") or wanted) != wanted)
+
+
+def _amounts(status: Mapping[str, Any]) -> dict[str, Json]:
+    kept: Iterable[str] = ("resources", "allocatedResources")
+    return {name: status[name] for name in kept if status.get(name) is not None}
+
+
+Kept = Mapping[str, Any]
+"""By field, the part that is kept: None for all of it, else the same for its content."""
+
+_CLAIM: Kept = {"devices": {"constraints": None, "requests": None}}
+_SPECS: Mapping[tuple[str, str], Kept] = {
+    PERSISTENT_VOLUMES.key: {
+        "spec": {
+            "accessModes": None,
+            "capacity": None,
+            "claimRef": {"namespace": None, "name": None},
+            "csi": {"driver": None, "volumeHandle": None},
+            "nodeAffinity": None,
+            "storageClassName": None,
+        },
+        "status": {"phase": None},
+    },
+    VOLUME_CLAIMS.key: {
+        "spec": {"accessModes": None, "resources": None, "storageClassName": None, "volumeName": None},
+        "status": {"phase": None},
+    },
+    STORAGE_CLASSES.key: {"allowedTopologies": None, "provisioner": None, "volumeBindingMode": None},
+    CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None, "topologyKeys": None}}},
+    QUEUED_WORKLOADS.key: {"spec": {"priority": None}},
+    RUNTIME_CLASSES.key: {"overhead": None, "scheduling": None},
+    RESOURCE_SLICES.key: {"spec": None},
+    DEVICE_CLASSES.key: {"spec": {"selectors": None}},
+    RESOURCE_CLAIMS.key: {"spec": _CLAIM, "status": {"allocation": {"devices": {"results": None}}}},
+    RESOURCE_CLAIM_TEMPLATES.key: {"spec": {"spec": _CLAIM}},
+}
+ANNOTATIONS = (BIND_COMPLETED, SELECTED_NODE, *DEFAULT_CLASS)
+"""Annotations of these kinds that placement reads."""
+
+
+def reduced(resource: Resource, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is kept of an object besides its metadata; None for other kinds than those of this module."""
+    kept = _SPECS.get(resource.key)
+    return None if kept is None else _part(body, kept)
+
+
+def _part(value: Any, kept: Kept) -> Any:
+    if isinstance(value, list):
+        return [_part(item, kept) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: value[name] if inner is None else _part(value[name], inner)
+        for name, inner in kept.items()
+        if name in value
+    }
+
 
 Json = Any
 

@@ -1,23 +1,113 @@
-"""The files of a snapshot: a folder, or a .tar.gz of one, with one List for each kind."""
+"""A snapshot of a cluster, read from its files.
+
+Objects in a file have a kind, but nothing in a snapshot says whether that kind has a scale subresource. Objects with the fields of
+one are assumed to, which is safe since only buffers look at them.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
+from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.decode import list_items
-from reconciler.cluster.resources import CONFIG_MAPS, QUEUED_WORKLOADS, RESOURCES, WORKLOADS, Resource
-from reconciler.cluster.snapshot.scaled import WorkloadKinds
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.resources import (
+    BY_KIND,
+    CONFIG_MAPS,
+    QUEUED_WORKLOADS,
+    RESOURCES,
+    WORKLOADS,
+    Resource,
+    group_of,
+    scaled_kind,
+)
+from reconciler.cluster.view import ViewStore
 from reconciler.manifests.instance_types import instance_types_from
+from reconciler.model.changes import Apply, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.nodes import InstanceType
+from reconciler.model.view import ClusterView
+from reconciler.ports import Event
+
+_TYPE = msgspec.json.Decoder(wire.TypeWire)
+_SCALE_FIELDS = (("spec", "replicas"), ("status", "replicas"))
+
+
+class WorkloadKinds:
+    """The kinds of workloads found in a snapshot, one value for each, whatever the versions of its objects."""
+
+    def __init__(self) -> None:
+        self._met: dict[tuple[str, str], Resource] = {}
+
+    def of(self, item: msgspec.Raw) -> Resource:
+        """The kind of an item of `workloads.json`. Raises `Invalid` for one that cannot have a scale."""
+        found = self._of(_type_of(item))
+        if found is None:
+            raise Invalid(
+                "has an item of another kind", hint="each needs apiVersion and kind, those of a kind with a scale"
+            )
+        return found
+
+    def named(self, stem: str, data: bytes) -> list[tuple[Resource, msgspec.Raw]]:
+        """The workloads in a file named by the plural of their kind; empty for any other file."""
+        try:
+            items = list_items(data).items or []
+            first = _type_of(items[0]) if items else wire.TypeWire()
+            if stem not in plurals_of(first.kind):
+                return []
+            pairs = [(self._of(_type_of(item)), item) for item in items]
+            return [
+                (kind, item) for kind, item in pairs if kind is not None and (kind in WORKLOADS or _has_scale(item))
+            ]
+        except (Invalid, msgspec.MsgspecError):
+            return []
+
+    def _of(self, type_: wire.TypeWire) -> Resource | None:
+        key = (group_of(type_.api_version), type_.kind)
+        known = BY_KIND.get(key)
+        if known is not None:
+            return known if known in WORKLOADS else None
+        if not type_.kind or "." not in key[0]:
+            return None
+        if key not in self._met:
+            version = type_.api_version.rpartition("/")[2]
+            self._met[key] = scaled_kind(*key, plurals_of(type_.kind)[0], (version,))
+        return self._met[key]
+
+
+def plurals_of(kind: str) -> tuple[str, ...]:
+    """Possible plurals of a kind, the usual form first; () if it is not a kind."""
+    word = kind.lower()
+    if not word:
+        return ()
+    if word.endswith(("s", "x", "ch", "sh")):
+        return (f"{word}es", f"{word}s", word)
+    return (f"{word[:-1]}ies", f"{word}s") if word.endswith("y") else (f"{word}s", word)
+
+
+def _type_of(item: msgspec.Raw) -> wire.TypeWire:
+    return _TYPE.decode(item)
+
+
+def _has_scale(item: msgspec.Raw) -> bool:
+    body: dict[str, Any] = msgspec.json.decode(item)
+    return any(isinstance(_section(body, section).get(name), int) for section, name in _SCALE_FIELDS)
+
+
+def _section(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = body.get(name)
+    return section if isinstance(section, Mapping) else {}
+
 
 WORKLOADS_FILE = "workloads.json"
 QUEUED_FILE = "kueueworkloads.json"
@@ -176,3 +266,48 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     return packed.getvalue()
+
+
+class SnapshotCluster:
+    """ports.Cluster for a snapshot, which is read at the first use."""
+
+    def __init__(self, name: str, read: Callable[[], Snapshot], inventory: InventoryParent | None = None) -> None:
+        """name: for messages."""
+        self._name = name
+        self._read = read
+        self._inventory = inventory
+        self._view: ClusterView | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Does nothing, since a snapshot never changes."""
+
+    def view(self) -> ClusterView:
+        """The view. Raises `Invalid` if the snapshot cannot be read."""
+        if self._view is None:
+            snapshot = self._read()
+            store = ViewStore(self._inventory, catalog=snapshot.catalog)
+            for resource, items in snapshot.objects.items():
+                store.replace(resource, items)
+            self._view = replace(store.view(), reduced=True, findings=snapshot.findings)
+        return self._view
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:  # noqa: ARG002 - as the port has it
+        return WriteResult(write, Outcome.REFUSED, f"{self.name} cannot be written to")
+
+    def unknown_fields(self, apply: Apply) -> None:
+        """Not known: definitions of kinds are not part of a snapshot."""
+
+    def record(self, event: Event) -> None:
+        """Does nothing: a snapshot has no events."""
+
+    def close(self) -> None:
+        """Does nothing, since nothing is open."""
+
+
+def snapshot_at(path: str, inventory: InventoryParent | None = None) -> SnapshotCluster:
+    """The snapshot in a folder or archive."""
+    return SnapshotCluster(f"snapshot:{path}", partial(read_snapshot, path), inventory)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.snapshot.cluster import SnapshotCluster
-from reconciler.cluster.snapshot.files import Snapshot
+from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.settings.settings import Settings
 from reconciler.wiring.published_snapshot import PublishedCluster
 from reconciler.wiring.reported_cluster import ReportedCluster, reported_cluster

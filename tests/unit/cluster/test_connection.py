@@ -12,8 +12,7 @@ import pytest
 import urllib3
 
 from reconciler.cluster.access import Access
-from reconciler.cluster.connection import Answer, Connection
-from reconciler.cluster.rate_limit import RateLimit
+from reconciler.cluster.connection import Answer, Connection, RateLimit
 from reconciler.model.errors import Transient
 from tests.unit.cluster.scripted_server import Reply, Script, serving, status
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.discovery import Served
-from reconciler.cluster.node_taints import with_taints
-from reconciler.cluster.writes import Writer
+from reconciler.cluster.writes import Writer, with_taints
 from reconciler.model.changes import Annotate, Outcome
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.refs import ObjectRef

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.daemon.watchdog import SLOW, Watchdog
+from reconciler.daemon.ending import SLOW, Watchdog
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult

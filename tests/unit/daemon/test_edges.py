@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.daemon.daemon import Daemon
-from reconciler.daemon.edges import Edges
 from reconciler.daemon.state import Timing
+from reconciler.daemon.timers import Edges
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from queue import Queue
 
-from reconciler.daemon.requests import PATIENCE, Requests
+from reconciler.daemon.timers import PATIENCE, Requests
 from reconciler.model.errors import Transient
 from reconciler.timetable.agenda import Trigger
 from tests.unit.daemon.running import PATIENCE as SOON

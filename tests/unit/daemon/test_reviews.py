@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from reconciler.daemon.reviews import Reviews
+from reconciler.daemon.beside_passes import Reviews
 from reconciler.model.errors import Transient
 from reconciler.model.source import PullRequest
 from tests.fakes.forge import MemoryForge

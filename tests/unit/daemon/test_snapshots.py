@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.daemon.snapshots import SOON, Snapshots
+from reconciler.daemon.beside_passes import SOON, Snapshots
 from reconciler.model.errors import Failure, Stalled, Waiting
 
 INTERVAL = timedelta(minutes=10)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.watchdog import GIT, PATIENCE, Watchdog
+from reconciler.daemon.ending import GIT, PATIENCE, Watchdog
 from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.child import SILENCE
 from reconciler.wiring.served_cluster import Watchdogs
@@ -122,7 +122,7 @@ FROZEN = """
     import sys, threading
     from reconciler.clocks import SystemClock
     from reconciler.daemon.daemon import Daemon
-    from reconciler.daemon.watchdog import Watchdog
+    from reconciler.daemon.ending import Watchdog
 
     def run_pass(trigger):
         print("pass", flush=True)

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.declared import read, read_live
+from reconciler.manifests.declared import read, read_live, with_last_good
 from reconciler.manifests.in_force import served_form
-from reconciler.manifests.last_good import with_last_good
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity

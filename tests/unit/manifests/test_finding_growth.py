@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.declared import read
-from reconciler.manifests.known_files import KnownFiles
+from reconciler.manifests.declared import KnownFiles, read
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.structure import nearest
 from tests.perf.finding_growth import NOW, of_documents

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.manifests import known_files
-from reconciler.manifests.declared import read
+from reconciler.manifests import declared
+from reconciler.manifests.declared import KnownFiles, read
 from reconciler.manifests.document import Document
-from reconciler.manifests.known_files import KnownFiles
 from reconciler.manifests.reading import ReadDocument, read_document
 
 TEMPLATE = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: NAME}\ntemplate: {spec: {containers: [{name: main}]}}\n"
@@ -24,7 +23,7 @@ def test_only_what_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.append(document.file)
         return read_document(document)
 
-    monkeypatch.setattr(known_files, "read_document", counted)
+    monkeypatch.setattr(declared, "read_document", counted)
     known = KnownFiles()
     read(files(a="one", b="two"), known=known)
     seen.clear()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.time_pattern import BadField, read_field
+from reconciler.manifests.metrics_producer import BadField, read_field
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.zone_data import zone_data
 from tests.unit.manifests.reading import declared, findings, only

@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.catalog.karpenter_metrics import parse_scrape
 from reconciler.demand.priorities import declared_priority
-from reconciler.manifests.allow_windows import allow_windows_of
-from reconciler.manifests.scalars import resolve_plain
+from reconciler.manifests.budgets import allow_windows_of
 from reconciler.manifests.schedule_words import read_window
+from reconciler.manifests.tree import resolve_plain
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.provisioning_requests import seconds_of

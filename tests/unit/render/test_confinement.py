@@ -24,7 +24,7 @@ def refused(what: str, *, before: str = "") -> str:
     """The error of a statement in a process that is confined."""
     script = (
         "import ctypes, os, signal, socket, subprocess, sys, threading\n"
-        "from reconciler.render.confinement import confine\n"
+        "from reconciler.render.worker import confine\n"
         f"{before}\n"
         "print('confined', confine(), flush=True)\n"
         f"try:\n    {what}\n"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.source.backoff import FIRST, LONGEST, Backoff, after_failure, may_try, retry_delay
+from reconciler.source.git import FIRST, LONGEST, Backoff, after_failure, may_try, retry_delay
 from tests.fakes.clock import START
 
 

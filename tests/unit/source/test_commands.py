@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.source.child import heard_by
-from reconciler.source.commands import CommandFailedError, Commands
-from reconciler.source.failures import stalled
+from reconciler.source.commands import CommandFailedError, Commands, stalled
 
 
 def processes_with(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.source.ignore import parse_rules, verdict
+from reconciler.source.selection import parse_rules, verdict
 
 NAMES = ("a", "b", "ab", "ba", "aab", "a.yaml", "b-a", "!a", "#a", "a b", "[a]", "a]")
 PIECES = ("a", "b", "*", "**", "?", "/", "**/", "/**", "[ab]", "[!a]", "[^b-z]", "[[:alpha:]]", "[]a]", "\\a", ".", "!", "#", " ", "[a", "\\")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from reconciler.source.origin import origin_of
+from reconciler.source.opening import origin_of
 
 URL = "git@github.com:example/capacity.git"
 

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
+from reconciler.source.opening import WorkingTree
 from reconciler.source.selection import TreeLimits
-from reconciler.source.worktree import WorkingTree
 
 
 def write(root: Path, **files: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Stalled
-from reconciler.source.git_options import GitOptions
-from reconciler.source.written_branch import Folder, WrittenBranch
+from reconciler.source.branches import Folder, WrittenBranch
+from reconciler.source.commands import GitOptions
 from tests.integration.git_repository import GitRepository
 
 BRANCH = "headroom/production"

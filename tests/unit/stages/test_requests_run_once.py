@@ -12,7 +12,7 @@ import yaml
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.clocks import FixedClock
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
+from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.changes import Plan
 from reconciler.model.provisioning_requests import Phase
 from reconciler.wiring.cycle import make_cycle

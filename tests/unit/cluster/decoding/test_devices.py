@@ -17,7 +17,7 @@ from reconciler.cluster.resources import (
     Resource,
 )
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
+from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.attachments import (
     ClaimSpec,

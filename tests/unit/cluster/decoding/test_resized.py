@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.cluster.resources import PODS, Resource
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
+from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.cluster.view import ViewStore
 from tests.unit.cluster.documents import Document, pod
 

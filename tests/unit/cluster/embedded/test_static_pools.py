@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.cluster.embedded.static_pools import RETRY
+from reconciler.cluster.embedded.provisioner import RETRY
 from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, node_pool, workload
 
 

@@ -25,8 +25,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.cluster.scales import scale_document
 from reconciler.cluster.snapshot.capture import capture
-from reconciler.cluster.snapshot.cluster import snapshot_at
-from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of
+from reconciler.cluster.snapshot.files import CATALOG_FILE, file_of, snapshot_at
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Delete, Outcome
 from reconciler.model.errors import Invalid

@@ -1,7 +1,8 @@
-"""A branch that headroom writes: one commit, on top of another branch or of none, replaced as a whole each time."""
+"""Branches that headroom writes itself, and reads again."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,12 +10,127 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from reconciler.model.errors import Stalled
-from reconciler.source.commands import CommandFailedError, Commands
-from reconciler.source.credentials import parse_address
-from reconciler.source.failures import stalled
-from reconciler.source.git_options import GitOptions
+from reconciler.model.errors import Invalid, Stalled
+from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, GitOptions, stalled
+from reconciler.source.credentials import Address, Authorization, authorize, is_remote, parse_address
+from reconciler.source.objects import ObjectReader
 from reconciler.source.remote import Remote
+from reconciler.source.revision import find_repository
+
+_FETCH = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFiles:
+    """files: those at the root of the branch, by name; folders are not read. message: its commit's."""
+
+    commit: str
+    message: str
+    files: Mapping[str, bytes]
+
+
+def read_branch(repository: str, branch: str, options: GitOptions, *, most_bytes: int) -> BranchFiles | None:
+    """The branch; None if there is no such branch, or no repository. most_bytes: of all files; a larger branch is refused.
+
+    For a clone its remote `origin` is read, with the clone's own credentials. If that is impossible, the last fetched state counts.
+    Nothing in the clone is changed. Raises `Stalled` if the remote cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="headroom-git-") as scratch:
+        try:
+            if not Path(repository).is_dir() and is_remote(repository):
+                return _of_url(repository, branch, options, Path(scratch), most_bytes)
+            return _of_clone(Path(repository), branch, options, Path(scratch), most_bytes)
+        except CommandFailedError as error:
+            raise stalled(error, repository, "read a branch of") from error
+
+
+def _of_url(url: str, branch: str, options: GitOptions, scratch: Path, most_bytes: int) -> BranchFiles | None:
+    remote = Remote(
+        parse_address(url), scratch / "repository.git", credentials=options.credentials, timeout=options.timeout
+    )
+    try:
+        head = remote.head(f"refs/heads/{branch}")
+    except Stalled as failure:
+        if "has no branch or tag" in failure.message:
+            return None
+        raise
+    commit = remote.fetch(head)
+    absent = remote.absent(commit)
+    if absent:
+        remote.fetch_objects(absent)
+    return _read(remote.local(), commit, branch, most_bytes)
+
+
+def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_bytes: int) -> BranchFiles | None:
+    try:
+        git_dir, _ = find_repository(path)
+    except (Invalid, Stalled):
+        return None
+    plain = Commands(git_dir, timeout=options.timeout.total_seconds())
+    own = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
+    others = [own, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
+    environment = {
+        "GIT_OBJECT_DIRECTORY": str(scratch),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others),
+    }
+    url = _line(plain, "config", "--get", "remote.origin.url")
+    authorization = _authorization(url, options)
+    git = Commands(
+        git_dir,
+        timeout=options.timeout.total_seconds(),
+        environment={**environment, **authorization.environment},
+        config=authorization.config,
+        secrets=authorization.secrets,
+        network=True,
+    )
+    commit = _fetched(git, branch) if url else ""
+    commit = commit or _line(plain, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    return _read(git, commit, branch, most_bytes) if commit else None
+
+
+def _authorization(url: str, options: GitOptions) -> Authorization:
+    """A token from the settings; otherwise the clone's own credentials, such as those that a CI job puts into it."""
+    address = Address(parse_address(url).url) if url and is_remote(url) else None
+    return authorize(address, options.credentials) if address is not None and address.is_http else Authorization({})
+
+
+def _fetched(git: Commands, branch: str) -> str:
+    """The branch's commit at origin, "" for none. If origin cannot be reached, the last known one."""
+    try:
+        commit = git.line("ls-remote", "--refs", "origin", f"refs/heads/{branch}").partition("\t")[0]
+        if commit and not _line(git, "cat-file", "-t", f"{commit}^{{tree}}"):
+            # Fetched by name, without updating any reference: a clone's references belong to its owner.
+            git.run("fetch", *_FETCH, "--refmap=", "origin", commit)
+    except CommandFailedError:
+        commit = _line(git, "rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{branch}^{{commit}}")
+        if not commit:
+            raise
+    return commit
+
+
+def _line(git: Commands, *arguments: str) -> str:
+    """The command's one line of output; "" where it fails."""
+    try:
+        return git.line(*arguments)
+    except CommandFailedError:
+        return ""
+
+
+def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFiles:
+    objects: dict[str, tuple[str, int]] = {}
+    for line in git.run("ls-tree", "-l", "-z", commit).decode("utf-8", "replace").split("\0"):
+        facts, _, name = line.partition("\t")
+        if " blob " in facts:
+            _, _, found, size = facts.split()
+            objects[name] = (found, int(size))
+    if sum(size for _, size in objects.values()) > most_bytes:
+        raise Stalled(f"branch {branch!r} has files of more than {most_bytes // 2**20} MiB", reason=OPERATION_FAILED)
+    with ObjectReader(git) as reader:
+        contents = reader.contents([found for found, _ in objects.values()])
+        files = dict(zip(objects, contents, strict=True))
+    message = git.run("cat-file", "commit", commit).decode("utf-8", "replace").partition("\n\n")[2]
+    return BranchFiles(commit, message, files)
+
 
 _PERSON = {
     f"GIT_{role}_{what}": value

@@ -1,4 +1,4 @@
-"""Notices a pass or a poll that makes no progress, and ends a process that nothing else can end.
+"""How the process ends: by a signal, or by the watchdog where nothing else can end it.
 
 A pass reports every stage and every call to the cluster; a poll reports its beginning. Git reports all that it reads and writes for
 either. If one is silent for too long, health fails within two minutes. Health itself cannot answer while one operation holds the
@@ -9,8 +9,39 @@ and the daemon's supervisor restarts it.
 from __future__ import annotations
 
 import faulthandler
-from collections.abc import Callable, Mapping
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """While it lasts, either signal calls `stop`, which must be safe in a signal handler. Outside the main thread it does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda _number, _frame: stop())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def ended_by_signals(code: int) -> Iterator[None]:
+    """For the time before and after the daemon runs: either signal ends the process cleanly with this exit code.
+
+    Without it a signal in the first second would cause an error, and process 1 of a container would ignore it.
+    """
+    with stopped_by_signals(lambda: sys.exit(code)):
+        yield
+
 
 PATIENCE = 90.0
 """Seconds without progress until a pass or a poll counts as stuck."""

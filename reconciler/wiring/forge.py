@@ -1,0 +1,297 @@
+"""What the daemon does on the forge: reports on pull requests, proposals, and webhooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+
+from reconciler.clocks import FixedClock
+from reconciler.comparison import UNCAPPED, Comparison, ComparisonRequest, compare
+from reconciler.daemon.beside_passes import Reviews
+from reconciler.daemon.daemon import Daemon
+from reconciler.forge.proposal import Proposal, close, is_declined, keep_open
+from reconciler.model.errors import Failure, Invalid, Transient, Waiting
+from reconciler.model.source import PullRequest
+from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, Source
+from reconciler.report.plan.page import plan_page
+from reconciler.report.words import short_revision
+from reconciler.settings.settings import Settings
+from reconciler.source.state import LatestTree
+from reconciler.telemetry.logs import Log, logger
+from reconciler.web.pages import HTML, Page, Response
+from reconciler.web.webhooks import PATH, WebhookServer
+from reconciler.wiring.cluster import open_catalog
+from reconciler.wiring.cycle import caps_of, make_cycle
+from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.posting import check_forge_of, complete_page, failed, forge_of, is_too_little, publication
+from reconciler.wiring.reported_cluster import reported_cluster
+from reconciler.wiring.repository import git_options
+
+
+def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> Reporter | None:
+    """The reporter; None if the settings ask for no reports. source: gives the repository's newest tree without waiting."""
+    return Reporter(settings, source, cluster, clock) if settings.forge.reports else None
+
+
+def reviews_by(
+    reporter: Reporter | None,
+    settings: Settings,
+    is_leader: Callable[[], bool],
+    on_result: Callable[[str], None],
+    log: Log,
+) -> Reviews | None:
+    """The reviews by this reporter; None without one."""
+    if reporter is None:
+        return None
+    return Reviews(
+        pull_requests=reporter.pull_requests,
+        report=reporter.report,
+        base=reporter.base,
+        is_leader=is_leader,
+        interval=settings.forge.interval,
+        on_result=on_result,
+        log=log,
+    )
+
+
+class Reporter:
+    """The functions that `Reviews` calls. pages: by path, all of the report on each open pull request. Raises `Invalid` if a setting is
+    missing."""
+
+    def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
+        from reconciler.source.credentials import is_remote
+        from reconciler.source.pull_requests import PullRequestTrees
+
+        if not settings.forge.kind:
+            raise Invalid("forge.reports needs a forge", hint="set forge.kind to github, gitlab or gitea")
+        if not is_remote(settings.repository):
+            raise Invalid("forge.reports needs a repository on a forge", hint="set repository to its URL")
+        check_forge_of(settings)
+        self._settings = settings
+        self._source = source
+        self._cluster = cluster
+        self._clock = clock
+        self.pages: dict[str, Page] = {}
+        self._trees = PullRequestTrees(settings.repository, settings.path, git_options(settings))
+
+    def base(self) -> str | None:
+        try:
+            return self._source.read().revision
+        except Failure:
+            return None  # the poll reports it
+
+    def pull_requests(self) -> list[PullRequest]:
+        branch = (self.base() or "").partition("@")[0]
+        with _opened(self._settings) as forge:
+            found = [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
+        for path in self.pages.keys() - {_page_of(pull) for pull in found}:
+            del self.pages[path]
+        return found
+
+    def report(self, pull: PullRequest) -> str:
+        from reconciler.forge.publishing import publish
+
+        now = self._clock.now()
+        with _opened(self._settings) as forge:
+            try:
+                comparison = self._comparison(pull, now)
+            except Failure as failure:
+                if not isinstance(failure, Transient | Waiting):
+                    forge.set_status(pull.head_commit, failed(failure, self._settings))
+                raise
+            cluster = reported_cluster(self._cluster, self._settings)
+            path, place = _page_of(pull), self._settings.forge.pages.rstrip("/")
+            page = Response(complete_page(comparison, cluster).encode(), HTML)
+            self.pages[path] = lambda: page
+            whole = f"{place}{path}" if place else ""
+            said = publication(comparison, self._settings, cluster=cluster, at=now, url=whole, whole=whole)
+            silent = is_too_little(comparison.change, self._settings.forge.reports_above)
+            return publish(forge, pull.number, said, only_if_there=silent).value
+
+    def _comparison(self, pull: PullRequest, now: datetime) -> Comparison:
+        sides = self._trees.sides(pull)
+        # A cycle for each pull request, since the last good versions of one must not count for another.
+        cycle = make_cycle(
+            self._settings,
+            source=self._source,
+            cluster=self._cluster,
+            catalog=open_catalog(self._settings, self._cluster, self._clock),
+            clock=FixedClock(now),
+            caps=UNCAPPED,
+        )
+        caps = caps_of(self._settings)
+        request = ComparisonRequest(
+            sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names
+        )
+        return compare(cycle, request)
+
+
+def _page_of(pull: PullRequest) -> str:
+    return f"/pulls/{pull.number}"
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Forge]:
+    """A forge for one look: the token's file may have changed since the last one."""
+    forge = forge_of(settings.forge.kind, settings)
+    try:
+        yield forge
+    finally:
+        forge.close()
+
+
+_MOST_BODY = 60_000
+
+
+def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
+    """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
+    from reconciler.source.credentials import is_remote
+
+    if not settings.proposal.branch:
+        return None
+    if not settings.forge.kind:
+        raise Invalid("proposal.branch needs a forge", hint="set forge.kind to github, gitlab or gitea")
+    if not is_remote(settings.repository):
+        raise Invalid("proposal.branch needs a repository on a forge", hint="set repository to its URL")
+    check_forge_of(settings)
+    return PullRequestProposals(settings, cluster)
+
+
+class PullRequestProposals:
+    """Asks the forge only when the documents differ from the last time, or after `forge.interval`."""
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._last: tuple[object, float] | None = None
+
+    def propose(self, rendered: Mapping[str, str], *, keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        content = (dict(rendered), state.revision)
+        if self._last is not None and self._last[0] == content and monotonic() < self._last[1]:
+            return
+        self._check(state.revision)
+        self._propose(rendered, keep, state)
+        self._last = (content, monotonic() + self._settings.forge.interval.total_seconds())
+
+    def _propose(self, rendered: Mapping[str, str], keep: Callable[[str], bool], state: ProposedPlan) -> None:
+        from reconciler.source.branches import Folder, WrittenBranch
+
+        settings = self._settings.proposal
+        where = self._settings.path.strip("/") or self._cluster
+        title = f"Capacity of {where}, rendered from {short_revision(state.revision)}"
+        page = plan_page(state.plan, cluster=self._cluster)
+        page["notes"] = [*state.waiting, *page["notes"]]
+        body = rendered_page("report.md.j2", page)[:_MOST_BODY]
+        proposal = Proposal(settings.branch, settings.base, title, body)
+        branch = WrittenBranch(self._settings.repository, settings.branch, git_options(self._settings))
+        forge = forge_of(self._settings.forge.kind, self._settings)
+        try:
+            if is_declined(forge, proposal):
+                return
+            source = state.revision.partition("@sha1:")[2]
+            message = f"{title}\n\nHeadroom-Source: {source}"
+            written = branch.write(Folder(settings.folder, rendered, keep), base=settings.base, message=message)
+            if written is None:
+                close(forge, settings.branch, settings.base)
+                return
+            number = keep_open(forge, proposal, changed=written)
+            if written:
+                logger().info("proposed", pull=number, branch=settings.branch, revision=state.revision)
+        finally:
+            forge.close()
+
+    def _check(self, revision: str) -> None:
+        """Raises if headroom would read what it writes here, since it would then propose its own proposals."""
+        settings, path = self._settings.proposal, self._settings.path.strip("/")
+        inside = not path or f"{settings.folder.strip('/')}/".startswith(f"{path}/")
+        if inside and settings.base == revision.partition("@")[0]:
+            raise Invalid(
+                f"proposal.folder {settings.folder!r} is among the manifests that are read",
+                hint="set path to the manifests' folder, or proposal.base to another branch",
+            )
+
+
+SECRET_VARIABLE = "HEADROOM_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """The functions that webhooks and people trigger; each returns at once."""
+
+    source: LatestTree
+    daemon: Daemon
+    reviews: Reviews | None
+
+    def push(self) -> None:
+        self.source.hasten()
+        self.daemon.poll_now()
+
+    def request(self, requested_at: str) -> None:
+        """A person asks for a pass."""
+        self.source.hasten()
+        self.daemon.request(requested_at)
+
+    def pull_request(self) -> None:
+        if self.reviews is not None:
+            self.reviews.wake()
+
+
+def receive_webhooks(
+    settings: Settings, clusters: Sequence[tuple[Settings, Announced]], count: Callable[[str], None], stack: ExitStack
+) -> None:
+    """Receives webhooks until the stack is left, if the settings name an address. Raises `Invalid` without a secret.
+
+    clusters: what is told of a push to the branch that its settings name.
+    """
+    from reconciler.forge.webhooks import Push, UnsignedError, read_webhook
+
+    if not settings.webhooks.listen:
+        return
+    _secret(settings)
+
+    def take(headers: Mapping[str, str], body: bytes) -> int:
+        try:
+            event = read_webhook(headers, body, _secret(settings))
+        except UnsignedError:
+            count("unsigned")
+            return 401
+        except Failure:
+            count("invalid")
+            return 400
+        if event is None:
+            count("ignored")
+            return 200
+        count("taken")
+        for own, announced in clusters:
+            if isinstance(event, Push) and own.revision in {"", event.branch}:
+                announced.push()
+            announced.pull_request()
+        return 202
+
+    receiver = WebhookServer(settings.webhooks.listen, take)
+    stack.callback(receiver.close)
+    receiver.start()
+    logger().info("receives webhooks", at=f"http://{receiver.address}{PATH}")
+
+
+def _secret(settings: Settings) -> str:
+    """The secret, read again for each webhook. An empty one is refused, since anybody could sign with it."""
+    path = settings.webhooks.secret_file
+    try:
+        secret = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get(SECRET_VARIABLE, "").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise Invalid(
+            f"secret file {path} cannot be read ({why})", hint="set webhooks.secretFile to a file with the secret alone"
+        ) from error
+    if not secret:
+        raise Invalid(
+            "webhooks are received only with a secret that they are signed with",
+            hint=f"set {SECRET_VARIABLE} or webhooks.secretFile to what the forge was given",
+        )
+    return secret
