@@ -18,6 +18,7 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
@@ -81,6 +82,18 @@ def _objects() -> tuple[ObjectChange, ...]:
         ObjectChange(buffer_ref("web"), Action.CREATE, (), {}, SourcePosition("buffers.yaml", 1)),
         ObjectChange(buffer_ref("old"), Action.DELETE, (), None, None, "no longer in the repository"),
     )
+
+
+def full_documents() -> tuple[tuple[DeclaredManifest, ...], tuple[DeclaredManifest, ...]]:
+    """What is declared before and after, so that the full plan changes the objects that it has."""
+    pool, old = (
+        ObjectRef("karpenter.sh", "NodePool", "", "general"),
+        DeclaredManifest(buffer_ref("old"), {}, SourcePosition("old.yaml", 1)),
+    )
+    place = SourcePosition("nodepools.yaml", 2)
+    before = DeclaredManifest(pool, {"spec": {"weight": 10}}, place)
+    after = DeclaredManifest(pool, {"spec": {"weight": 20, "limits": {"cpu": "64"}}}, place)
+    return (before, old), (after, DeclaredManifest(buffer_ref("web"), {}, SourcePosition("buffers.yaml", 1)))
 
 
 def full_plan() -> Plan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 
 from reconciler.model.changes import (
     DemandOutcome,
@@ -25,7 +25,7 @@ from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.costs import CostChange, Loss, MostAsked, Shortfall, shortfall
-from reconciler.report.difference.objects import object_differences, written_differences
+from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes
 from reconciler.report.plan.words import reason_words
 from reconciler.report.words import NOT_SHOWN, keeper_words, short_revision, size_words
@@ -116,35 +116,35 @@ def _unplaced(service: Service | None) -> int | None:
     return None if not service.ready and not service.is_left else service.missing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What is known about two revisions besides their plans. written: their documents as written, base and head. refused: changes
-    that the API server would refuse. The rest is as in `Difference`."""
+    """What is known about two revisions besides their plans.
 
-    written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] | None = None
+    written: their documents as written, base and head. in_cluster: objects that exist at present. refused: changes that the API server
+    would refuse. templates: objects with equal manifests that other templates render differently. conflicts: files that Git cannot merge; the
+    head is then the branch itself. names: those of two folders, which have no revisions and are not merged. drift: of the nodes that
+    exist. unjudged: parts of the head that the figures leave out, in words. kept_as_before: objects whose documents in the head have
+    errors, so that their old ones count.
+    """
+
+    written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] = ((), ())
     in_cluster: Collection[ObjectRef] = ()
-    """Objects that exist at present."""
     refused: tuple[Finding, ...] = ()
     templates: tuple[ObjectChange, ...] = ()
     spending: tuple[Spending, Spending] | None = None
     conflicts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     names: tuple[str, str] | None = None
-    """The names of two folders, which have no revisions and are not merged."""
     drift: tuple[ForetoldDrift, ...] = ()
     unjudged: tuple[str, ...] = ()
-    """Parts of the head that were left out, in words."""
     kept_as_before: tuple[ObjectRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Details):
     """added_nodes, removed_nodes: created only by the head, or only by the base. released, kept: the same for existing nodes.
-    static_pools: nodes of each after the base and after the head. objects: how each manifest differs between the two.
-    templates: objects with equal manifests that other templates render differently. cost: over the coming 30 days; None if it was
-    not computed. conflicts: files that Git cannot merge; the head is then the branch itself. failed_gates: one sentence each.
-    drift: of the nodes that exist. unjudged: parts of the head that the figures leave out.
-    kept_as_before: objects whose documents in the head have errors, so that their old ones count. left_errors: those of both sides.
+    objects: how each manifest differs between the two. static_pools: nodes of each after the base and after the head.
+    cost: over the coming 30 days; None if it was not computed. failed_gates: one sentence each. left_errors: those of both sides.
     afterwards: what changes only after the 30 days, a sentence each.
     """
 
@@ -159,17 +159,10 @@ class Difference:
     static_pools: tuple[StaticPoolChange, ...]
     new_findings: tuple[Finding, ...]
     fixed_findings: tuple[Finding, ...]
-    templates: tuple[ObjectChange, ...] = ()
-    cost: CostChange | None = None
-    conflicts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_errors: tuple[Finding, ...]
+    cost: CostChange | None
+    room: RoomChanges
     failed_gates: tuple[str, ...] = ()
-    names: tuple[str, str] | None = None
-    room: RoomChanges = field(default_factory=RoomChanges)
-    drift: tuple[ForetoldDrift, ...] = ()
-    unjudged: tuple[str, ...] = ()
-    kept_as_before: tuple[ObjectRef, ...] = ()
-    left_errors: tuple[Finding, ...] = ()
     afterwards: tuple[str, ...] = ()
 
     @property
@@ -254,18 +247,13 @@ class Difference:
 
 
 def difference(base: Plan, head: Plan, details: Details | None = None) -> Difference:
-    """Compares by content, not by name: two placeholders of one instance type are the same.
-
-    details: what plans do not contain. Without it manifests are compared as the cluster would get them.
-    """
+    """Compares nodes by content, not by name: two placeholders of one instance type are the same."""
     more = details or Details()
-    if more.written is None:
-        objects = object_differences(base.objects, head.objects)
-    else:
-        objects = written_differences(*more.written, base.objects, head.objects, more.in_cluster)
     cost = None if more.spending is None else CostChange(*more.spending)
-    new_findings = _findings_only((*more.refused, *head.findings), base.findings)
+    findings = (*more.refused, *head.findings)
+    new_findings = _findings_only(findings, base.findings)
     return Difference(
+        **{item.name: getattr(more, item.name) for item in fields(Details)},
         base=base,
         head=head,
         demands=demand_changes(base.demands, head.demands),
@@ -273,22 +261,15 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
         removed_nodes=_only(base.node_claims.create, head.node_claims.create),
         released=_missing(_going(head), _going(base)),
         kept=_missing(_going(base), _going(head)),
-        objects=objects,
+        objects=written_differences(*more.written, base.objects, head.objects, more.in_cluster),
         static_pools=_static_pools(base, head),
         new_findings=new_findings,
-        fixed_findings=_findings_only(base.findings, (*more.refused, *head.findings)),
-        templates=more.templates,
-        cost=cost,
-        conflicts=more.conflicts,
-        notes=more.notes,
-        names=more.names,
-        room=RoomChanges() if cost is None else room_changes(cost),
-        drift=more.drift,
-        unjudged=more.unjudged,
-        kept_as_before=more.kept_as_before,
+        fixed_findings=_findings_only(base.findings, findings),
         left_errors=tuple(
             item for item in head.findings if item.severity is Severity.ERROR and item not in new_findings
         ),
+        cost=cost,
+        room=RoomChanges() if cost is None else room_changes(cost),
     )
 
 

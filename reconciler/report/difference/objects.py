@@ -1,4 +1,4 @@
-"""How the manifests of two revisions differ, computed from the changes of each on the same cluster."""
+"""How the documents of two revisions differ, and what becomes of objects whose document is removed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,6 @@ _OWN_MARKS = tuple(f"metadata.annotations.headroom.dev/{name}" for name in ("app
 """Annotations that headroom itself writes; people do not."""
 
 
-def object_differences(base: Iterable[ObjectChange], head: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
-    """By object: what merging creates, changes or deletes, without changes that both sides make."""
-    before, after = {change.ref: change for change in base}, {change.ref: change for change in head}
-    found = []
-    for ref in sorted(before.keys() | after.keys()):
-        change = _difference(before.get(ref), after.get(ref))
-        if change is not None:
-            found.append(change)
-    return tuple(found)
-
-
 def written_differences(
     before: Iterable[DeclaredManifest],
     after: Iterable[DeclaredManifest],
@@ -34,7 +23,7 @@ def written_differences(
     head: Iterable[ObjectChange],
     in_cluster: Collection[ObjectRef],
 ) -> tuple[ObjectChange, ...]:
-    """The same from the documents as written, before budgets are compiled or sizes computed.
+    """By object: how the documents differ as written, before budgets are compiled or sizes computed.
 
     base, head: what each side's plan changes on the cluster, which decides about removed documents. in_cluster: objects that exist at
     present.
@@ -89,33 +78,6 @@ def _written_fields(old: Any, new: Any) -> tuple[FieldChange, ...]:
     return tuple(
         FieldChange(path, before, after) for path, before, after in _fields(old, new) if not path.startswith(_OWN_MARKS)
     )
-
-
-def _difference(base: ObjectChange | None, head: ObjectChange | None) -> ObjectChange | None:
-    if base is None:
-        return head
-    if head is None:
-        return _undone(base)
-    if base.manifest is None or head.manifest is None:
-        return None if base.action is head.action else head
-    fields = tuple(
-        FieldChange(path, old, new)
-        for path, old, new in _fields(base.manifest, head.manifest)
-        if not path.startswith(_OWN_MARKS)
-    )
-    if not fields:
-        return None
-    return ObjectChange(head.ref, Action.UPDATE, fields, head.manifest, head.position, head.reason)
-
-
-def _undone(base: ObjectChange) -> ObjectChange:
-    """The inverse of a change that only the base makes, which merging undoes."""
-    if base.action is Action.CREATE:
-        return ObjectChange(base.ref, Action.DELETE, (), None, base.position, "no longer declared")
-    if base.action is Action.DELETE:
-        return ObjectChange(base.ref, Action.CREATE, (), None, None, "declared again, as the cluster has it")
-    fields = tuple(FieldChange(field.path, field.after, field.before) for field in base.changes)
-    return ObjectChange(base.ref, Action.UPDATE, fields, None, base.position, "as the cluster has it")
 
 
 def _fields(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
-from reconciler.report.difference.difference import difference
+from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.escaping import masked_changes
@@ -33,7 +33,7 @@ CONTAINER = "template.spec.containers[0]"
 )
 def test_secrets_reach_no_report(path: str, before: Any, after: Any) -> None:
     change = ObjectChange(buffer_ref(), Action.UPDATE, (FieldChange(path, before, after),), {})
-    found = difference(Plan(None, NOW), Plan(None, NOW, objects=(change,)))
+    found = difference(Plan(None, NOW), Plan(None, NOW, objects=(change,)), Details(templates=(change,)))
     page = difference_page(found, cluster="production")
     for text in (
         difference_text(difference_page(found, cluster="production")),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, timedelta
 
-from reconciler.model.changes import Action, ObjectChange, Plan
+from reconciler.model.changes import Action, ObjectChange
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
-from reconciler.report.difference.difference import difference
+from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.page import difference_page, difference_text
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -79,16 +80,18 @@ def test_the_page_says_until_when_the_applied_form_is_right_and_names_its_column
 
 
 def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_others() -> None:
-    """Both sides change both pools in the cluster alike but for one field of one."""
+    """One field of one pool is edited."""
 
-    def plan_of(nodes: str) -> Plan:
-        objects = tuple(
-            ObjectChange(ObjectRef("karpenter.sh", "NodePool", "", name), Action.UPDATE, manifest={"spec": value})
+    def documents(nodes: str) -> list[DeclaredManifest]:
+        return [
+            DeclaredManifest(
+                ObjectRef("karpenter.sh", "NodePool", "", name), {"spec": value}, SourcePosition("a.yaml", 1)
+            )
             for name, value in (("batch", nodes), ("other", "same"))
-        )
-        return replace(PLAN, objects=objects, local_budgets=(POOL, replace(POOL, node_pool="other")))
+        ]
 
-    change = difference(plan_of("1"), plan_of("2"))
+    plan = replace(PLAN, local_budgets=(POOL, replace(POOL, node_pool="other")))
+    change = difference(plan, plan, Details(written=(documents("1"), documents("2"))))
     text = difference_text(difference_page(change, cluster="production", zone=UTC))
     written = "NodePool/batch: 0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
     assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text

@@ -28,7 +28,7 @@ from reconciler.report.plan.words import summary
 from reconciler.report.words import moment
 from tests.builders import buffer_ref
 from tests.fakes.passes import wrote
-from tests.plans import NOW, full_plan
+from tests.plans import NOW, full_documents, full_plan
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = timezone(timedelta(hours=1), "CET")
@@ -84,7 +84,12 @@ def test_difference_in_every_form(templates: Templates) -> None:
             ("2 of 300 states of the schedules are priced as the mean of the others",),
         ),
     )
-    details = Details(spending=spent, conflicts=("pool.yaml",), notes=("a pass makes at most 100 new nodes",))
+    details = Details(
+        written=full_documents(),
+        spending=spent,
+        conflicts=("pool.yaml",),
+        notes=("a pass makes at most 100 new nodes",),
+    )
     change = difference(empty_plan(), full_plan(), details)
     change = replace(change, failed_gates=Gates(max_monthly_increase=100, max_new_nodes=2).failures(change, BERLIN))
     check("diff.txt", difference_text(difference_page(change, cluster="production", zone=BERLIN)))
