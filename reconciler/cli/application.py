@@ -14,6 +14,22 @@ from reconciler import __version__
 _NARROW = 60
 """Columns below which long options are on a line of their own, with their text below."""
 _LEAST = 30
+COMMANDS = {
+    "run": "The daemon: keep the cluster as the repository declares.",
+    "plan": "What one pass would change.",
+    "apply": "One pass, applied.",
+    "diff": "What merging BASE..HEAD would change.",
+    "validate": "Check manifests; works with no cluster.",
+    "schedule": "The value of each capacity schedule, now and over time.",
+    "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
+    "explain": "Where each chunk of a demand landed, or why it did not.",
+    "status": "How buffers and nodes are.",
+    "snapshot": "Capture a cluster for offline planning.",
+    "release": "Hand every held node back, before headroom is removed.",
+    "crd": "Print headroom's CustomResourceDefinitions.",
+    "init": "Scaffold a capacity repository.",
+    "schema": "Print the JSON Schema of an output, or of manifests.",
+}
 
 
 class HelpLayout(click.HelpFormatter):
@@ -47,24 +63,6 @@ class HelpLayout(click.HelpFormatter):
                     break_on_hyphens=False,
                 )
                 self.write(f"{wrapped}\n")
-
-
-COMMANDS = {
-    "run": "The daemon: keep the cluster as the repository declares.",
-    "plan": "What one pass would change.",
-    "apply": "One pass, applied.",
-    "diff": "What merging BASE..HEAD would change.",
-    "validate": "Check manifests; works with no cluster.",
-    "schedule": "The value of each capacity schedule, now and over time.",
-    "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
-    "explain": "Where each chunk of a demand landed, or why it did not.",
-    "status": "How buffers and nodes are.",
-    "snapshot": "Capture a cluster for offline planning.",
-    "release": "Hand every held node back, before headroom is removed.",
-    "crd": "Print headroom's CustomResourceDefinitions.",
-    "init": "Scaffold a capacity repository.",
-    "schema": "Print the JSON Schema of an output, or of manifests.",
-}
 
 
 click.Context.formatter_class = HelpLayout

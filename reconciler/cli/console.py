@@ -15,6 +15,20 @@ import click
 from reconciler.model.quantity import whole_number
 from reconciler.report.terminal import Paint, plain
 
+PATIENCE = 2.0
+"""Seconds without output that need no explanation."""
+STAGES = {
+    "git": "reading the repository",
+    "manifests": "reading manifests",
+    "view": "reading the cluster",
+    "demand": "working out demand",
+    "placement": "placing chunks",
+    "plan": "planning, and checking the repository's templates",
+    "templates": "checking templates",
+    "render": "rendering",
+    "apply": "applying",
+}
+
 
 def paint_for_stdout() -> Paint:
     if not sys.stdout.isatty() or "NO_COLOR" in os.environ:
@@ -75,22 +89,6 @@ def is_kept() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-PATIENCE = 2.0
-"""Seconds without output that need no explanation."""
-
-STAGES = {
-    "git": "reading the repository",
-    "manifests": "reading manifests",
-    "view": "reading the cluster",
-    "demand": "working out demand",
-    "placement": "placing chunks",
-    "plan": "planning, and checking the repository's templates",
-    "templates": "checking templates",
-    "render": "rendering",
-    "apply": "applying",
-}
 
 
 class Progress:

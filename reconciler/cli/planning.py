@@ -27,6 +27,9 @@ from reconciler.report.plan.text import plan_text
 
 if TYPE_CHECKING:
     from reconciler.wiring.reported_cluster import ReportedCluster
+STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
+_OLD = timedelta(hours=25)
+"""The daemon renews its snapshot every day, even if nothing has changed."""
 
 
 def print_plan(
@@ -85,9 +88,6 @@ def _print_page(page: Mapping[str, Any], output: str) -> None:
     click.echo(rendered_page(name, page), nl=False)
 
 
-STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
-
-
 def write_timings(path: str, timings: Mapping[str, float]) -> None:
     """Writes the seconds of each stage and their sum; 0 for a stage that did not run."""
     stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
@@ -105,9 +105,6 @@ def write_file(flag: str, path: str, text: str) -> None:
 
 if TYPE_CHECKING:
     from reconciler.ports import Cluster
-
-_OLD = timedelta(hours=25)
-"""The daemon renews its snapshot every day, even if nothing has changed."""
 
 
 def tell_age(cluster: Cluster, now: datetime) -> None:

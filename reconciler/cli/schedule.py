@@ -20,6 +20,11 @@ from reconciler.model.timelines import ScheduleTimeline
 from reconciler.report.schedules.page import BrokenDocument
 
 _SEPARATOR = re.compile(r"---(?:\s|$)")
+_DAYS = {"week": 7, "month": 31}
+_LONGEST = timedelta(days=5 * 366)
+_KIND = "MetricsProducer"
+_WITHOUT_FINDINGS = {"svg", "ics"}
+"""Formats without room for findings: they go to stderr."""
 
 
 def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], kind: str) -> list[BrokenDocument]:
@@ -48,13 +53,6 @@ def _bounds(lines: Sequence[str], line: int) -> tuple[int, int]:
     first = max((number + 1 for number in separators if number <= inside), default=1)
     last = min((number - 1 for number in separators if number > inside), default=len(lines))
     return first, last
-
-
-_DAYS = {"week": 7, "month": 31}
-_LONGEST = timedelta(days=5 * 366)
-_KIND = "MetricsProducer"
-_WITHOUT_FINDINGS = {"svg", "ics"}
-"""Formats without room for findings: they go to stderr."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,12 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
 from reconciler.report.words import NOT_SHOWN, change_words, counted, dollars, keeper_words, moment
 
+CENTS = 0.005
+"""In USD. Amounts that differ by less are the same."""
+_BAR = 10
+"""Blocks of the longest bar."""
+Rows = list[dict[str, Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
@@ -90,10 +96,6 @@ def loss_words(loss: Loss, zone: tzinfo | None) -> list[str]:
 def losing_words(count: int) -> str:
     """`1 chunk loses its place`, `3 chunks lose their place`."""
     return f"{counted(count, 'chunk')} {'loses its' if count == 1 else 'lose their'} place"
-
-
-CENTS = 0.005
-"""In USD. Amounts that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +297,6 @@ def _differs(row: WindowRow) -> bool:
     if row.before is None or row.after is None:
         return True
     return abs(row.before.cost - row.after.cost) >= CENTS or row.before.hours != row.after.hours
-
-
-_BAR = 10
-"""Blocks of the longest bar."""
-Rows = list[dict[str, Any]]
 
 
 def cost_parts(cost: CostChange | Spending) -> list[tuple[str, Rows]]:

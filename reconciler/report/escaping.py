@@ -34,6 +34,10 @@ _EMPHASIS = re.compile(r"(?<!\s)[*~]|[*~](?!\s|$)|(?<![^\W_])_|_(?![^\W_])")
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<rest>[^\s'\"<>]+)", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;]+)=[^&;]*")
+_OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
+_VARIABLE = re.compile(r"(?:^|\.)env\[\d+\]$")
+_STEP = re.compile(r"[^.\[\]']+")
+"""The steps of a path; the last is the name of the value."""
 
 
 def without_url_secrets(text: str) -> str:
@@ -187,12 +191,6 @@ def calendar_text(value: str) -> str:
     for character, escaped in (("\\", "\\\\"), (";", "\\;"), (",", "\\,"), ("\n", "\\n")):
         text = text.replace(character, escaped)
     return text
-
-
-_OF_ENV = re.compile(r"(?:^|\.)env\[\d+\]\.value$")
-_VARIABLE = re.compile(r"(?:^|\.)env\[\d+\]$")
-_STEP = re.compile(r"[^.\[\]']+")
-"""The steps of a path; the last is the name of the value."""
 
 
 def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:

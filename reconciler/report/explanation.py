@@ -42,6 +42,10 @@ from reconciler.timetable.capacity_schedule import timeline
 _MOST = 5
 _WHOLE = 3
 """Parts of KIND/NAMESPACE/NAME."""
+EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
+MOST_UNUSED = 5
+"""Nodes that are listed as not used."""
+_POOL_GROUP = "karpenter.sh"
 
 
 def matching(wanted: str, names: Iterable[str]) -> list[str]:
@@ -145,9 +149,6 @@ def _count(holdings: Iterable[Holding], ref: ObjectRef) -> int:
     return sum(holding.count for holding in holdings if holding.demand == ref)
 
 
-EXPLAIN_SCHEMA = "headroom.dev/explain/v1"
-
-
 def explanation_document(found: Explanation) -> dict[str, Any]:
     """As `headroom.dev/explain/v1`."""
     return {
@@ -186,10 +187,6 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         ],
         "findings": [finding_row(finding) for finding in found.findings],
     }
-
-
-MOST_UNUSED = 5
-"""Nodes that are listed as not used."""
 
 
 def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | None = None, surge: bool = False) -> str:
@@ -248,9 +245,6 @@ def _surge_lines(found: Explanation) -> list[str]:
 def _cause(reason: UnplacedReason) -> str:
     """The cause, with the number of candidates if there are several. Some reasons have none, such as that there is no node."""
     return reason.cause if reason.count == 1 else f"{reason.cause} ({candidates(reason)})"
-
-
-_POOL_GROUP = "karpenter.sh"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ from reconciler.report.terminal import Paint, plain, wrapped
 from reconciler.report.words import counted
 
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"
+_SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+MOST_RESULTS = 25_000
+"""GitHub's limit for one run."""
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def findings_document(findings: Iterable[Finding], now: datetime) -> dict[str, Any]:
@@ -49,9 +54,6 @@ def finding_row(finding: Finding) -> dict[str, Any]:
         "path": finding.path,
         "hint": finding.hint,
     }
-
-
-_SEVERITY_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int | None = None) -> list[str]:
@@ -91,9 +93,6 @@ def finding_words(finding: Finding) -> dict[str, str]:
     }
 
 
-_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-
-
 def github_annotations(findings: Iterable[Finding]) -> str:
     """One line per finding."""
     return "".join(f"{_annotation(finding)}\n" for finding in findings)
@@ -112,12 +111,6 @@ def _annotation(finding: Finding) -> str:
     message = visible(f"{about}{finding.message}") + (f"\n{visible(finding.hint)}" if finding.hint else "")
     settings = ",".join(f"{name}={workflow_property(visible(text))}" for name, text in properties.items())
     return f"::{_COMMANDS[finding.severity]} {settings}::{workflow_data(message)}"
-
-
-MOST_RESULTS = 25_000
-"""GitHub's limit for one run."""
-
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:

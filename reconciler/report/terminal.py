@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 Paint = Callable[[str, str], str]
 """Gets a style (bold, dim, red, green, yellow, cyan) and a text; returns the coloured text, or the same text without colour."""
+MOST_ROWS = 40
+"""The most rows of one kind, about a terminal page. The JSON output has all of them."""
+LEAST = 24
+"""The least number of columns. Narrower lines would hold one word each."""
+_FURTHER = 4
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def plain(_style: str, text: str) -> str:
@@ -14,19 +20,9 @@ def plain(_style: str, text: str) -> str:
     return text
 
 
-MOST_ROWS = 40
-"""The most rows of one kind, about a terminal page. The JSON output has all of them."""
-
-
 def rest_lines(items: Iterable[object]) -> list[str]:
     count = len(list(items)) - MOST_ROWS
     return [f"  … and {count:,} more (--output json has them all)"] if count > 0 else []
-
-
-LEAST = 24
-"""The least number of columns. Narrower lines would hold one word each."""
-_FURTHER = 4
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def wrapped(line: str, width: int | None) -> Iterator[str]:

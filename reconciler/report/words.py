@@ -9,6 +9,11 @@ from typing import Any
 from reconciler.model.demand import Keeper, Service
 from reconciler.model.refs import abridged
 
+NOT_SHOWN = "nothing in the cluster shows that an autoscaler serves CapacityBuffers"
+MOST_NAMES = 3
+"""The most names in one row; the rest is counted."""
+Row = dict[str, Any]
+
 
 def counted(count: int, noun: str) -> str:
     """`1 node`, `2 nodes`, `1,000 nodes`."""
@@ -87,9 +92,6 @@ def hourly(price: float) -> str:
     return f"{dollars(price, 4)}/h"
 
 
-NOT_SHOWN = "nothing in the cluster shows that an autoscaler serves CapacityBuffers"
-
-
 def keeper_words(service: Service) -> str:
     """`headroom`, `Karpenter`, `balloon pods`."""
     if service.by is Keeper.AUTOSCALER:
@@ -116,12 +118,6 @@ def service_row(service: Service) -> dict[str, Any]:
         "certain": service.certain,
         "why": service.why or None,
     }
-
-
-MOST_NAMES = 3
-"""The most names in one row; the rest is counted."""
-
-Row = dict[str, Any]
 
 
 def grouped(rows: Iterable[Row], name: str = "name", *, noun: str = "") -> list[Row]:

@@ -32,6 +32,7 @@ _OWN_TYPES = frozenset(
 _FIELDS = ("replicas", "podTemplateRef", "podTemplateGeneration", "provisioningStrategy")
 
 Status = dict[str, Any]
+_SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
 def buffer_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> ApplyStatus | None:
@@ -84,9 +85,6 @@ def _agrees(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     there = {item.get("type"): item.get("status") for item in before.get("conditions") or ()}
     said = all(there.get(item["type"]) == item["status"] for item in after["conditions"] if item["type"] in _SHARED)
     return said and after.get("replicas") == before.get("replicas")
-
-
-_SHARED = frozenset({"ReadyForProvisioning", _PROVISIONING})
 
 
 def _is_let_be(autoscaler: ServingAutoscaler, now: datetime, *, agrees: bool, asks: bool) -> bool:

@@ -39,6 +39,20 @@ _REASONS = {
     Outcome.CONFLICT: "FieldConflict",
     Outcome.FAILED: "WriteFailed",
 }
+_SHORT = "RequiresNewCapacity"
+_STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
+"""By cause of an unplaced chunk: reason of the event."""
+_KEPT_BY = {
+    "ServedByAutoscaler": (NORMAL, "StandingDown"),
+    "HandingOver": (NORMAL, "HandingOver"),
+    "BalloonPods": (NORMAL, "KeptByBalloonPods"),
+    "CapacityMissing": (WARNING, "CapacityMissing"),
+    "TakenBack": (WARNING, "TakenBack"),
+    "AlsoServed": (WARNING, "ServedTwice"),
+}
+"""By reason of the condition Fulfilment: kind and reason of the event."""
+MOST_PODS = 5
+"""The most pods of one request that get an event, since all of them wait for the same."""
 
 
 def events(plan: Plan, change_set: ChangeSet, trigger: str, view: ClusterView | None = None) -> Iterator[Event]:
@@ -96,20 +110,6 @@ def _event(result: WriteResult) -> Event | None:
             return None
 
 
-_SHORT = "RequiresNewCapacity"
-_STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
-"""By cause of an unplaced chunk: reason of the event."""
-_KEPT_BY = {
-    "ServedByAutoscaler": (NORMAL, "StandingDown"),
-    "HandingOver": (NORMAL, "HandingOver"),
-    "BalloonPods": (NORMAL, "KeptByBalloonPods"),
-    "CapacityMissing": (WARNING, "CapacityMissing"),
-    "TakenBack": (WARNING, "TakenBack"),
-    "AlsoServed": (WARNING, "ServedTwice"),
-}
-"""By reason of the condition Fulfilment: kind and reason of the event."""
-
-
 def buffer_events(plan: Plan, change_set: ChangeSet, view: ClusterView) -> Iterator[Event]:
     """One for each change in a status that this pass writes. view: the cluster before the pass."""
     outcomes = {outcome.demand.ref: outcome for outcome in plan.demands}
@@ -164,10 +164,6 @@ def _keeper(outcome: DemandOutcome, before: Mapping[str, Any], after: Mapping[st
     told = _KEPT_BY.get(str(after.get("reason", "")))
     if told is not None and before.get("reason") != after.get("reason"):
         yield Event(outcome.demand.ref, *told, str(after.get("message", "")))
-
-
-MOST_PODS = 5
-"""The most pods of one request that get an event, since all of them wait for the same."""
 
 
 def request_events(plan: Plan, change_set: ChangeSet, pods: Iterable[Pod]) -> Iterator[Event]:

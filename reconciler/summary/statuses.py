@@ -14,6 +14,8 @@ from reconciler.model.schedules import schedule_ref_of
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.summary.buffers import buffer_status, condition_document, time_text
 
+_FIELDS = ("currentValue", "nextValue", "nextValueTime", "observedGeneration")
+
 
 def is_anothers(live: LiveObject, fields: Iterable[str]) -> bool:
     """Whether a field manager other than headroom owns one of these fields of the status, or all of it. One that only adds a condition
@@ -46,9 +48,6 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
         status["provisioningClassDetails"] = details
         same = same and details == (live.body.get("status") or {}).get("provisioningClassDetails")
     return None if same else ApplyStatus(live.ref, status)
-
-
-_FIELDS = ("currentValue", "nextValue", "nextValueTime", "observedGeneration")
 
 
 def schedule_status(outcome: ScheduleOutcome, live: LiveObject) -> ApplyStatus | None:

@@ -19,6 +19,8 @@ from reconciler.model.source import SourceTree
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
 from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
 
+_DEMAND = ("kind", "namespace", "name")
+
 
 def is_left(outcome: DemandOutcome) -> bool:
     """Whether another controller answers the request."""
@@ -47,9 +49,6 @@ def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFam
     yield GaugeMetricFamily(
         "headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", value=booked
     )
-
-
-_DEMAND = ("kind", "namespace", "name")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ MOST_WRITES = 20
 
 _OF_ONE_PASS = frozenset({"finished", "trigger", "times", "since", "perHourBefore", "perHourAfter"})
 """The fields in which passes with the same result may differ."""
+MOST_NAMED = 3
+"""The most demands without their capacity, or waiting objects, to name in one line of the log."""
 
 
 class History:
@@ -82,10 +84,6 @@ def _history_row(report: PassReport, writes: list[dict[str, Any]], result: str) 
 
 def _came_to(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in _OF_ONE_PASS}
-
-
-MOST_NAMED = 3
-"""The most demands without their capacity, or waiting objects, to name in one line of the log."""
 
 
 class LastPass:

@@ -22,6 +22,8 @@ DEADLINE = 10.0
 """Seconds that a connection may last, from its first byte to the last of the answer."""
 SILENCE = 5.0
 """Seconds that a connection may last without a byte in either direction."""
+MOST_PAGES = 8
+"""Answers under way of pages that may take long, or whose reader may be slow."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -140,10 +142,6 @@ class Listener:
             self._thread.join()
         self._server.cut_off(everything=True)
         self._server.server_close()
-
-
-MOST_PAGES = 8
-"""Answers under way of pages that may take long, or whose reader may be slow."""
 
 
 class PageServer(Listener):

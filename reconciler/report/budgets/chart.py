@@ -17,6 +17,16 @@ from reconciler.report.drawing.time_axis import TimeAxis, span_words
 from reconciler.report.drawing.value_lanes import UNBOUNDED, ValueSpan, allowed_spans, draw_allowed, number_of
 from reconciler.report.words import counted, listed, moment
 
+WIDTH = 980
+LEFT = 118
+GRID = WIDTH - LEFT - 12
+ROW = 24
+_TITLE = 30.0
+"""The height of the title."""
+_WEEK = timedelta(days=7)
+MOST_LEGEND = 12
+"""The most values in the legend's scale. Boxes have their numbers in any case."""
+
 
 def no_pool_words(findings: Sequence[Finding]) -> str:
     """Why there is no row: no NodePool is declared, or all were left out because of findings."""
@@ -35,17 +45,6 @@ def by_row(spans: Sequence[BudgetSpan]) -> dict[str, dict[str, tuple[BudgetSpan,
         reasons = dict.fromkeys(span.outcome.reason for span in own)
         pools[pool] = {reason: tuple(span for span in own if span.outcome.reason == reason) for reason in reasons}
     return pools
-
-
-WIDTH = 980
-LEFT = 118
-GRID = WIDTH - LEFT - 12
-ROW = 24
-_TITLE = 30.0
-"""The height of the title."""
-_WEEK = timedelta(days=7)
-MOST_LEGEND = 12
-"""The most values in the legend's scale. Boxes have their numbers in any case."""
 
 
 def budget_chart(

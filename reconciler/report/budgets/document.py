@@ -20,6 +20,8 @@ _ROWS_A_PART = 2000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1) // timedelta(microseconds=1)
 BUDGETS_SCHEMA = "headroom.dev/budgets/v1"
+MOST_SPANS = 60
+"""The most spans to list for one reason."""
 
 
 def budgets_document(
@@ -98,10 +100,6 @@ def budget_row(row: BudgetOutcome) -> dict[str, Any]:
         "total": row.total,
         "why": row.why,
     }
-
-
-MOST_SPANS = 60
-"""The most spans to list for one reason."""
 
 
 def budget_page(

@@ -21,6 +21,14 @@ from reconciler.report.words import counted, listed, moment
 
 MOST_POOLS = 40
 MOST_GRIDS = 12
+SHADES = "·░▒▓█"
+_STYLES = ("red", "yellow", "cyan", "cyan", "green")
+_HOURS = 24
+_WIDTH = 2
+_LABEL = 10
+_EVERY = 3
+_NO_TIME = None
+_HOUR = timedelta(hours=1)
 
 
 def budgets_text(
@@ -144,16 +152,6 @@ def _legend(cells: Sequence[BudgetCells]) -> str:
 
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}".rstrip() for line in lines]
-
-
-SHADES = "·░▒▓█"
-_STYLES = ("red", "yellow", "cyan", "cyan", "green")
-_HOURS = 24
-_WIDTH = 2
-_LABEL = 10
-_EVERY = 3
-_NO_TIME = None
-_HOUR = timedelta(hours=1)
 
 
 class HourGrid:

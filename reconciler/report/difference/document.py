@@ -27,6 +27,7 @@ from reconciler.report.plan.document import (
 from reconciler.report.words import service_row
 
 DIFF_SCHEMA = "headroom.dev/diff/v1"
+_NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePool": [], "byScheduleValue": []}
 
 
 def difference_document(change: Difference) -> dict[str, Any]:
@@ -138,9 +139,6 @@ def _asked_row(item: MostAsked) -> dict[str, Any]:
         "after": item.after,
         "from": timestamp(item.at),
     }
-
-
-_NOT_WORKED_OUT: dict[str, Any] = {"over30Days": None, "byDemand": [], "byNodePool": [], "byScheduleValue": []}
 
 
 def _cost(cost: CostChange) -> dict[str, Any]:

@@ -20,6 +20,10 @@ from reconciler.report.words import NOT_SHOWN, counted, dollars, listed, moment,
 
 _TEMPLATE_FAILED = "template-failed"
 SPAN = f"{MONTH.days} days"
+_FIRST_ONE = (
+    "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
+    " and the buffer's status shows whether an autoscaler serves it"
+)
 
 
 def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
@@ -255,12 +259,6 @@ def hourly_words(change: Difference) -> str:
         f"at this hour {dollars(change.per_hour_before)}/h without it, {dollars(change.per_hour_after)}/h with it"
         f" ({dollars(change.per_hour_now)}/h for the nodes that exist now)"
     )
-
-
-_FIRST_ONE = (
-    "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
-    " and the buffer's status shows whether an autoscaler serves it"
-)
 
 
 @dataclass(frozen=True, slots=True)

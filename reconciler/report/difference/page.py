@@ -33,6 +33,24 @@ from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import change_words, cluster_title, dollars, grouped, listed, moment
 
+_NO_PRICES = "No prices are known: name a catalog, or a snapshot of a cluster, that has them"
+_WORKED_OUT = (
+    f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
+    " one pass and whatever nodes headroom has made before; percentages and the nodes of pods stay as they are now, and nodes that"
+    " drift are replaced"
+)
+_STYLES = {
+    "error": "red",
+    "warning": "yellow",
+    "info": "cyan",
+    "create": "green",
+    "update": "yellow",
+    "delete": "red",
+    "keep": "cyan",
+}
+"""Of severities, and of what becomes of an object."""
+Cells = Mapping[str, Any]
+
 
 def difference_page(
     change: Difference,
@@ -80,9 +98,6 @@ def difference_page(
     }
 
 
-_NO_PRICES = "No prices are known: name a catalog, or a snapshot of a cluster, that has them"
-
-
 def _without_prices(change: Difference) -> Difference:
     def unpriced(creations: Iterable[NodeClaimCreation]) -> tuple[NodeClaimCreation, ...]:
         return tuple(replace(item, planned=replace(item.planned, price_known=False)) for item in creations)
@@ -121,13 +136,6 @@ def assumptions(change: Difference) -> list[str]:
     """The assumptions behind the prices of both sides."""
     own = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
     return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
-
-
-_WORKED_OUT = (
-    f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
-    " one pass and whatever nodes headroom has made before; percentages and the nodes of pods stay as they are now, and nodes that"
-    " drift are replaced"
-)
 
 
 def _month(change: Difference) -> dict[str, str] | None:
@@ -223,19 +231,6 @@ def _later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
         }
         for ref, loss in change.later
     ]
-
-
-_STYLES = {
-    "error": "red",
-    "warning": "yellow",
-    "info": "cyan",
-    "create": "green",
-    "update": "yellow",
-    "delete": "red",
-    "keep": "cyan",
-}
-"""Of severities, and of what becomes of an object."""
-Cells = Mapping[str, Any]
 
 
 def difference_text(page: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:

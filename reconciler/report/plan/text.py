@@ -53,6 +53,8 @@ _SIGNS = {
     Action.DELETE: ("red", "-"),
     Action.KEEP: ("cyan", "="),
 }
+MOST_WAITING = 3
+"""The most objects to name that wait for the same."""
 
 
 def local_budget_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None, paint: Paint) -> list[str]:
@@ -74,10 +76,6 @@ def object_lines(change: ObjectChange, paint: Paint) -> list[str]:
         lines.append(f"      {paint('dim', 'as the template of this repository renders it:')}")
         lines += [f"        {line}" for line in rendered]
     return lines
-
-
-MOST_WAITING = 3
-"""The most objects to name that wait for the same."""
 
 
 def applied_words(change_set: ChangeSet) -> str:

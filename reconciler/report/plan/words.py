@@ -48,6 +48,13 @@ _CANDIDATES = {
     "beyond a cap": "node",
 }
 """By cause, what its candidates are, if all are of one kind."""
+_MOST_DOMAINS = 8
+"""The most domains to name in one sentence; the rest is counted."""
+SPAN = f"{MONTH.days} days"
+HOURS_OF_SPAN = MONTH / HOUR
+"""Every price over a time is over this span, so that two figures of one plan agree."""
+AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
+_MOST_NAMED = 3
 
 
 def held(holdings: Iterable[Holding]) -> str:
@@ -234,10 +241,6 @@ def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     return "No change, but there are errors" if plan.has_errors else "No change: the cluster is as declared"
 
 
-_MOST_DOMAINS = 8
-"""The most domains to name in one sentence; the rest is counted."""
-
-
 def domain_totals(outcome: DemandOutcome) -> dict[str, dict[str, int]]:
     """How many chunks, by label and value in words. Labels are sorted, and single values come before undecided ones."""
     totals: dict[str, dict[str, int]] = {}
@@ -306,16 +309,6 @@ def precedence_words(demand: Demand) -> str:
     if demand.kept_from is not None:
         words.append("serves no requests")
     return ", ".join(words)
-
-
-SPAN = f"{MONTH.days} days"
-HOURS_OF_SPAN = MONTH / HOUR
-"""Every price over a time is over this span, so that two figures of one plan agree."""
-
-AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
-
-
-_MOST_NAMED = 3
 
 
 def sample_words(*plans: Plan) -> str:

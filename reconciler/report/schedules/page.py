@@ -20,6 +20,24 @@ from reconciler.report.words import moment
 from reconciler.zone_data import zone_names
 
 SCHEDULES_SCHEMA = "headroom.dev/schedules/v1"
+MOST_DRAWN = 20
+"""The most schedules in the picture. The editor has all of them."""
+EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
+kind: MetricsProducer
+metadata:
+  name: office-hours
+spec:
+  schedule:
+    timezone: UTC
+    defaultReplicas: 0
+    behaviors:
+      - replicas: 3
+        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 9}
+        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 17}
+"""
+"""The editor's initial text if there is no schedule."""
+_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def schedules_document(
@@ -62,24 +80,6 @@ def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
         "nextValue": row.next_value,
         "nextValueTime": None if row.next_value_time is None else timestamp(row.next_value_time),
     }
-
-
-MOST_DRAWN = 20
-"""The most schedules in the picture. The editor has all of them."""
-EXAMPLE = """apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata:
-  name: office-hours
-spec:
-  schedule:
-    timezone: UTC
-    defaultReplicas: 0
-    behaviors:
-      - replicas: 3
-        start: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 9}
-        end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 17}
-"""
-"""The editor's initial text if there is no schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,6 @@ def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     if found is not None:
         return found
     return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
-
-
-_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def schedule_document(schedule: Schedule) -> str:

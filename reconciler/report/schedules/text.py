@@ -22,6 +22,14 @@ MOST_GRIDS = 10
 MOST_CHANGES = 8
 MOST_NAME = 40
 """The longest name that leaves room for its numbers on the same line of the list."""
+SHADES = "·░▒▓█"
+_STYLES = ("blue", "cyan", "green", "yellow", "red")
+_CHANGES = "¦"
+_NO_TIME = " "
+_CELL = timedelta(minutes=30)
+_CELLS = 48
+_LABEL = 10
+_AXIS = "".join(f"{hour:02}    " for hour in range(0, 24, 3)).rstrip()
 
 
 def schedules_text(
@@ -143,16 +151,6 @@ def _findings(findings: Iterable[Finding], paint: Paint, width: int | None) -> l
 
 def _name(ref: ObjectRef) -> str:
     return f"{ref.namespace}/{ref.name}"
-
-
-SHADES = "·░▒▓█"
-_STYLES = ("blue", "cyan", "green", "yellow", "red")
-_CHANGES = "¦"
-_NO_TIME = " "
-_CELL = timedelta(minutes=30)
-_CELLS = 48
-_LABEL = 10
-_AXIS = "".join(f"{hour:02}    " for hour in range(0, 24, 3)).rstrip()
 
 
 class Grid:

@@ -39,6 +39,17 @@ from reconciler.report.schedules.page import schedule_row
 from reconciler.report.words import counted
 from reconciler.zone_data import zone_data
 
+REQUEST_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
+"""By condition type, the state that an ended request counts as."""
+REQUEST_STATES = ("waiting", "booked", "not_ready", "left", *REQUEST_ENDS.values())
+ATTENTION = ("not ready", "short", "filling")
+"""The states of a buffer that somebody may have to look at, the worst first."""
+_OBJECT = ("kind", "namespace", "name")
+STATUS_SCHEMA = "headroom.dev/status/v1"
+EXPIRES_SOON = timedelta(days=1)
+"""A node that expires within this time is counted as expiring."""
+MOST_EDGES = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Links:
@@ -61,13 +72,6 @@ class Links:
             return None
         folder = {"gitlab": "-/blob", "gitea": "src/commit"}.get(self.forge, "blob")
         return f"{self.base}/{folder}/{commit}/{uri_path(file)}" + (f"#L{line}" if line else "")
-
-
-REQUEST_ENDS = {FAILED: "failed", CAPACITY_REVOKED: "capacity_revoked", BOOKING_EXPIRED: "booking_expired"}
-"""By condition type, the state that an ended request counts as."""
-REQUEST_STATES = ("waiting", "booked", "not_ready", "left", *REQUEST_ENDS.values())
-ATTENTION = ("not ready", "short", "filling")
-"""The states of a buffer that somebody may have to look at, the worst first."""
 
 
 def request_state(outcome: DemandOutcome, request: RequestState) -> str:
@@ -145,9 +149,6 @@ def _state(outcome: DemandOutcome, ready: int, coming: int) -> str:
     return next((state for holds, state in facts if holds), "short")
 
 
-_OBJECT = ("kind", "namespace", "name")
-
-
 def health_of(document: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """healthy: whether passes are made, succeed, and find no errors, however old those are. why: what is wrong, the worst first.
 
@@ -189,12 +190,6 @@ def _documents(errors: list[Mapping[str, Any]]) -> str:
     """`1 document has`, `2 documents have`: one document may have several errors."""
     count = len({tuple(row[key] for key in _OBJECT) if row["name"] else (row["file"], row["line"]) for row in errors})
     return f"{counted(count, 'document')} {'has' if count == 1 else 'have'}"
-
-
-STATUS_SCHEMA = "headroom.dev/status/v1"
-EXPIRES_SOON = timedelta(days=1)
-"""A node that expires within this time is counted as expiring."""
-MOST_EDGES = 100
 
 
 @dataclass(frozen=True, slots=True)

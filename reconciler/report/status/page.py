@@ -44,6 +44,12 @@ _TONES = {
     "ready": "good", "booked": "good", "filling": "warn", "waiting": "warn", "short": "bad", "not ready": "bad",
     "not_ready": "bad", "failed": "bad", "capacity_revoked": "bad",
 }  # fmt: skip
+_TALL, _LOW, _GAP = 72.0, 40.0, 26.0
+_TICKS = tuple(
+    timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 4320, 10080)
+)
+_BETWEEN = 90
+"""Pixels between two ticks, at least."""
 
 
 def overview_page(
@@ -317,14 +323,6 @@ def _seconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes:,} min {rest} s"
-
-
-_TALL, _LOW, _GAP = 72.0, 40.0, 26.0
-_TICKS = tuple(
-    timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 4320, 10080)
-)
-_BETWEEN = 90
-"""Pixels between two ticks, at least."""
 
 
 def fill_chart(points: Sequence[FillPoint], now: datetime, width: int) -> str:

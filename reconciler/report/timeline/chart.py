@@ -23,6 +23,11 @@ from reconciler.report.words import counted, moment
 
 ASKED, WORTH, ALLOWED = "Asked for", "Schedules", "Disruptions allowed"
 """The groups of lanes, in the order in which they are shown."""
+MOST_LANES = 40
+_TALL, _FLAT = 44.0, 24.0
+_ABOVE = 15.0
+"""The height of a name above its lane."""
+_LEAST_LEFT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +159,6 @@ def _differ(before: Lane, after: Lane, start: datetime, end: datetime) -> bool:
     return worth(before) != worth(after)
 
 
-MOST_LANES = 40
-_TALL, _FLAT = 44.0, 24.0
-_ABOVE = 15.0
-"""The height of a name above its lane."""
 _Row = tuple[str, Lane | str]
 """The label, and the lane to draw, or words if that revision has none."""
 
@@ -175,7 +176,6 @@ class Layout:
 
 
 DESK, PHONE = Layout(), Layout(358, 8)
-_LEAST_LEFT = 100
 
 
 @dataclass(frozen=True, slots=True)

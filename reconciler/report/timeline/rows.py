@@ -43,6 +43,8 @@ LEGEND = (
     "Each block is four hours. Its height is the highest value in them, relative to the {}; for budgets it is the lowest. "
     "· is 0, ◦ is 0 for part of the block, ∞ is no limit."
 )
+MOST_ROWS = 500
+"""The most rows of the table. Nobody would read more."""
 
 
 def week_rows(timeline: CapacityTimeline, zone: tzinfo) -> dict[str, Any]:
@@ -162,10 +164,6 @@ def _block(lane: Lane, timeline: CapacityTimeline, begins: datetime, step: timed
         # For budgets the lowest value is drawn, so a short window that allows disruption needs a sign of its own.
         return VARIES if lane.group == ALLOWED and len(set(values)) > 1 else "·"
     return BLOCKS[max(0, -(-value * len(BLOCKS) // max(1, most)) - 1)]
-
-
-MOST_ROWS = 500
-"""The most rows of the table. Nobody would read more."""
 
 
 def timeline_page(
