@@ -123,7 +123,8 @@ class Posting:
                 to.forge,
                 to.number,
                 publication(
-                    *(comparison, self._settings),
+                    comparison,
+                    self._settings,
                     cluster=cluster,
                     at=at,
                     commit=to.head_commit,

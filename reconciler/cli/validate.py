@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,13 +39,10 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.cli.manifest_files import read_paths, read_subdirectory
     from reconciler.clocks import SystemClock
     from reconciler.manifests.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
-    from reconciler.report.findings import findings_document, findings_text, github_annotations, sarif_document
-    from reconciler.report.json_text import to_json
     from reconciler.report.words import listed
 
     if paths and path:
@@ -55,29 +52,35 @@ def command(
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (
-        *(*declared.findings, *left_out, *schedule_findings(declared.schedules, present)),
-        *(*_template_findings(files, declared), *_changes_refused(base, places, files)),
+        *declared.findings,
+        *left_out,
+        *schedule_findings(declared.schedules, present),
+        *_template_findings(files, declared),
+        *_changes_refused(base, places, files),
     )
     if strict:
         told = tuple(_strict(finding) for finding in told)
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
-    printed: dict[str, Any] = {
-        "text": lambda: findings_text(
-            findings,
-            documents=declared.documents,
-            files=len(files),
-            paint=paint_for_stdout(),
-            width=width_of_stdout(),
-        ),
-        "json": lambda: to_json(findings_document(findings, present)),
-        "sarif": lambda: json.dumps(sarif_document(findings), indent=2) + "\n",
-        "github": lambda: github_annotations(findings),
-    }
-    click.echo(printed[output](), nl=False)
+    click.echo(_printed(output, findings, present, documents=declared.documents, files=len(files)), nl=False)
     if not declared.documents and not findings:
         where = listed("this folder" if place == "." else place for place in places)
         click.echo(f"No manifest was found in {where}: files that end in .yaml, .yml and .json are read.", err=True)
     return int(any(finding.severity is Severity.ERROR for finding in findings))
+
+
+def _printed(output: str, findings: tuple[Finding, ...], now: datetime, *, documents: int, files: int) -> str:
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.report.findings import findings_document, findings_text, github_annotations, sarif_document
+    from reconciler.report.json_text import to_json
+
+    if output == "json":
+        return to_json(findings_document(findings, now))
+    if output == "sarif":
+        return json.dumps(sarif_document(findings), indent=2) + "\n"
+    if output == "github":
+        return github_annotations(findings)
+    paint, width = paint_for_stdout(), width_of_stdout()
+    return findings_text(findings, documents=documents, files=files, paint=paint, width=width)
 
 
 def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str, bytes]) -> tuple[Finding, ...]:

@@ -98,7 +98,10 @@ def _changes(before: SteadyState, after: SteadyState, at: datetime) -> Iterator[
             continue
         is_smaller = chunk is not None and any(amount > chunk[1].get(name) for name, amount in chunk[0])
         change = RoomChange(
-            *(ref, None if one is None else left, None if other is None else right, at),
+            ref,
+            before=None if one is None else left,
+            after=None if other is None else right,
+            at=at,
             why=_why(one, other),
             chunk=None if chunk is None or not (left and right) else _chunk_words(*chunk),
         )

@@ -32,8 +32,8 @@ def told(
     *,
     is_there: bool = True,
 ) -> list[ObjectChange]:
-    sides = ([side] if side else [] for side in (before, after))
-    return list(written_differences(*sides, base, head, (WEB,) if is_there else ()))
+    left, right = ([side] if side else [] for side in (before, after))
+    return list(written_differences(left, right, base, head, (WEB,) if is_there else ()))
 
 
 def test_what_both_sides_declare_alike_is_no_difference() -> None:
