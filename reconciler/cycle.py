@@ -33,7 +33,7 @@ from reconciler.stages.set_aside import Inputs, SetAside
 from reconciler.stages.state import PassState, Stage
 from reconciler.stages.surge import Rehearse
 from reconciler.stages.upcoming_edges import UpcomingEdges
-from reconciler.stages.vacating import Trials, Vacate
+from reconciler.stages.vacating import Vacate
 
 
 class Cycle:
@@ -65,7 +65,7 @@ class Cycle:
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect, rules.requests, rules.fulfilment, rules.shrink_after),
             Place(rules, memory),
-            Vacate(rules, Trials()),
+            Vacate(rules, memory),
             Consolidate(rules, Judged()),
             Rehearse(),
             MakePlan(rules, catalog, templates),

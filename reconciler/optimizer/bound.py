@@ -26,7 +26,6 @@ from reconciler.optimizer.spread_rows import FEW_NODES, SpreadRows, spread_rows
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.state import JournalEntry, State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.arrays import MINIMUM, RUNNING
 from reconciler.placement.requirements import ANYWHERE
 
@@ -132,20 +131,17 @@ def relaxation_of(state: State) -> Relaxation:
 
 
 def _purchases(state: State, batches: Sequence[Batch]) -> list[Purchase]:
-    """By batch and NodePool what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
-    of_classes: dict[int, dict[int, Mask]] = {}
-    for batch in batches:
-        needs = batch.needs
-        if needs.equivalence_class in of_classes:
-            continue
-        found = of_classes[needs.equivalence_class] = {}
-        for compatibility in (state.compatibilities.get(needs, step, ANYWHERE) for step in needs.relaxations):
-            for pool in range(len(state.offers)):
-                rows = compatibility.rows(pool)
-                if rows.any():
-                    found[pool] = found[pool] | rows if pool in found else rows
+    """By batch, what a new node may be bought as, whichever relaxation step is met, in whatever domain."""
+    nothing = np.zeros(sum(len(offers.rows) for offers in state.offers), dtype=np.bool_)
+    of_classes: dict[int, Purchase] = {}
+    for needs in (batch.needs for batch in batches):
+        if needs.equivalence_class not in of_classes:
+            steps = (state.compatibilities.get(needs, step, ANYWHERE).bought_as for step in needs.relaxations)
+            of_classes[needs.equivalence_class] = np.any([nothing, *steps], axis=0)
     return [
-        of_classes[batch.needs.equivalence_class] if batch.opens_nodes and not batch.needs.shape.resource_claims else {}
+        of_classes[batch.needs.equivalence_class]
+        if batch.opens_nodes and not batch.needs.shape.resource_claims
+        else nothing
         for batch in batches
     ]
 

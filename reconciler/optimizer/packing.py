@@ -46,10 +46,9 @@ class NodeRules:
     def alike(self, purchases: Iterable[Purchase], *told: Sequence[object]) -> Amounts:
         """The same number for batches that nothing tells apart: these rules, what they may be bought as, what is told of each. Numbers are
         in order of the first of each."""
-        bought_as = [tuple((pool, rows.tobytes()) for pool, rows in purchase.items()) for purchase in purchases]
-        rows = ([row.tobytes() for row in rows] for rows in (self.sizes, self.conflicts))
+        rows = ([row.tobytes() for row in rows] for rows in (purchases, self.sizes, self.conflicts))
         known: dict[tuple[object, ...], int] = {}
-        keys = zip(bought_as, *rows, *told, strict=True)
+        keys = zip(*rows, *told, strict=True)
         return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
@@ -136,8 +135,8 @@ class BinTypes:
         return Pattern(items, int(self.prices[number]) / 1e9, int(self.pools[number]))
 
 
-Purchase: TypeAlias = Mapping[int, Mask]
-"""What a new node for an item type may be bought as: by number of a NodePool, a mask of its catalog."""
+Purchase: TypeAlias = Mask
+"""By row of the catalogs of all NodePools, whether a new node for an item type may be bought as that."""
 
 
 def planned_pattern(state: State, index: int, items: Mapping[int, int]) -> Pattern:
@@ -151,22 +150,15 @@ def bin_types_for(state: State, purchases: Sequence[Purchase]) -> BinTypes:
 
     purchases: by item type.
     """
-    chosen: list[tuple[int, int]] = []
-    admits: list[Mask] = []
-    for pool, offers in enumerate(state.offers):
-        nothing = np.zeros(len(offers.priced), dtype=np.bool_)
-        of_pool = np.array([rows.get(pool, nothing) for rows in purchases], dtype=np.bool_)
-        masks = of_pool.reshape(len(purchases), len(nothing)) & offers.priced
-        for row in np.flatnonzero(masks.any(axis=0)).tolist():
-            chosen.append((pool, row))
-            admits.append(masks[:, row])
-    rooms = [state.offers[pool].room[state.offers[pool].offerings.types_of[row]] for pool, row in chosen]
-    prices = np.array([state.offers[pool].prices[row] for pool, row in chosen], dtype=np.int64)
-    capacity = np.array(rooms, dtype=np.int64).reshape(len(chosen), len(state.columns.names))
-    admitting = np.array(admits, dtype=np.bool_).reshape(len(chosen), len(purchases))
-    numbers_of_pools = np.array([pool for pool, _ in chosen], dtype=np.int64)
-    kept = _undominated(capacity, prices, admitting, numbers_of_pools)
-    return BinTypes(capacity[kept], prices[kept], admitting[kept], numbers_of_pools[kept])
+    pools = np.repeat(np.arange(len(state.offers)), [len(item.rows) for item in state.offers])
+    types = [item.offerings.types_of + base for item, base in zip(state.offers, state.templates.type_base, strict=True)]
+    priced = np.concatenate([item.priced for item in state.offers])
+    admits = np.array(purchases, dtype=np.bool_).reshape(len(purchases), len(pools)) & priced
+    rows = np.flatnonzero(admits.any(axis=0))
+    prices = np.concatenate([item.prices for item in state.offers])[rows]
+    capacity, admits, pools = state.templates.room[np.concatenate(types)[rows]], admits[:, rows].T, pools[rows]
+    kept = _undominated(capacity, prices, admits, pools)
+    return BinTypes(capacity[kept], prices[kept], admits[kept], pools[kept])
 
 
 def _undominated(capacity: Amounts, prices: Amounts, admits: Mask, pools: Amounts) -> list[int]:

@@ -58,7 +58,8 @@ def packing_problem(state: State) -> PackingProblem:
     chunks = [(known.setdefault(shape, len(known)), count) for found in held.values() for shape, count in found]
     every = list(known)
     batches = [shape.batch for shape in every]
-    purchases = [{shape.pool: shape.compatibility.rows(shape.pool)} for shape in every]
+    pools = np.repeat(np.arange(len(state.offers)), [len(item.rows) for item in state.offers])
+    purchases = [shape.compatibility.bought_as & (pools == shape.pool) for shape in every]
     rules = NodeRules.of(state, batches, placed, spread=True)
     rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, every))
     numbers = rules.alike(purchases)

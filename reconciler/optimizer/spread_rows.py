@@ -70,13 +70,11 @@ class SpreadRows:
         here = np.arange(len(self.domains)) == place
         return np.concatenate([counting * (here | (place < 0)), -limited * here.astype(np.float64)])
 
-    def purchases(self, state: State, items: Iterable[tuple[Batch, Mapping[int, Mask], int]]) -> list[Purchase]:
-        """What chunks may be bought as where they are. items: batches, with rows of catalogs by NodePool, and places."""
-        masks = [self._masks(offers) for offers in state.offers] if self.domains else []
-        return [
-            {pool: mask & masks[pool][place] for pool, mask in rows.items()} if self._is_told_apart(batch) else rows
-            for batch, rows, place in items
-        ]
+    def purchases(self, state: State, items: Iterable[tuple[Batch, Purchase, int]]) -> list[Purchase]:
+        """What chunks may be bought as where they are. items: batches, with what they may be bought as, and places."""
+        of_offers = [self._masks(offers) for offers in state.offers] if self.domains else []
+        masks = [np.concatenate(parts) for parts in zip(*of_offers, strict=True)]
+        return [rows & masks[place] if self._is_told_apart(batch) else rows for batch, rows, place in items]
 
     def _is_told_apart(self, batch: Batch) -> bool:
         """Whether its chunks are told apart by domain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.model.placement import Placement
@@ -18,25 +18,19 @@ from reconciler.plan.cost import Prices
 from reconciler.plan.launching.caps import Cut
 from reconciler.plan.rejection import rejections
 from reconciler.spending.month import Basis
-from reconciler.stages.pods_first import PodMemories, no_room_findings, with_promised
+from reconciler.stages.pods_first import no_room_findings, with_promised
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """memory: the previous placement, so that only what changed is computed again. narrowed: the same for limits that pending pods have
-    used up in part. unrefused: the same without new nodes for requests that are over a cap. attempts: the same with offerings that only
-    attempts of requests ask for."""
+    """memory: the previous placements, so that only what changed is computed again."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
     memory: Memory
-    narrowed: Memory = field(default_factory=Memory)
-    unrefused: Memory = field(default_factory=Memory)
-    attempts: Memory = field(default_factory=Memory)
-    pods: PodMemories = field(default_factory=PodMemories)
 
     def run(self, state: PassState) -> PassState:
         latest = time.perf_counter() + self.rules.optimal_within.total_seconds()
@@ -47,15 +41,17 @@ class Place:
         problem = state.problem
         placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
         if not state.include_pending:
-            narrower = with_promised(problem, placement, self.pods)
+            narrower = with_promised(problem, placement, self.memory)
             if narrower is not problem:
                 problem = narrower
-                placement = place_in_mode(problem, memory=self.narrowed, seconds_left=seconds_left)
+                placement = place_in_mode(
+                    problem, memory=self.memory.of("limits narrowed by pods"), seconds_left=seconds_left
+                )
         problem, placement = self._with_attempts(state, problem, placement, seconds_left)
         problem, placement, refused = self._without_refused(state, problem, placement, seconds_left)
         is_unchecked = self.rules.check_placement and not placement.checked
         broken = violations(problem, placement) if is_unchecked else ()
-        crowding = no_room_findings(problem, placement, self.pods)
+        crowding = no_room_findings(problem, placement, self.memory)
         options = state.prepared.options
         state = replace(
             state,
@@ -85,7 +81,7 @@ class Place:
         if not asking or attempted >= problem.options.back_offs:
             return problem, placement
         again = replace(problem, options=replace(problem.options, back_offs=attempted))
-        found = place_in_mode(again, memory=self.attempts, seconds_left=seconds_left)
+        found = place_in_mode(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
         served = asking.difference(item.demand for item in found.unplaced)
         return (again, found) if served else (problem, placement)
 
@@ -108,5 +104,7 @@ class Place:
                 replace(item, opens_nodes=False) if item.ref in capped.refused else item for item in problem.demands
             )
             problem = replace(problem, demands=tuple(demands))
-            placement = place_in_mode(problem, memory=self.unrefused, seconds_left=seconds_left)
+            placement = place_in_mode(
+                problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
+            )
         return problem, placement, still_refused(cuts, placement)

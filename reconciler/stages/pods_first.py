@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
@@ -20,25 +20,17 @@ from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM
 
 
-@dataclass(slots=True)
-class PodMemories:
-    """Answers of the two placements that are tried here, so that an unchanged cluster is not tried again."""
-
-    pods: Memory = field(default_factory=Memory)
-    without_buffers: Memory = field(default_factory=Memory)
-
-
-def with_promised(problem: Problem, placement: Placement, memories: PodMemories) -> Problem:
+def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Problem:
     """The problem with what pending pods will use of the limits. The same object if chunks come near no limit."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
         return problem
-    made = place(_of_pods(problem), memory=memories.pods).planned
+    made = place(_of_pods(problem), memory=memory.of("pods alone")).planned
     promised = _used_by(made, problem.instance_types, limited)
     return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
 
 
-def no_room_findings(problem: Problem, placement: Placement, memories: PodMemories) -> tuple[Finding, ...]:
+def no_room_findings(problem: Problem, placement: Placement, memory: Memory) -> tuple[Finding, ...]:
     """Names buffers whose empty placeholders use up a limit, so that pods cannot have a node."""
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     bins = all_bins(problem.view, placement.occupied)
@@ -46,11 +38,11 @@ def no_room_findings(problem: Problem, placement: Placement, memories: PodMemori
     waiting = _waiting(problem, placement) if own else ()
     if not waiting:
         return ()
-    missing = {item.demand for item in place(_of_pods(problem), memory=memories.pods).unplaced}
+    missing = {item.demand for item in place(_of_pods(problem), memory=memory.of("pods alone")).unplaced}
     if not missing:
         return ()
     freed = _of_pods(replace(problem, view=_without(problem.view, own)))
-    still = {item.demand for item in place(freed, memory=memories.without_buffers).unplaced}
+    still = {item.demand for item in place(freed, memory=memory.of("pods without buffers")).unplaced}
     return tuple(_findings(own, sorted(missing - still), problem.demands))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from reconciler.model.placement import Placement
@@ -27,19 +27,14 @@ MOST_TRIALS = 6
 """Trials in one pass. The next pass continues, since placeholders that chunks have left are released by then."""
 
 
-@dataclass(slots=True)
-class Trials:
-    """The outcome of each trial in the last pass, so that an unchanged cluster is not tried again."""
-
-    memories: list[Memory] = field(default_factory=lambda: [Memory() for _ in range(MOST_TRIALS)])
-
-
 @dataclass(frozen=True, slots=True)
 class Vacate:
+    """memory: the outcome of each trial in the last pass, so that an unchanged cluster is not tried again."""
+
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    trials: Trials
+    memory: Memory
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves the most placeholders; the same state if none can be left."""
@@ -59,7 +54,7 @@ class Vacate:
                 "chunks may move to room that is free for `consolidateAfter` by then",
             )
             state = replace(state, edges=(*state.edges, look))
-        memories = iter(self.trials.memories)
+        memories = (self.memory.of("vacating", number) for number in range(MOST_TRIALS))
         savings = Savings(
             self.rules.consolidation, state.instance_types, state.demands, pods_by_node(state.prepared.room)
         )

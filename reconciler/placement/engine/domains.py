@@ -23,7 +23,6 @@ from reconciler.placement.engine.open import by_weight, size_options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import distinct, settled
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
-from reconciler.placement.offers.pool_offers import NoRows
 from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
 
 MOST_COMBINATIONS = 512
@@ -87,7 +86,7 @@ def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[
     for offers in state.offers:
         for relaxation in batch.needs.relaxations:
             rows = offers.rows_for(relaxation.wanted)
-            if isinstance(rows, NoRows) or not rows.any():
+            if not rows.any():
                 continue
             own = offers.own_labels(relaxation.wanted)
             for key in keys:

@@ -21,7 +21,6 @@ from reconciler.placement.constraints.limits import NOTHING
 from reconciler.placement.constraints.min_values import largest_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask
-from reconciler.placement.nodes.planned import PlannedBin
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.offerings import NANODOLLARS
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, node_class_label, sold_in
@@ -32,18 +31,13 @@ from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values,
 class Offer:
     """What a NodeClaim lists, whatever the node holds.
 
+    node: without its chunks and their requests.
     daemons: what daemon pods take on the largest of the types, by resource.
     largest: the largest amount of each resource among the types; a pool with limits is charged for that.
     meets_minimums: whether it lists enough values for the pool's minValues.
     """
 
-    instance_types: tuple[str, ...]
-    zones: tuple[str, ...]
-    capacity_types: tuple[str, ...]
-    price: float
-    price_known: bool
-    requirements: tuple[Requirement, ...]
-    labels: tuple[tuple[str, str], ...]
+    node: PlannedNode
     daemons: tuple[int, ...]
     largest: Resources
     meets_minimums: bool
@@ -58,7 +52,7 @@ class OfferedNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """A shortened list. rows: the rows of its pool's catalog that a node may list. primary: the cheapest of them."""
+    """What a node may list. rows: the rows of its pool's catalog that a node may list. primary: the cheapest of them."""
 
     rows: Mask
     primary: int
@@ -100,20 +94,7 @@ class Offerer:
         requests = self._requests.get(asked)
         if requests is None:
             requests = self._requests[asked] = self._state.columns.asked(asked)
-        node = PlannedNode(
-            node_pool=template.offers.pool.name,
-            instance_types=offer.instance_types,
-            zones=offer.zones,
-            capacity_types=offer.capacity_types,
-            price=offer.price,
-            requests=requests,
-            requirements=offer.requirements,
-            holdings=holdings,
-            labels=offer.labels,
-            price_known=offer.price_known,
-            taints=template.taints,
-        )
-        return OfferedNode(node, offer.meets_minimums)
+        return OfferedNode(replace(offer.node, requests=requests, holdings=holdings), offer.meets_minimums)
 
     def _offer(self, index: int, template: NodeTemplate, narrowed: Narrowed | None) -> Offer:
         state, offers, pool = self._state, template.offers, template.pool
@@ -130,7 +111,7 @@ class Offerer:
         offer = self._known.get(key)
         if offer is None:
             offer = self._known[key] = _offer_of(
-                *(offers, self._bin(index, narrowed), self._words_of(template), self.most_types),
+                *(template, self._choice(index, narrowed), self._words_of(template), self.most_types),
                 held=self._type[index] - state.templates.type_base[pool],
                 allowed=allowed,
             )
@@ -149,9 +130,11 @@ class Offerer:
             self._words[template.number] = words
         return words
 
-    def _bin(self, index: int, narrowed: Narrowed | None) -> PlannedBin:
-        found = self._state.planned.bin(index)
-        return found if narrowed is None else replace(found, rows=found.rows & narrowed.rows, primary=narrowed.primary)
+    def _choice(self, index: int, narrowed: Narrowed | None) -> Narrowed:
+        rows = self._state.planned.rows(index)
+        if narrowed is None:
+            return Narrowed(rows, self._state.planned.primary(index))
+        return Narrowed(rows & narrowed.rows, narrowed.primary)
 
     def _types_holding(self, pool: int) -> list[bytes]:
         if pool not in self._holding:
@@ -165,13 +148,14 @@ class Offerer:
 
 
 def _offer_of(
-    offers: PoolOffers, planned: PlannedBin, words: _Words, most_types: int, *, held: int, allowed: Mask | None
+    template: NodeTemplate, choice: Narrowed, words: _Words, most_types: int, *, held: int, allowed: Mask | None
 ) -> Offer:
     """held: the type that the node would be bought as. allowed: the types within the pool's limits, None for all."""
+    offers = template.offers
     best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
-    for listed_rows, (zones, capacity_types) in listable(offers, planned.rows, planned.primary):
+    for listed_rows, (zones, capacity_types) in listable(offers, choice.rows, choice.primary):
         rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
-        instance_types = _types_to_list(offers, rows, sold, planned.primary, allowed, most=most_types)
+        instance_types = _types_to_list(offers, rows, sold, choice.primary, allowed, most=most_types)
         listed = rows & offers.offerings.rows_of(instance_types)
         best = best or (zones, capacity_types, instance_types, listed)
         if offers.meets_minimums(listed):
@@ -180,14 +164,27 @@ def _offer_of(
     assert best is not None
     zones, capacity_types, instance_types, listed = best
     priced = bool(offers.priced[listed].all())
-    return Offer(
-        instance_types=tuple(offers.offerings.types[instance_type].name for instance_type in instance_types),
+    names = tuple(offers.offerings.types[instance_type].name for instance_type in instance_types)
+    decided = {
+        INSTANCE_TYPE_LABEL: one_of(*names),
+        ZONE_LABEL: one_of(*zones),
+        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
+    }
+    node = PlannedNode(
+        node_pool=offers.pool.name,
+        instance_types=names,
         zones=zones,
         capacity_types=capacity_types,
         price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requirements=_requirements(words, _decided(offers, instance_types, zones, capacity_types)),
+        requests=Resources(),
+        requirements=_requirements(words, decided),
+        holdings=(),
         labels=tuple(sorted(words.labels.items())),
         price_known=priced,
+        taints=template.taints,
+    )
+    return Offer(
+        node=node,
         daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
         largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
         meets_minimums=offers.meets_minimums(listed),
@@ -220,16 +217,6 @@ def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
         if key in wanted and key not in fixed and key != HOSTNAME_LABEL and value is not None:
             labels[key] = value
     return labels
-
-
-def _decided(
-    offers: PoolOffers, instance_types: Sequence[int], zones: Sequence[str], capacity_types: Sequence[str]
-) -> dict[str, Values]:
-    return {
-        INSTANCE_TYPE_LABEL: one_of(*(offers.offerings.types[instance_type].name for instance_type in instance_types)),
-        ZONE_LABEL: one_of(*zones),
-        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
-    }
 
 
 def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:

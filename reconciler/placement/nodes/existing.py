@@ -6,7 +6,7 @@ A bin that takes no more chunks (not ready, cordoned, being deleted) stays in th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,8 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.taint_toleration import TaintToleration
 from reconciler.placement.label_table import Cell, LabelTable, Mask
-from reconciler.placement.nodes.bound_groups import BoundGroup
+from reconciler.placement.memory import BoundGroup
 from reconciler.placement.nodes.machines import (
-    Arrival,
     arrival_of,
     is_initialized,
     is_leaving,
@@ -124,12 +123,8 @@ class BinOrigin:
         return self.node is None or not is_initialized(self.node, self.claim)
 
     @property
-    def held_for(self) -> str:
-        return Machine(self.node, self.claim).held_for
-
-    @property
-    def is_held(self) -> bool:
-        return Machine(self.node, self.claim).is_held
+    def machine(self) -> Machine:
+        return Machine(self.node, self.claim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,7 @@ class LocatedGroup:
     counts: Amounts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Frame:
     """Bins without the pods on them: what stays the same while nodes and NodeClaims do. Arrays have one row for each bin.
 
@@ -165,9 +160,8 @@ class Frame:
     hostnames: Hostnames
     placed: dict[int, tuple[int, LocatedGroup]] = field(default_factory=dict)
 
-    @property
-    def names(self) -> list[str]:
-        return [origin.name for origin in self.origins]
+    def __len__(self) -> int:
+        return len(self.origins)
 
     def place(self, bound_group: BoundGroup) -> LocatedGroup:
         known = self.placed.get(id(bound_group))
@@ -181,34 +175,23 @@ class Frame:
         return placed
 
 
-@dataclass(slots=True)
-class Bins:
-    """Existing bins: nodes by name, then NodeClaims without a node by name. Arrays have one row for each bin.
+@dataclass(slots=True, eq=False, kw_only=True)
+class Bins(Frame):
+    """Existing bins with the pods on them: nodes by name, then NodeClaims without a node by name.
 
     room: allocatable less what daemon pods take, those that run and those to come; shape (bins, resources).
-    running: what other pods take; shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER.
-    ports: by number of bin, the host ports in use. holding: by number of bin, its `headroom.dev/holds` annotation.
-    hostnames: which host each bin is by its label. bound_groups: bound pods with their bins.
-    booked: number of a bin, a demand by its words, and how many chunks of each of its groups are booked there.
+    running: what other pods take; shape (bins, resources). ports: by number of bin, the host ports in use.
+    bound_groups: bound pods with their bins. booked: number of a bin, a demand by its words, and how many chunks of each of its
+    groups are booked there.
     """
 
-    origins: list[BinOrigin]
-    table: LabelTable
     room: Amounts
     running: Amounts
-    rank: Amounts
-    usable: Mask
-    closed: Mask
     ports: dict[int, tuple[HostPort, ...]]
-    holding: dict[int, str]
-    hostnames: Hostnames
     bound_groups: list[LocatedGroup]
     booked: list[tuple[int, str, tuple[int, ...]]]
     node_affinity: NodeAffinity
     taint_toleration: TaintToleration
-
-    def __len__(self) -> int:
-        return len(self.origins)
 
     def names(self, numbers: NDArray[np.intp]) -> list[str]:
         return [self.origins[number].name for number in numbers.tolist()]
@@ -228,24 +211,18 @@ def frame_of(
     keeping: frozenset[str] = frozenset(),
 ) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
-    origins, rooms = _origins(view, offers, columns)
-    origins = [_as_if_ready(origin) if origin.name in keeping else origin for origin in origins]
-    origins = [
-        replace(origin, unavailable=origin.claim.why_left if origin.claim is not None else "is about to be replaced")
-        if origin.name in leaving and not origin.unavailable
-        else origin
-        for origin in origins
-    ]
+    found = [_bin_of(machine, offers, columns) for machine in view.machines]
+    origins = [_as_asked(origin, leaving, keeping) for origin, _ in found]
     rows = [origin.labels for origin in origins]
     return Frame(
         origins=origins,
         table=LabelTable(rows),
-        base=np.array(rooms, dtype=np.int64).reshape(len(origins), len(columns.names)),
+        base=np.array([room for _, room in found], dtype=np.int64).reshape(len(origins), len(columns.names)),
         rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.unavailable for origin in origins], dtype=np.bool_),
         closed=np.array([origin.name in keeping for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
-        holding={number: words for number, origin in enumerate(origins) if (words := origin.held_for)},
+        holding={number: words for number, origin in enumerate(origins) if (words := origin.machine.held_for)},
         hostnames=hostnames_of(rows, sum(origin.node is not None for origin in origins)),
     )
 
@@ -257,73 +234,58 @@ def bins_of(
     columns: ResourceColumns,
     booked: Sequence[tuple[str, str, tuple[int, ...]]] = (),
 ) -> Bins:
-    numbers = {origin.name: number for number, origin in enumerate(frame.origins)} if booked else {}
+    names = [origin.name for origin in frame.origins]
+    numbers = {name: number for number, name in enumerate(names)} if booked else {}
     bins = Bins(
-        origins=frame.origins,
-        table=frame.table,
+        *(getattr(frame, item.name) for item in fields(frame)),
         room=frame.base.copy(),
         running=np.zeros_like(frame.base),
-        rank=frame.rank,
-        usable=frame.usable,
-        closed=frame.closed,
         ports={},
-        holding=frame.holding,
-        hostnames=frame.hostnames,
         bound_groups=[frame.place(bound_group) for bound_group in bound_groups],
         booked=[(numbers[name], demand, counts) for name, demand, counts in booked if name in numbers],
-        node_affinity=NodeAffinity(frame.names, frame.table),
-        taint_toleration=TaintToleration(frame.names, [origin.taints for origin in frame.origins]),
+        node_affinity=NodeAffinity(names, frame.table),
+        taint_toleration=TaintToleration(names, [origin.taints for origin in frame.origins]),
     )
     _count_pods(bins, columns)
     _expect_daemons(bins, daemons)
     return bins
 
 
-def _as_if_ready(origin: BinOrigin) -> BinOrigin:
-    """The bin of a node that is not ready, as if it were: its chunks wait for it to come back."""
-    taints = tuple(taint for taint in origin.taints if taint.key not in NOT_READY_TAINTS)
-    return replace(origin, taints=taints, unavailable="" if origin.unavailable == NOT_READY else origin.unavailable)
+def _as_asked(origin: BinOrigin, leaving: frozenset[str], keeping: frozenset[str]) -> BinOrigin:
+    """The bin as the options have it. Chunks of a node that is not ready may wait for it to come back, as if it were ready."""
+    if origin.name in keeping:
+        taints = tuple(taint for taint in origin.taints if taint.key not in NOT_READY_TAINTS)
+        unavailable = "" if origin.unavailable == NOT_READY else origin.unavailable
+        origin = replace(origin, taints=taints, unavailable=unavailable)
+    if origin.name in leaving and not origin.unavailable:
+        why = "is about to be replaced" if origin.claim is None else origin.claim.why_left
+        return replace(origin, unavailable=why)
+    return origin
 
 
 def _rank(origin: BinOrigin) -> int:
-    if origin.is_held:
+    if origin.machine.is_held:
         return HELD
     return PLACEHOLDER if origin.is_placeholder else OTHER
 
 
-def _origins(
-    view: ClusterView, offers: Mapping[str, PoolOffers], columns: ResourceColumns
-) -> tuple[list[BinOrigin], list[Amounts]]:
-    origins, rooms = [], []
-    for machine in view.machines:
-        node, claim = machine.node, machine.node_claim
-        if node is not None:
-            origins.append(_node_origin(node, machine, offers, columns))
-            rooms.append(columns.vector(merged_allocatable(node, claim)))
-        elif claim is not None:
-            arrival = arrival_of(claim, offers, columns)
-            origins.append(_claim_origin(claim, arrival))
-            rooms.append(arrival.room)
-    return origins, rooms
-
-
-def _node_origin(node: Node, machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> BinOrigin:
-    claim = machine.node_claim
+def _bin_of(machine: Machine, offers: Mapping[str, PoolOffers], columns: ResourceColumns) -> tuple[BinOrigin, Amounts]:
+    """The machine as a bin, with its allocatable."""
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        assert claim is not None
+        arrival = arrival_of(claim, offers, columns)
+        unavailable = "is being deleted" if claim.deleting else arrival.unavailable
+        return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, True, unavailable), arrival.room
     initialized = is_initialized(node, claim)
-    unavailable = is_leaving(node, claim)
-    if not unavailable and initialized and not node.ready:
-        unavailable = NOT_READY
+    unavailable = is_leaving(node, claim) or (NOT_READY if initialized and not node.ready else "")
     taints = node.taints if initialized else lasting_taints(node, claim, offers)
     labels: dict[str, Cell] = dict(node.labels)
     if claim is not None and machine.awaits_registration:
         labels = {**arrival_of(claim, offers, columns).labels, **labels, **dict(claim.labels)}
         taints = tuple(dict.fromkeys((*taints, *claim.taints)))
-    return BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
-
-
-def _claim_origin(claim: NodeClaim, arrival: Arrival) -> BinOrigin:
-    unavailable = "is being deleted" if claim.deleting else arrival.unavailable
-    return BinOrigin(claim.name, None, claim, claim.taints, arrival.labels, daemons_known=True, unavailable=unavailable)
+    origin = BinOrigin(node.name, node, claim, taints, labels, unavailable=unavailable)
+    return origin, columns.vector(merged_allocatable(node, claim))
 
 
 def _count_pods(bins: Bins, columns: ResourceColumns) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,26 +14,8 @@ from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.loops.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
-from reconciler.placement.requirements import Requirements
 
 _FIRST_ROWS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedBin:
-    """A planned node once everything is placed.
-
-    pool: number of its NodePool's offers. rows: by row of the pool's catalog, whether it may be bought as that.
-    own: its labels apart from those that the catalog decides. wanted: what its chunks ask of labels, all together.
-    used: what its chunks take, by resource column. primary: the cheapest row that holds them.
-    """
-
-    pool: int
-    rows: Mask
-    own: Requirements
-    wanted: Requirements
-    used: Amounts
-    primary: int
 
 
 class PlannedNodes:
@@ -139,12 +120,6 @@ class PlannedNodes:
             census[now] = there + 1
             self.census_version += not there
 
-    def bin(self, index: int) -> PlannedBin:
-        item = self.of(index)
-        return PlannedBin(
-            item.pool, self.rows(index), item.own, item.wanted, self.used[index].copy(), self.primary(index)
-        )
-
     def of(self, index: int) -> NodeTemplate:
         return self.templates.list[int(self.template[index])]
 
@@ -197,9 +172,7 @@ class PlannedNodes:
         template, rows = self.of(index), self.rows(index)
         for term in inclusion.terms or ():
             matching = template.offers.rows_for(term.stable)
-            if not isinstance(matching, np.ndarray) or template.own.conflict(term.stable) is not None:
-                continue
-            if bool((matching & rows).any()):
+            if template.own.conflict(term.stable) is None and bool((matching & rows).any()):
                 return True
         return False
 

@@ -22,7 +22,7 @@ from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import Needs, NodeTerm, RelaxationStep
-from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ABSENT, Requirements
 
 
@@ -96,10 +96,9 @@ class NodeTemplate:
         return True if True in met else None if None in met else False
 
     def _meets(self, term: NodeTerm) -> bool | None:
-        rows = self.offers.rows_for(term.stable)
-        if isinstance(rows, NoRows) or self.own.conflict(term.stable) is not None:
+        if self.own.conflict(term.stable) is not None:
             return False
-        both = int((rows & self.rows).sum())
+        both = int((self.offers.rows_for(term.stable) & self.rows).sum())
         return None if 0 < both < int(self.rows.sum()) else both > 0
 
     def least(self, used: Amounts) -> LeastList | None:
@@ -133,8 +132,7 @@ class NodeTemplate:
         return values is not None and not values.absent
 
     def _is_sure_to_meet(self, term: NodeTerm) -> bool:
-        rows = self.offers.rows_for(term.stable)
-        if isinstance(rows, NoRows) or not rows[self.rows].all():
+        if not self.offers.rows_for(term.stable)[self.rows].all():
             return False
         asked = term.stable.without(self.offers.offerings.table.keys)
         return all((self.own.get(key) or ABSENT).is_within(values) for key, values in asked.entries)
@@ -248,11 +246,8 @@ class Compatibility:
         self.wanted = wanted
         self.own_taint = own_taint
         self._templates = templates
-        self._rows: dict[int, Mask] = {}
-        for pool in sorted(able):
-            rows = templates.offers[pool].rows_for(wanted)
-            if not isinstance(rows, NoRows):
-                self._rows[pool] = rows
+        found = ((pool, templates.offers[pool].rows_for(wanted)) for pool in sorted(able))
+        self._rows: dict[int, Mask] = {pool: rows for pool, rows in found if rows.any()}
         self._own = {pool: wanted.without(templates.offers[pool].offerings.table.keys) for pool in self._rows}
         self._joined: Numbers = np.zeros(0, dtype=np.int64)
         self._none = [np.zeros(len(item.rows), dtype=np.bool_) for item in templates.offers]

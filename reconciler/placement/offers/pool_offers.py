@@ -69,17 +69,6 @@ Observed = Mapping[PoolType, Resources]
 
 
 @dataclass(frozen=True, slots=True)
-class NoRows:
-    """Why a pool has nothing for a shape.
-
-    key: the label. undefined: neither the pool nor the catalog defines it; else no value is allowed by both sides.
-    """
-
-    key: str
-    undefined: bool
-
-
-@dataclass(frozen=True, slots=True)
 class PoolOffers:
     """What one NodePool may buy, or one of its capacity reservations.
 
@@ -108,7 +97,7 @@ class PoolOffers:
     minimums: tuple[tuple[str, int], ...]
     reserved: Mask | None = None
     whole: PoolOffers | None = None
-    _known: dict[Requirements, Mask | NoRows] = field(default_factory=dict, compare=False)
+    _known: dict[Requirements, Mask] = field(default_factory=dict, compare=False)
 
     @property
     def taints(self) -> tuple[Taint, ...]:
@@ -143,27 +132,31 @@ class PoolOffers:
         """
         if self.whole is None:
             return True
-        rows = self.whole.rows_for(wanted)
-        return not isinstance(rows, NoRows) and self.whole.meets_minimums(rows & holds[self.offerings.types_of])
+        return self.whole.meets_minimums(self.whole.rows_for(wanted) & holds[self.offerings.types_of])
 
-    def rows_for(self, wanted: Requirements) -> Mask | NoRows:
-        """By row of the catalog, whether a node for `wanted` may be bought as that.
-
-        A label that neither the catalog nor the pool defines rules all of them out, unless the node may lack it.
-        """
+    def rows_for(self, wanted: Requirements) -> Mask:
+        """By row of the catalog, whether a node for `wanted` may be bought as that. None where a label rules all of them out."""
         if wanted not in self._known:
-            self._known[wanted] = self._rows_for(wanted)
+            table = self.offerings.table
+            ruled_out = self.ruled_out_by(wanted) is not None
+            self._known[wanted] = (
+                np.zeros_like(self.rows) if ruled_out else self.rows & table.matching(wanted.only(table.keys))
+            )
         return self._known[wanted]
 
-    def _rows_for(self, wanted: Requirements) -> Mask | NoRows:
+    def ruled_out_by(self, wanted: Requirements) -> tuple[str, bool] | None:
+        """The first label for which the pool can have nothing, and whether it is one that neither the pool nor the catalog defines.
+
+        A label that nobody defines is no obstacle if the node may lack it.
+        """
         for key, values in wanted.entries:
             known = self.template.get(key)
             if known is not None:
                 if known.intersection(values).is_empty:
-                    return NoRows(key, undefined=False)
+                    return key, False
             elif key not in self.offerings.table.keys and not values.absent:
-                return NoRows(key, undefined=True)
-        return self.rows & self.offerings.table.matching(wanted.only(self.offerings.table.keys))
+                return key, True
+        return None
 
     def own_labels(self, wanted: Requirements) -> Requirements:
         """The part of `wanted` that the catalog does not decide, narrowed by the pool: labels to give to the node itself."""
@@ -238,7 +231,7 @@ def _subtract_daemons(offers: PoolOffers, daemons: Sequence[DaemonPod]) -> None:
         on_types = np.zeros(len(offers.offerings.types), dtype=np.bool_)
         for term in daemon.needs.terms:
             rows = offers.rows_for(term.stable.without(ready_keys))
-            if READY_LABELS.conflict(term.stable) is None and not isinstance(rows, NoRows):
+            if READY_LABELS.conflict(term.stable) is None:
                 on_types |= offers.offerings.types_in(rows)
         offers.daemon_load[on_types] += daemon.needs.request
     offers.room[:] -= offers.daemon_load

@@ -21,7 +21,7 @@ from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask, distinct
-from reconciler.placement.offers.pool_offers import NoRows, PoolOffers
+from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.phrases import (
     MATCHES_NOTHING,
     amount_words,
@@ -98,9 +98,11 @@ def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Jud
 
 def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> _Judged:
     name = offers.pool.name
-    rows = offers.rows_for(wanted)
-    if isinstance(rows, NoRows):
-        return 0, [UnplacedReason("NodePool labels", 1, f"NodePool {name} {_label_words(offers, wanted, rows)}")]
+    rows, ruled_out_by = offers.rows_for(wanted), offers.ruled_out_by(wanted)
+    if ruled_out_by is not None:
+        return 0, [
+            UnplacedReason("NodePool labels", 1, f"NodePool {name} {_label_words(offers, wanted, *ruled_out_by)}")
+        ]
     if not rows.any():
         return 1, [_no_offering(state, batch, offers, wanted)]
     instance_types = np.flatnonzero(offers.offerings.types_in(rows))
@@ -119,11 +121,10 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     return (_ALLOWED, [_rule_reason(state, batch, offers)]) if short is None else (_ALLOWED - 1, [short])
 
 
-def _label_words(offers: PoolOffers, wanted: Requirements, missing: NoRows) -> str:
-    key = missing.key
+def _label_words(offers: PoolOffers, wanted: Requirements, key: str, undefined: bool) -> str:  # noqa: FBT001 - as found
     if key == HOSTNAME_LABEL:
         return "makes nodes whose names are not known before, and one is asked for by name"
-    if missing.undefined:
+    if undefined:
         known = offers.offerings.table.keys | {name for name, _ in offers.template.entries} | WELL_KNOWN
         return f"does not define label {key}, nor does any instance type{suggestion(key, known)}"
     own, asked = offers.template.get(key) or Values(), wanted.get(key) or Values()
@@ -192,10 +193,9 @@ def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirement
     for item in state.offers:
         pool, mark, reservation = item.pool.name.partition(RESERVATION_MARK)
         shortage = state.limits.shortage(item.pool.name, NOTHING) if mark and pool == offers.pool.name else None
-        if shortage is not None and shortage.resource != NODES:
-            rows = item.rows_for(wanted)
-            if not isinstance(rows, NoRows) and (rows & item.rows_holding(batch.needs.request)).any():
-                found.append(reservation)
+        used_up = shortage is not None and shortage.resource != NODES
+        if used_up and (item.rows_for(wanted) & item.rows_holding(batch.needs.request)).any():
+            found.append(reservation)
     return found
 
 
