@@ -213,8 +213,8 @@ def test_the_scheduler_binds_what_we_place_and_nothing_else(plane: ControlPlane)
         eventually(lambda: len(cluster.view().nodes) == 5 and cluster.view().complete, within=60, what="all is read")
         view = with_pods(cluster.view(), pods())
     demands = pending_demands(view, include_pending=False)
-    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
-    assert violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement) == ()
+    placement = place(Problem(view, (), (), demands))
+    assert violations(Problem(view, (), (), demands), placement) == ()
     ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
     for document in pods():
@@ -255,7 +255,7 @@ def share_with_those_that_run(plane: ControlPlane, bound: Mapping[str, str]) -> 
     late = {item["metadata"]["name"] for item in more}
     view = replace(view, pods=tuple(replace(item, node_name=None) if item.name in late else item for item in view.pods))
     demands = pending_demands(view, include_pending=False)
-    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
+    placement = place(Problem(view, (), (), demands))
     ours = {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
     now = settled(plane)

@@ -86,8 +86,8 @@ def test_the_scheduler_binds_on_new_nodes_what_they_were_planned_for(plane: Cont
     pools, types = (node_pool(limits={"nodes": "3"}),), (instance_type("m-4x", cpu="8", zones=("zone-a",)),)
     demands = pending_demands(view, include_pending=True)
     options = PlacementOptions(include_pending=True)
-    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
-    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
+    placement = place(Problem(view, pools, types, demands, options=options))
+    assert violations(Problem(view, pools, types, demands), placement) == ()
     assert placement.assumptions == ()
     assert len(placement.planned) == 2
     planned = [holding.demand.name for item in placement.planned for holding in item.holdings]

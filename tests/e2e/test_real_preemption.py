@@ -74,9 +74,9 @@ def what_if(plane: ControlPlane, *, pods: int) -> tuple[ClusterView, dict[str, s
     placement = place(
         Problem(
             view,
-            node_pools=(node_pool(),),
-            instance_types=(instance_type(cpu="8"),),
-            demands=pending_demands(view, include_pending=True),
+            (node_pool(),),
+            (instance_type(cpu="8"),),
+            pending_demands(view, include_pending=True),
             options=PlacementOptions(include_pending=True),
         )
     )

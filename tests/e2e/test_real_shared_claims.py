@@ -38,8 +38,8 @@ def add_node(plane: ControlPlane, name: str, zone: str) -> None:
 
 def ours(view: ClusterView) -> dict[str, str | None]:
     demands = pending_demands(view, include_pending=False)
-    placement = place(Problem(view, node_pools=(), instance_types=(), demands=demands))
-    assert violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement) == ()
+    placement = place(Problem(view, (), (), demands))
+    assert violations(Problem(view, (), (), demands), placement) == ()
     return {holding.demand.name: item.node for item in placement.occupied for holding in item.holdings}
 
 

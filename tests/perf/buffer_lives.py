@@ -133,9 +133,9 @@ def from_scratch(count: int) -> float:
     answer = place(
         Problem(
             ClusterView(),
-            node_pools=pools,
-            instance_types=synthetic_instance_types(),
-            demands=(demand(count=count, pod_shape=like_a_pod),),
+            pools,
+            synthetic_instance_types(),
+            (demand(count=count, pod_shape=like_a_pod),),
             options=PlacementOptions(optimal=True),
         )
     )

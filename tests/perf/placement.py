@@ -161,7 +161,7 @@ def large_cluster() -> ClusterFigures:
 def _bound(demands: tuple[Demand, ...], types: tuple[InstanceType, ...]) -> float:
     """What new nodes for these demands cost at least, as the optimal mode says it."""
     options = PlacementOptions(include_pending=True)
-    problem = Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=demands, options=options)
+    problem = Problem(ClusterView(), (pool(),), types, demands, options=options)
     bound = lower_bound(relaxation_of(fast_solution(problem, Memory()).state), WorkBudget(lambda: math.inf))
     assert bound is not None
     return bound
@@ -186,7 +186,7 @@ def _best(
             break
     price = sum(node.price for node in placement.planned)
     began = time.perf_counter()
-    broken = violations(Problem(view, node_pools=(pool(),), instance_types=types, demands=demands), placement)
+    broken = violations(Problem(view, (pool(),), types, demands), placement)
     check = time.perf_counter() - began
     return Run(min(took), min(cold), cold[0], check, len(broken), len(placement.planned), price, _unplaced(placement))
 
@@ -203,9 +203,7 @@ def _timed(
     pools = (node_pool or pool(),)
     options = PlacementOptions(include_pending=True, optimal=optimal)
     began = time.perf_counter()
-    placement = place_in_mode(
-        Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options), memory=memory
-    )
+    placement = place_in_mode(Problem(view, pools, types, demands, options=options), memory=memory)
     return time.perf_counter() - began, placement
 
 

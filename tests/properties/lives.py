@@ -92,9 +92,9 @@ class _Shop:
         chunks = [item.demand for item in self.kept.passes[-1].plan.demands if not item.demand.is_pending_pod]
         problem = Problem(
             replace(view, nodes=(), node_claims=(), pods=()),
-            node_pools=tuple(self.kept.cluster._world.node_pools().values()),
-            instance_types=TYPES,
-            demands=[*pods, *chunks],
+            tuple(self.kept.cluster._world.node_pools().values()),
+            TYPES,
+            [*pods, *chunks],
             options=PlacementOptions(include_pending=True),
         )
         answer = place(problem)

@@ -120,11 +120,7 @@ def test_of_several_node_pools_and_reservations_the_cheapest_are_used() -> None:
     for number in (*range(MARKETS), *HARD_MARKETS):
         drawn = market(number)
         way = cheapest_purchase(drawn)
-        placement = place(
-            Problem(
-                ClusterView(), node_pools=drawn.node_pools, instance_types=drawn.instance_types, demands=drawn.demands
-            )
-        )
+        placement = place(Problem(ClusterView(), drawn.node_pools, drawn.instance_types, drawn.demands))
         price = sum(node.price for node in placement.planned)
         if way is not None and (placement.unplaced or abs(price - way.price) > 1e-9):
             wrong.append((number, way.price, price))

@@ -85,11 +85,7 @@ def placed(world: Scenario) -> Placement:
     ):
         return place_in_mode(
             Problem(
-                world.view,
-                node_pools=(node_pool(),),
-                instance_types=world.instance_types,
-                demands=world.demands,
-                options=PlacementOptions(optimal=True),
+                world.view, (node_pool(),), world.instance_types, world.demands, options=PlacementOptions(optimal=True)
             )
         )
 
@@ -155,9 +151,9 @@ def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
     assume(fast.planned)
     problem = Problem(
         world.view,
-        node_pools=world.node_pools,
-        instance_types=world.instance_types,
-        demands=world.demands,
+        world.node_pools,
+        world.instance_types,
+        world.demands,
         overlays=world.overlays,
         options=PlacementOptions(include_pending=True),
     )
@@ -174,7 +170,7 @@ def test_the_bound_of_mixed_pods_is_above_that_of_a_linear_program() -> None:
     demands = demands_of(decoded(pod_manifests(300)))
     options = PlacementOptions(include_pending=True)
     kinds = synthetic_instance_types()
-    problem = Problem(ClusterView(), node_pools=(pool(),), instance_types=kinds, demands=demands, options=options)
+    problem = Problem(ClusterView(), (pool(),), kinds, demands, options=options)
     linear = lower_bound_by_splitting(
         (demand.groups[0].shape for demand in demands),
         node_kinds(kinds, operating_system="linux", capacity_type="on-demand", daemons=Resources()),

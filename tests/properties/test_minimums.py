@@ -42,9 +42,9 @@ def test_as_many_chunks_of_high_priority_are_placed_as_there_is_room_for(
     ]
     options = PlacementOptions(chunks_per_node=1, instance_types=listed)
 
-    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands, options=options))
+    placement = place(Problem(ClusterView(), pools, types, demands, options=options))
 
     holding = [cpus for cpus in sorted(sizes) if cpus - OVERHEAD >= high[1]]
     most = limit // holding[minimum - 1] if len(holding) >= minimum else 0
     assert sum(item.count for item in placement.unplaced if item.demand.name == "high") == max(0, high[0] - most)
-    assert violations(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands), placement) == ()
+    assert violations(Problem(ClusterView(), pools, types, demands), placement) == ()

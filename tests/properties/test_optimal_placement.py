@@ -141,9 +141,7 @@ def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
 @settings(max_examples=12, deadline=None)
 @given(demands=buffers_and_requests())
 def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
-    placement = place_in_mode(
-        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=SMALL_TYPES, demands=demands, options=OPTIMAL)
-    )
+    placement = place_in_mode(Problem(ClusterView(), (node_pool(),), SMALL_TYPES, demands, options=OPTIMAL))
 
     assume(len(placement.planned) >= ENOUGH_NODES)
     (said,) = (item for item in placement.assumptions if item.startswith("placement.mode optimal"))

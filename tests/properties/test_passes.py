@@ -59,7 +59,7 @@ def plan_for(view: ClusterView, wanted: Relaxation, pools: tuple[NodePool, ...] 
             effective=declared,
             launches=launch_record(view, NOW),
             demands=asked,
-            placement=place(Problem(view, node_pools=pools, instance_types=CATALOG, demands=asked)),
+            placement=place(Problem(view, pools, CATALOG, asked)),
             instance_types=CATALOG,
             findings=findings,
         ),

@@ -81,11 +81,11 @@ def worlds(draw: st.DrawFn) -> tuple[ClusterView, tuple[Demand, ...]]:
 def placed(view: ClusterView, demands: tuple[Demand, ...], *, opening: bool) -> Placement:
     options = PlacementOptions(include_pending=opening)
     pools, types = (POOLS, TYPES) if opening else ((), ())
-    return place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    return place(Problem(view, pools, types, demands, options=options))
 
 
 def faults(view: ClusterView, demands: tuple[Demand, ...], placement: Placement) -> tuple[str, ...]:
-    return violations(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=demands), placement)
+    return violations(Problem(view, POOLS, TYPES, demands), placement)
 
 
 def one_more(view: ClusterView, placement: Placement) -> Iterator[Placement]:

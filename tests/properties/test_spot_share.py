@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -80,7 +81,7 @@ def test_placements_on_demand_are_the_same_with_and_without(world: World, share:
 @settings(max_examples=20, deadline=None)
 @given(world=worlds(), share=SHARES, turn=st.integers(0, 5))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, share: float, turn: int) -> None:
-    def turned(things: tuple[Thing, ...]) -> tuple[Thing, ...]:
+    def turned(things: Sequence[Thing]) -> tuple[Thing, ...]:
         return (*things[turn:], *things[:turn])
 
     view = replace(world.view, nodes=turned(world.view.nodes), pods=turned(world.view.pods))

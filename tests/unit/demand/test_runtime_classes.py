@@ -56,7 +56,7 @@ def test_what_admission_has_written_is_not_written_twice() -> None:
 
 def test_a_class_that_is_not_there_is_said() -> None:
     demand = only_demand(ClusterView())
-    placement = place(Problem(ClusterView(nodes=(node(),)), node_pools=(), instance_types=(), demands=(demand,)))
+    placement = place(Problem(ClusterView(nodes=(node(),)), (), (), (demand,)))
     assert placement.assumptions == (
         "CapacityBuffer/shop/web: RuntimeClass kata does not exist: its overhead is not counted",
     )

@@ -39,7 +39,7 @@ def placed(
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
     options: PlacementOptions = OPTIMAL,
 ) -> Placement:
-    return place_in_mode(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    return place_in_mode(Problem(view, pools, types, demands, options=options))
 
 
 @cache
@@ -57,9 +57,7 @@ def said(placement: Placement) -> str:
 
 
 def broken(placement: Placement) -> tuple[str, ...]:
-    return violations(
-        Problem(ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX), placement
-    )
+    return violations(Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX), placement)
 
 
 def test_mixed_pods_cost_less_and_break_no_rule() -> None:
@@ -91,7 +89,7 @@ def test_where_prices_differ_by_zone_chunks_are_packed_anew_in_their_zones() -> 
     optimal = placed(*MIX, types=types)
 
     assert price(optimal) < 2.02
-    assert violations(Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=MIX), optimal) == ()
+    assert violations(Problem(ClusterView(), (pool(),), types, MIX), optimal) == ()
 
 
 def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None:
@@ -127,9 +125,7 @@ def test_what_is_on_nodes_that_are_there_stays() -> None:
 
 def test_the_fast_placement_stands_when_the_time_is_over() -> None:
     late = place_in_mode(
-        Problem(
-            ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX, options=OPTIMAL
-        ),
+        Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX, options=OPTIMAL),
         seconds_left=lambda: 0.0,
     )
 
@@ -142,9 +138,7 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
     """A clock that is looked at so many times before it strikes."""
     left = iter([60.0] * looks)
     late = place_in_mode(
-        Problem(
-            ClusterView(), node_pools=(pool(),), instance_types=synthetic_instance_types(), demands=MIX, options=OPTIMAL
-        ),
+        Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX, options=OPTIMAL),
         seconds_left=lambda: next(left, 0.0),
     )
 
@@ -178,13 +172,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
     limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(cores * 4)})
 
     late = place_in_mode(
-        Problem(
-            ClusterView(),
-            node_pools=(limited,),
-            instance_types=synthetic_instance_types(),
-            demands=MIX,
-            options=OPTIMAL,
-        ),
+        Problem(ClusterView(), (limited,), synthetic_instance_types(), MIX, options=OPTIMAL),
         seconds_left=lambda: 0.0,
     )
 
@@ -208,7 +196,7 @@ def test_limits_of_a_pool_hold() -> None:
 
     assert (
         violations(
-            Problem(ClusterView(), node_pools=(limited,), instance_types=synthetic_instance_types(), demands=MIX),
+            Problem(ClusterView(), (limited,), synthetic_instance_types(), MIX),
             placement,
         )
         == ()

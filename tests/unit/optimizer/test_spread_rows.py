@@ -44,7 +44,7 @@ def spread(app: str, *, over: str, skew: int = 1, cpu: str = "1500m", zone: str 
 
 
 def bound(*demands: Demand, pools: tuple[NodePool, ...] = (node_pool(),)) -> float:
-    problem = Problem(FULL, node_pools=pools, instance_types=(box(),), demands=demands)
+    problem = Problem(FULL, pools, (box(),), demands)
     return lower_bound(relaxation_of(solve(problem, Memory()).state), WorkBudget(lambda: math.inf)) or 0.0
 
 

@@ -22,9 +22,9 @@ def planned(*pods: Pod, include_pending: bool = True) -> Placement:
     return place(
         Problem(
             view,
-            node_pools=(node_pool(),),
-            instance_types=(instance_type(),),
-            demands=pending_demands(view, include_pending=include_pending),
+            (node_pool(),),
+            (instance_type(),),
+            pending_demands(view, include_pending=include_pending),
             options=PlacementOptions(include_pending=include_pending),
         )
     )

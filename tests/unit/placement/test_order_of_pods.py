@@ -51,9 +51,7 @@ def test_pods_that_wait_for_room_come_by_size() -> None:
 def test_mixed_pods_cost_a_few_percent_more_than_the_least_possible(seed: int) -> None:
     demands, types = demands_of(decoded(pod_manifests(1000, seed=seed))), synthetic_instance_types()
     options = PlacementOptions(include_pending=True)
-    placement = place(
-        Problem(ClusterView(), node_pools=(pool(),), instance_types=types, demands=demands, options=options)
-    )
+    placement = place(Problem(ClusterView(), (pool(),), types, demands, options=options))
     kinds = node_kinds(types, operating_system="linux", capacity_type="on-demand", daemons=Resources())
     least = lower_bound((item.groups[0].shape for item in demands), kinds)
 

@@ -33,9 +33,9 @@ def placed(case: Case) -> Placement:
     return place(
         Problem(
             case.view,
-            node_pools=case.node_pools,
-            instance_types=case.instance_types,
-            demands=case.demands,
+            case.node_pools,
+            case.instance_types,
+            case.demands,
             options=PlacementOptions(include_pending=True),
         )
     )
@@ -64,7 +64,7 @@ def test_places_what_karpenter_places_at_no_higher_price(case: Case) -> None:
         assert met != (case.name in KNOWN_LIMITS), (found, expected, [node.price for node in placement.planned])
     assert (
         violations(
-            Problem(case.view, node_pools=case.node_pools, instance_types=case.instance_types, demands=case.demands),
+            Problem(case.view, case.node_pools, case.instance_types, case.demands),
             placement,
         )
         == ()

@@ -68,9 +68,9 @@ def placement_of_a_mix() -> Placement:
         return place(
             Problem(
                 ClusterView(),
-                node_pools=(pool(),),
-                instance_types=catalogue(("zone-a", "zone-b")),
-                demands=demands_of(decoded(pod_manifests(100))),
+                (pool(),),
+                catalogue(("zone-a", "zone-b")),
+                demands_of(decoded(pod_manifests(100))),
                 options=PlacementOptions(include_pending=True, chunks_per_node=3),
             )
         )

@@ -11,11 +11,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.needs import firmer_shapes
-from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TYPES = (instance_type("m-16x", cpu="16", memory="64Gi", zones=ZONES),)
@@ -38,9 +36,7 @@ def near(selector: LabelSelector, weight: int = 1, key: str = ZONE_LABEL) -> Wei
 def placed(*demands: Demand, nodes: Sequence[Node] = (), pods: Sequence[Pod] = (), unplaced: int = 0) -> Placement:
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(nodes), pods=tuple(pods)), (node_pool(),)
-    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
-    found = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
-    assert found == ()
+    placement = World(view, pools, TYPES, demands).placed_rightly()
     assert sum(item.count for item in placement.unplaced) == unplaced
     return placement
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,7 +20,6 @@ from reconciler.model.nodes import (
     InstanceType,
     Node,
     NodeClaim,
-    NodeOverlay,
     NodePool,
 )
 from reconciler.model.placement import OccupiedBin, Placement, PlannedNode, words_of_holdings
@@ -31,7 +30,7 @@ from reconciler.model.view import ClusterView
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
-from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.placement.problem import Problem
 from tests.builders import buffer_ref, instance_type, node, node_pool, pod, shape
 from tests.properties.sampling import sampled_from
 
@@ -41,47 +40,26 @@ TOLERATION = Toleration("dedicated", "Equal", "batch", "NoSchedule")
 APPS = ("web", "api")
 
 
-@dataclass(frozen=True, repr=False)
-class World:
+@dataclass(frozen=True, repr=False, slots=True)
+class World(Problem):
     """All that a placement is made from, and its checker asks for again."""
-
-    view: ClusterView
-    node_pools: tuple[NodePool, ...]
-    instance_types: tuple[InstanceType, ...]
-    demands: tuple[Demand, ...]
-    overlays: tuple[NodeOverlay, ...] = ()
-    options: PlacementOptions = field(default_factory=PlacementOptions)
 
     def under(self, **options: Any) -> World:
         """The same under other options, by the names that PlacementOptions gives them."""
         return replace(self, options=replace(self.options, **options))
 
     def placed(self, memory: Memory | None = None) -> Placement:
-        return place_in_mode(
-            Problem(
-                self.view,
-                node_pools=self.node_pools,
-                instance_types=self.instance_types,
-                demands=self.demands,
-                overlays=self.overlays,
-                options=self.options,
-            ),
-            memory=memory,
-        )
+        return place_in_mode(self, memory=memory)
+
+    def placed_rightly(self) -> Placement:
+        """Placed and found right by the independent checker."""
+        placement = self.placed()
+        assert self.broken_rules(placement) == ()
+        return placement
 
     def broken_rules(self, placement: Placement) -> tuple[str, ...]:
         """What the independent checker finds wrong with a placement in this world."""
-        return violations(
-            Problem(
-                self.view,
-                node_pools=self.node_pools,
-                instance_types=self.instance_types,
-                demands=self.demands,
-                overlays=self.overlays,
-                options=PlacementOptions(spot_share=self.options.spot_share, back_offs=self.options.back_offs),
-            ),
-            placement,
-        )
+        return violations(self, placement)
 
     def __repr__(self) -> str:
         """Short, so that a failing example can be read; hypothesis asks for it by the other name."""

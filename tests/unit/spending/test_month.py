@@ -95,9 +95,7 @@ def asked(capacity: Declared, now: datetime) -> tuple[Declared, tuple[Demand, ..
 
 
 def placed(effective: Declared, found: tuple[Demand, ...]) -> Placement:
-    return place(
-        Problem(ClusterView(), node_pools=effective.node_pools, instance_types=TYPES, demands=found), memory=Memory()
-    )
+    return place(Problem(ClusterView(), effective.node_pools, TYPES, found), memory=Memory())
 
 
 def basis(capacity: Declared, now: datetime) -> Basis:

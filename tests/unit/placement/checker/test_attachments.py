@@ -52,7 +52,7 @@ def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands:
     view = ClusterView(nodes=(node("one"),), pods=(there,), storage=storage, devices=devices)
     holdings = tuple(Holding(item.ref, 0, item.groups[0].count) for item in demands)
     placement = Placement(occupied=(OccupiedBin("one", None, holdings),))
-    found = violations(Problem(view, node_pools=(), instance_types=(), demands=demands), placement)
+    found = violations(Problem(view, (), (), demands), placement)
     return "\n".join(found)
 
 
@@ -140,12 +140,7 @@ def test_a_node_claim_whose_zone_is_not_decided(zones: Requirement, sentence: st
         storage = Storage((PersistentVolume("pv", terms),), (CLAIM,))
         asked = pod_demand("db", WITH_DATA)
         found = violations(
-            Problem(
-                ClusterView(node_claims=(claim,), storage=storage),
-                node_pools=(node_pool(),),
-                instance_types=(instance_type(),),
-                demands=(asked,),
-            ),
+            Problem(ClusterView(node_claims=(claim,), storage=storage), (node_pool(),), (instance_type(),), (asked,)),
             Placement(occupied=(OccupiedBin(None, "claim", (Holding(asked.ref, 0, 1),)),)),
         )
         assert found == ((f"claim: {sentence}",) if sentence else ())
@@ -174,8 +169,8 @@ def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
     """What is said when every demand is put on a node of NodePool general that is to be made."""
     pools, types = (node_pool(),), (instance_type(),)
     plain = [replace(item, groups=(replace(item.groups[0], shape=shape("100m")),)) for item in demands]
-    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=plain, options=PENDING))
-    return "\n".join(violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement))
+    placement = place(Problem(ClusterView(), pools, types, plain, options=PENDING))
+    return "\n".join(violations(Problem(view, pools, types, demands), placement))
 
 
 def test_more_volumes_than_nodes_like_a_new_one_attach() -> None:
@@ -280,10 +275,10 @@ def test_devices_that_cannot_be_counted_are_passed_over() -> None:
 def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:
     asked = demand(count=1, pod_shape=shape("100m"))
     kinds, pools = (instance_type(),), (node_pool(),)
-    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=kinds, demands=(asked,)))
+    placement = place(Problem(ClusterView(), pools, kinds, (asked,)))
     claiming = replace(asked, groups=(ChunkGroup(with_templates("one"), 1),))
     view = ClusterView(devices=Devices((GPUS,), (GPU,), templates=TEMPLATES))
-    found = violations(Problem(view, node_pools=pools, instance_types=kinds, demands=(claiming,)), placement)
+    found = violations(Problem(view, pools, kinds, (claiming,)), placement)
     assert found == ("planned-0: 1 devices of gpu are asked for, 0 are free",)
 
 
@@ -320,17 +315,10 @@ def test_more_nodes_than_a_reservation_has(
 ) -> None:
     wanted = (demand(count=2, pod_shape=shape("3")),)
     pools, kind = (node_pool(),), instance_type()
-    planned = place(
-        Problem(ClusterView(), node_pools=pools, instance_types=(replace(kind, offerings=(OFFERING,)),), demands=wanted)
-    )
+    planned = place(Problem(ClusterView(), pools, (replace(kind, offerings=(OFFERING,)),), wanted))
     assert len(planned.planned) == 2
     found = violations(
-        Problem(
-            ClusterView(node_claims=tuple(claims)),
-            node_pools=pools,
-            instance_types=(replace(kind, offerings=tuple(offerings)),),
-            demands=wanted,
-        ),
+        Problem(ClusterView(node_claims=tuple(claims)), pools, (replace(kind, offerings=tuple(offerings)),), wanted),
         planned,
     )
     assert list(found) == sentences

@@ -33,7 +33,7 @@ def said(there: Node, claim: NodeClaim, *bins: tuple[str | None, str | None]) ->
     asked = demand(count=len(bins), pod_shape=shape("1100m"))
     occupied = tuple(OccupiedBin(*names, (Holding(buffer_ref(), 0, 1),)) for names in bins)
     view = ClusterView(nodes=(there,), node_claims=(claim,))
-    return violations(Problem(view, node_pools=(node_pool(),), demands=(asked,)), Placement(occupied))
+    return violations(Problem(view, (node_pool(),), demands=(asked,)), Placement(occupied))
 
 
 @pytest.mark.parametrize("claim", [CLAIM, NAMED], ids=["by the provider's ID", "by name"])
@@ -72,4 +72,4 @@ def test_a_node_that_comes_up_is_told_by_its_node_claim() -> None:
     held = Placement((OccupiedBin("one", None, (Holding(buffer_ref(), 0, 1),)),))
     for there, words in ((YOUNG, ()), (NODE, ("one: example.com/gpu is overcommitted (1 of 0)",))):
         view = ClusterView(nodes=(there,), node_claims=(promised,))
-        assert violations(Problem(view, node_pools=(node_pool(),), demands=(asked,)), held) == words
+        assert violations(Problem(view, (node_pool(),), demands=(asked,)), held) == words

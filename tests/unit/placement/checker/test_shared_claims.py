@@ -44,7 +44,7 @@ def said(storage: Storage, *names: str, claims: tuple[str, ...] = ("data",)) -> 
         for name in dict.fromkeys(names)
     )
     view = ClusterView(nodes=tuple(NODES.values()), storage=storage)
-    found = violations(Problem(view, node_pools=(), instance_types=(), demands=demands), Placement(occupied))
+    found = violations(Problem(view, (), (), demands), Placement(occupied))
     return "\n".join(found)
 
 

@@ -23,13 +23,13 @@ OTHER = buffer_ref("other")
 
 
 def found(placement: Placement, *demands: Demand, view: ClusterView = EMPTY) -> tuple[str, ...]:
-    return violations(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=demands), placement)
+    return violations(Problem(view, (node_pool(),), TYPES, demands), placement)
 
 
 def reserved_placement(*planned_taints: Taint, beside: bool = False) -> Placement:
     """One planned node with one chunk that has a taint of its own, or none; beside it one of another demand."""
     asked = demand(count=1, pod_shape=replace(TOLERANT, own_taint=OWN))
-    placement = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(asked,)))
+    placement = place(Problem(ClusterView(), (node_pool(),), TYPES, (asked,)))
     (planned,) = placement.planned
     more = (Holding(OTHER, 0, 1),) if beside else ()
     holdings = tuple(sorted((*planned.holdings, *more)))

@@ -40,7 +40,7 @@ def found(
     view: ClusterView = VIEW,
     pool: NodePool = node_pool(),  # noqa: B008 - immutable
 ) -> tuple[str, ...]:
-    return violations(Problem(view, node_pools=(pool,), instance_types=TYPES, demands=demands), placement)
+    return violations(Problem(view, (pool,), TYPES, demands), placement)
 
 
 def on_node(name: str, count: int, group: int = 0) -> OccupiedBin:
@@ -53,7 +53,7 @@ def web(**rules: object) -> PodShape:
 
 def test_finds_nothing_wrong_with_a_good_placement() -> None:
     asked = demand(count=9)
-    placement = place(Problem(VIEW, node_pools=(node_pool(),), instance_types=TYPES, demands=(asked,)))
+    placement = place(Problem(VIEW, (node_pool(),), TYPES, (asked,)))
 
     assert placement.planned
     assert found(placement, asked) == ()
@@ -119,15 +119,13 @@ def test_finds_miscounted_demands() -> None:
 
 def test_finds_demands_placed_in_part_that_are_all_or_nothing() -> None:
     whole = replace(demand(count=9), whole=True)
-    placement = place(Problem(VIEW, node_pools=(), instance_types=TYPES, demands=(demand(count=9),)))
+    placement = place(Problem(VIEW, (), TYPES, (demand(count=9),)))
 
     assert any("placed in part" in sentence for sentence in found(placement, whole))
 
 
 def planned(change: Callable[[PlannedNode], PlannedNode]) -> Placement:
-    placement = place(
-        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(demand(count=1),))
-    )
+    placement = place(Problem(ClusterView(), (node_pool(),), TYPES, (demand(count=1),)))
     return replace(placement, planned=tuple(change(item) for item in placement.planned))
 
 
@@ -149,9 +147,9 @@ def test_finds_new_nodes_of_offerings_that_are_backed_off_from() -> None:
     (sentence,) = violations(
         Problem(
             ClusterView(),
-            node_pools=(node_pool(),),
-            instance_types=TYPES,
-            demands=(demand(count=1),),
+            (node_pool(),),
+            TYPES,
+            (demand(count=1),),
             options=PlacementOptions(back_offs=frozenset({("small", "zone-a", "on-demand")})),
         ),
         planned(lambda item: item),
@@ -178,9 +176,7 @@ def test_finds_what_planned_nodes_cannot_be(change: Callable[[PlannedNode], Plan
     placement = planned(change)
     pools = (node_pool(), replace(node_pool("other"), replicas=1))
 
-    sentences = violations(
-        Problem(ClusterView(), node_pools=pools, instance_types=TYPES, demands=(demand(count=1),)), placement
-    )
+    sentences = violations(Problem(ClusterView(), pools, TYPES, (demand(count=1),)), placement)
 
     assert any(words in sentence for sentence in sentences), sentences
 
@@ -208,7 +204,7 @@ def test_overlays_count_for_prices_and_capacity() -> None:
     device = replace(plain, requests=plain.requests + Resources.of({"example.com/gpu": 2}))
     wanted = (demand(count=2, pod_shape=device),)
     pools = (node_pool(),)
-    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=TYPES, demands=wanted, overlays=overlays))
+    placement = place(Problem(ClusterView(), pools, TYPES, wanted, overlays=overlays))
     assert placement.planned
     assert violations(Problem(ClusterView(), pools, TYPES, wanted, overlays), placement) == ()
     without = " ".join(violations(Problem(ClusterView(), pools, TYPES, wanted), placement))
@@ -250,7 +246,7 @@ def test_finds_what_a_planned_node_must_not_be(
 
     (small,) = placement.planned
     assert (small.instance_types, small.zones) == (("small",), ("zone-a", "zone-b"))
-    found = violations(Problem(view, node_pools=(pool,), instance_types=TYPES, demands=demands), placement)
+    found = violations(Problem(view, (pool,), TYPES, demands), placement)
     assert any(sentence in item for item in found) if sentence else found == ()
 
 

@@ -26,10 +26,9 @@ from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import place
-from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.placement.problem import PlacementOptions
 from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World
 
 EBS, EBS_ZONE = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
 TYPES = (instance_type("m-4x", zones=("zone-a", "zone-b", "zone-c")),)
@@ -65,17 +64,7 @@ def placed(
     """Placed and found right by the checker. opening: new nodes may be made."""
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), storage=storage)
     pools, types = (POOLS, TYPES) if opening else ((), ())
-    placement = place(
-        Problem(
-            view,
-            node_pools=pools,
-            instance_types=types,
-            demands=demands,
-            options=PlacementOptions(include_pending=opening),
-        )
-    )
-    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
-    return placement
+    return World(view, pools, types, demands, options=PlacementOptions(include_pending=opening)).placed_rightly()
 
 
 def nodes_of(placement: Placement) -> dict[str, str | None]:

@@ -64,10 +64,7 @@ def placed(devices: Devices, *demands: Demand, nodes: Sequence[str] = ("a", "b")
     """Placed and found right by the checker."""
     view, pools = ClusterView(nodes=tuple(node(name) for name in nodes), devices=devices), (node_pool(),)
     options = PlacementOptions(include_pending=True)
-    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands, options=options))
-    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
-    assert checked == ()
-    return placement
+    return World(view, pools, TYPES, demands, options=options).placed_rightly()
 
 
 def on(placement: Placement) -> dict[str | None, int]:
@@ -100,7 +97,7 @@ def test_nodes_of_another_pool_or_type_tell_nothing_of_devices() -> None:
     training = demand(count=5, pod_shape=claiming("one-gpu"))
     for other in (node("a", pool="other"), node("a", instance_type="other")):
         view = ClusterView(nodes=(other,), devices=devices)
-        placement = place(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=(training,)))
+        placement = place(Problem(view, (node_pool(),), TYPES, (training,)))
         assert not placement.planned
 
 
@@ -112,8 +109,8 @@ def test_chunks_stay_with_a_node_while_it_comes_up_and_brings_its_devices() -> N
     world = World(ClusterView(nodes=(node("a"),), devices=devices), pools, TYPES, demands)
 
     def again(view: ClusterView) -> Placement:
-        placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
-        assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
+        placement = place(Problem(view, pools, TYPES, demands))
+        assert violations(Problem(view, pools, TYPES, demands), placement) == ()
         return placement
 
     first = again(world.view)
@@ -295,7 +292,7 @@ def test_what_is_nobodys_any_more_is_anybodys() -> None:
         annotations = {HOLDS_ANNOTATION: words, HELD_ANNOTATION: "true"} if words else {}
         there = node("a", labels=labels, annotations=annotations)
         view = ClusterView(nodes=(there,), devices=devices)
-        placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(odd,)))
+        placement = place(Problem(view, (), TYPES, (odd,)))
         assert sum(on(placement).values()) == count
 
 

@@ -34,7 +34,7 @@ def limited(**limits: str) -> NodePool:
 def placed(node_pool: NodePool) -> Placement:
     """In one order: others are tried for fewer chunks, each of them again by the same loops."""
     options = PlacementOptions(include_pending=True, instance_types=1)
-    problem = Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS, options=options)
+    problem = Problem(ClusterView(), (node_pool,), TYPES, DEMANDS, options=options)
     with patch("reconciler.placement.engine.best.MOST_ORDERED", 0):
         return place(problem)
 
@@ -56,7 +56,7 @@ def test_limits_that_are_near_are_kept_whichever_loops_find_the_placement(limits
 
     assert compiled == in_numpy
     assert compiled.unplaced
-    found = violations(Problem(ClusterView(), node_pools=(node_pool,), instance_types=TYPES, demands=DEMANDS), compiled)
+    found = violations(Problem(ClusterView(), (node_pool,), TYPES, DEMANDS), compiled)
     assert found == ()
 
 
@@ -76,6 +76,6 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
         patch("reconciler.placement.place.WORTH_COMPILING", 0),
         patch("reconciler.placement.place.compiled", kernel.plain),
     ):
-        placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
+        placement = place(Problem(ClusterView(), pools, types, demands))
 
     assert [node.node_pool for node in placement.planned] == ["free"]

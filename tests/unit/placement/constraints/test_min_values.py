@@ -20,9 +20,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
+from tests.unit.placement.worlds import World
 
 SIZES = tuple(
     instance_type(f"m{cpus:02}", cpu=str(cpus), memory=f"{4 * cpus}Gi", price=cpus / 20) for cpus in (2, 4, 8, 16)
@@ -40,10 +40,7 @@ def placed(
     options: PlacementOptions = ALONE,
 ) -> Placement:
     """Placed and found right by the checker."""
-    view = ClusterView()
-    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
-    assert violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement) == ()
-    return placement
+    return World(ClusterView(), pools, types, demands, options=options).placed_rightly()
 
 
 def missing(placement: Placement) -> Mapping[str, int]:
@@ -210,7 +207,7 @@ def test_the_checker_finds_node_claims_that_the_api_server_would_refuse() -> Non
     )
     broken = replace(placement, planned=(replace(node, requirements=asked),))
 
-    found = violations(Problem(ClusterView(), node_pools=[pool], instance_types=SOME_RESERVED, demands=demands), broken)
+    found = violations(Problem(ClusterView(), [pool], SOME_RESERVED, demands), broken)
 
     assert [f"asks for 2 values of {CAPACITY_TYPE_LABEL} and lists 1" in words for words in found] == [True]
 

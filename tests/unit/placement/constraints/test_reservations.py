@@ -23,10 +23,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
+from tests.unit.placement.worlds import World
 
 ID = "karpenter.k8s.aws/capacity-reservation-id"
 PLAIN = instance_type("m-4x", cpu="4", price=0.2, zones=("zone-a", "zone-b"))
@@ -52,10 +50,7 @@ def placed(
     kind: InstanceType, *demands: Demand, pools: Sequence[NodePool] = (node_pool(),), view: ClusterView = EMPTY
 ) -> Placement:
     """Placed and found right by the checker."""
-    placement = place(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands))
-    found = violations(Problem(view, node_pools=pools, instance_types=(kind,), demands=demands), placement)
-    assert found == ()
-    return placement
+    return World(view, pools, (kind,), demands).placed_rightly()
 
 
 def kinds_of(placement: Placement) -> list[str]:

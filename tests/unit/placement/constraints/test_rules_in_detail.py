@@ -13,10 +13,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
-from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World
 
 WEB = LabelSelector((("app", "web"),))
 DEDICATED = Taint("dedicated", "batch", "NoSchedule")
@@ -35,10 +33,7 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods))
-    placement = place(Problem(view, node_pools=pools, instance_types=types, demands=demands))
-    found = violations(Problem(view, node_pools=pools, instance_types=types, demands=demands), placement)
-    assert found == ()
-    return placement
+    return World(view, pools, types, demands).placed_rightly()
 
 
 def on(placement: Placement) -> dict[str | None, int]:

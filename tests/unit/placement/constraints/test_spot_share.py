@@ -28,6 +28,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.decoded_cluster import buffers
+from tests.unit.placement.worlds import World
 
 SPOT = ("spot",)
 ZONES = ("zone-a", "zone-b")
@@ -52,15 +53,7 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     options = PlacementOptions(spot_share=share)
-    placement = place_in_mode(Problem(view, node_pools=(pool,), instance_types=types, demands=demands, options=options))
-    found = violations(
-        Problem(
-            view, node_pools=(pool,), instance_types=types, demands=demands, options=PlacementOptions(spot_share=share)
-        ),
-        placement,
-    )
-    assert found == ()
-    return placement
+    return World(view, (pool,), types, demands, options=options).placed_rightly()
 
 
 def lists(placement: Placement) -> list[tuple[tuple[str, ...], tuple[str, ...], int]]:
@@ -248,7 +241,7 @@ def test_demands_that_share_nodes_are_kept_apart_together() -> None:
 
 def test_the_checker_finds_what_is_over_the_share_and_not_said() -> None:
     types, asked = kinds("m1"), (demand(count=2, pod_shape=ONE_A_NODE),)
-    wide = place_in_mode(Problem(EMPTY, node_pools=(node_pool(),), instance_types=types, demands=asked))
+    wide = place_in_mode(Problem(EMPTY, (node_pool(),), types, asked))
 
     def found(placement: Placement) -> tuple[str, ...]:
         options = PlacementOptions(spot_share=0.5)

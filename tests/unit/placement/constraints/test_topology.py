@@ -21,6 +21,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 TYPES = (
@@ -39,10 +40,7 @@ def spread(key: str, max_skew: int = 1, **others: object) -> tuple[TopologySprea
 
 
 def placed(view: ClusterView, *demands: Demand) -> Placement:
-    pools = (node_pool(),)
-    placement = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands))
-    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
-    return placement
+    return World(view, (node_pool(),), TYPES, demands).placed_rightly()
 
 
 def by_zone(placement: Placement, view: ClusterView = ClusterView()) -> dict[str, int]:  # noqa: B008 - immutable
@@ -290,9 +288,9 @@ def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
     freely = demand(count=2, pod_shape=web(node_selector=((ZONE_LABEL, "zone-a"),)))
     evenly = demand(count=2, pod_shape=web(topology_spread=spread(ZONE_LABEL)))
     pools = (node_pool(),)
-    together = place(Problem(view, node_pools=pools, instance_types=TYPES, demands=(freely,)))
+    together = place(Problem(view, pools, TYPES, (freely,)))
 
-    found = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=(evenly,)), together)
+    found = violations(Problem(view, pools, TYPES, (evenly,)), together)
 
     assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]
 
@@ -310,14 +308,6 @@ def test_pods_of_one_spread_on_nodes_that_are_there_and_on_new_ones_are_balanced
     view = ClusterView(nodes=nodes, pods=(*bound, *waiting))
     demands, pools = pending_demands(view, include_pending=True), (node_pool(),)
 
-    placement = place(
-        Problem(
-            view,
-            node_pools=pools,
-            instance_types=TYPES,
-            demands=demands,
-            options=PlacementOptions(include_pending=True),
-        )
-    )
+    placement = place(Problem(view, pools, TYPES, demands, options=PlacementOptions(include_pending=True)))
 
-    assert violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement) == ()
+    assert violations(Problem(view, pools, TYPES, demands), placement) == ()

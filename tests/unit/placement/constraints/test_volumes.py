@@ -34,6 +34,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.unit.placement.worlds import World
 
 EBS = "ebs.csi.aws.com"
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
@@ -74,19 +75,8 @@ def placed(
 ) -> Placement:
     """Placed and found right by the checker."""
     view = ClusterView(nodes=tuple(nodes), pods=tuple(pods), node_claims=tuple(node_claims), storage=storage)
-    pools = (node_pool(),)
-    placement = place(
-        Problem(
-            view,
-            node_pools=pools,
-            instance_types=TYPES,
-            demands=demands,
-            options=PlacementOptions(include_pending=True),
-        )
-    )
-    checked = violations(Problem(view, node_pools=pools, instance_types=TYPES, demands=demands), placement)
-    assert checked == ()
-    return placement
+    options = PlacementOptions(include_pending=True)
+    return World(view, (node_pool(),), TYPES, demands, options=options).placed_rightly()
 
 
 def reason_of(placement: Placement) -> str:
@@ -95,43 +85,48 @@ def reason_of(placement: Placement) -> str:
     return reason.example
 
 
-def test_a_bound_volume_holds_its_pod_to_the_volumes_zone() -> None:
-    storage = Storage((volume("pv", where(ZONE_LABEL, "zone-b")),), (bound("data", "pv"),))
+IN_B, IN_C = where(ZONE_LABEL, "zone-b"), where(ZONE_LABEL, "zone-c")
+IN_EBS_ZONE = volume("pv", where(EBS_ZONE, "zone-b"))
+
+
+@pytest.mark.parametrize(
+    ("storage", "zone"),
+    [
+        (Storage((volume("pv", IN_B),), (bound("data", "pv"),)), "zone-b"),
+        (Storage((volume("pv", where(ZONE_LABEL, "zone-x"), IN_C),), (bound("data", "pv"),)), "zone-c"),
+        (Storage((IN_EBS_ZONE,), (bound("data", "pv"),)), "zone-b"),
+        (Storage((), (waiting("data"),), (replace(WAITING, topologies=(IN_C,)),)), "zone-c"),
+        (Storage((), (waiting("data", None),), (replace(WAITING, default=True, topologies=(IN_C,)),)), "zone-c"),
+    ],
+    ids=[
+        "bound",
+        "terms are alternatives",
+        "by the driver's label",
+        "where its class makes one",
+        "of the default class",
+    ],
+)
+def test_a_new_node_is_where_the_volume_can_be(storage: Storage, zone: str) -> None:
     (planned,) = placed(storage, pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-b",)
+    assert planned.zones == (zone,)
 
 
-def test_a_volumes_terms_are_alternatives() -> None:
-    volumes = (volume("pv", where(ZONE_LABEL, "zone-x"), where(ZONE_LABEL, "zone-c")),)
-    (planned,) = placed(Storage(volumes, (bound("data", "pv"),)), pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-c",)
-
-
-def test_existing_nodes_are_judged_too() -> None:
-    storage = Storage((volume("pv", where(ZONE_LABEL, "zone-b")),), (bound("data", "pv"),))
-    nodes = (node("near", zone="zone-b"), node("far", zone="zone-a"))
-    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
-    assert occupied.node == "near"
-
-
-def test_a_drivers_own_zone_label_is_the_zone_of_a_node_to_be_made() -> None:
-    storage = Storage((volume("pv", where(EBS_ZONE, "zone-b")),), (bound("data", "pv"),))
-    (planned,) = placed(storage, pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-b",)
-
-
-def test_on_a_node_that_is_there_the_drivers_label_counts_as_it_stands() -> None:
-    storage = Storage((volume("pv", where(EBS_ZONE, "zone-b")),), (bound("data", "pv"),))
-    nodes = (node("bare", zone="zone-b"), node("driven", zone="zone-b", labels={EBS_ZONE: "zone-b"}))
-    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
-    assert occupied.node == "driven"
-
-
-def test_the_zone_label_of_a_volume_counts_without_an_affinity() -> None:
-    storage = Storage((volume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)),), (bound("data", "pv"),))
-    nodes = (node("a", zone="zone-a"), node("c", zone="zone-c"))
-    (occupied,) = placed(storage, pending("db", with_claims("data")), nodes=nodes).occupied
-    assert occupied.node == "c"
+@pytest.mark.parametrize(
+    ("there", "nodes", "name"),
+    [
+        (volume("pv", IN_B), (node("near", zone="zone-b"), node("far", zone="zone-a")), "near"),
+        (IN_EBS_ZONE, (node("bare", zone="zone-b"), node("driven", zone="zone-b", labels={EBS_ZONE: "zone-b"})), "driven"),
+        (volume("pv", labels=((ZONE_LABEL, "zone-b__zone-c"),)), (node("a", zone="zone-a"), node("c", zone="zone-c")), "c"),
+    ],
+    ids=["by its affinity", "the driver's label as it stands", "by its zone label without an affinity"],
+)  # fmt: skip
+def test_a_pod_goes_to_the_node_that_reaches_its_volume(
+    there: PersistentVolume, nodes: tuple[Node, ...], name: str
+) -> None:
+    (occupied,) = placed(
+        Storage((there,), (bound("data", "pv"),)), pending("db", with_claims("data")), nodes=nodes
+    ).occupied
+    assert occupied.node == name
 
 
 def test_a_local_volume_holds_its_pod_to_one_node() -> None:
@@ -155,18 +150,8 @@ def test_two_volumes_of_one_pod_must_have_a_place_in_common() -> None:
     )
 
 
-def test_a_waiting_claim_goes_where_its_class_can_make_a_volume() -> None:
-    anywhere = Storage((), (waiting("data"),), (WAITING,))
-    assert placed(anywhere, pending("db", with_claims("data"))).planned
-    narrow = replace(WAITING, topologies=(where(ZONE_LABEL, "zone-c"),))
-    (planned,) = placed(Storage((), (waiting("data"),), (narrow,)), pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-c",)
-
-
-def test_a_claim_without_a_class_has_the_default_one() -> None:
-    default = replace(WAITING, default=True, topologies=(where(ZONE_LABEL, "zone-c"),))
-    (planned,) = placed(Storage((), (waiting("data", None),), (default,)), pending("db", with_claims("data"))).planned
-    assert planned.zones == ("zone-c",)
+def test_a_class_without_topologies_makes_a_volume_anywhere() -> None:
+    assert placed(Storage((), (waiting("data"),), (WAITING,)), pending("db", with_claims("data"))).planned
 
 
 def test_a_class_without_a_provisioner_needs_a_volume_that_lies_ready() -> None:
@@ -340,9 +325,9 @@ def test_what_a_node_claim_promises_adds_no_volumes_to_its_node() -> None:
     storage = Storage((), (waiting("data"),), (WAITING,), (VolumeLimits("young", ((EBS, 0),)),))
     view = ClusterView(nodes=(young,), node_claims=(claim,), storage=storage)
     asked = pending("db", with_claims("data"))
-    placement = place(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)))
+    placement = place(Problem(view, (), TYPES, (asked,)))
     assert placement.occupied == ()
-    assert violations(Problem(view, node_pools=(), instance_types=TYPES, demands=(asked,)), placement) == ()
+    assert violations(Problem(view, (), TYPES, (asked,)), placement) == ()
 
 
 def test_pods_that_are_placed_alike_are_each_told_of_their_own_claim() -> None:

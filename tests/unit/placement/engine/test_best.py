@@ -28,7 +28,7 @@ def placed(
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
     types: tuple[InstanceType, ...] = (SMALL, LARGE),
 ) -> Placement:
-    return place(Problem(view, node_pools=(node_pool(),), instance_types=types, demands=demands))
+    return place(Problem(view, (node_pool(),), types, demands))
 
 
 def web(cpu: str = "1") -> PodShape:
@@ -62,7 +62,7 @@ def test_what_gets_no_place_makes_nobody_elses_placement_dearer(count: int) -> N
     types = (SMALL, LARGE)
 
     def price(*wanted: Demand) -> float:
-        found = place(Problem(ClusterView(), node_pools=(limited,), instance_types=types, demands=wanted))
+        found = place(Problem(ClusterView(), (limited,), types, wanted))
         assert sum(item.count for item in found.unplaced) == (count if refused in wanted else 0)
         return sum(item.price for item in found.planned)
 
@@ -130,12 +130,7 @@ def test_what_one_zone_needs_is_not_used_up_in_another() -> None:
     )
 
     placement = place(
-        Problem(
-            ClusterView(),
-            node_pools=(node_pool(limits={"nodes": "2"}),),
-            instance_types=types,
-            demands=(demand(count=3, pod_shape=spread),),
-        )
+        Problem(ClusterView(), (node_pool(limits={"nodes": "2"}),), types, (demand(count=3, pod_shape=spread),))
     )
 
     assert sorted(node.zones for node in placement.planned) == [("zone-a",), ("zone-b",)]

@@ -51,7 +51,7 @@ def placed(
     pools: tuple[NodePool, ...] = (node_pool(),),
     view: ClusterView = ClusterView(),  # noqa: B008 - immutable
 ) -> Placement:
-    return place_in_mode(Problem(view, node_pools=pools, instance_types=types, demands=demands, options=options))
+    return place_in_mode(Problem(view, pools, types, demands, options=options))
 
 
 def price(placement: Placement) -> float:

@@ -32,9 +32,7 @@ def placed(
     overlays: tuple[NodeOverlay, ...] = (),
     options: PlacementOptions = PlacementOptions(),  # noqa: B008 - immutable
 ) -> Placement:
-    return place(
-        Problem(view, node_pools=pools, instance_types=types, demands=demands, overlays=overlays, options=options)
-    )
+    return place(Problem(view, pools, types, demands, overlays=overlays, options=options))
 
 
 def reasons(placement: Placement) -> list[str]:

@@ -34,12 +34,7 @@ REQUEST = replace(YOUNG, ref=ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequ
 )
 def test_the_limit_of_a_pool_is_used_up_in_order(first: Demand, second: Demand) -> None:
     for demands in ((first, second), (second, first)):
-        problem = Problem(
-            ClusterView(),
-            node_pools=(node_pool(limits={"nodes": "1"}),),
-            instance_types=(SMALL,),
-            demands=demands,
-        )
+        problem = Problem(ClusterView(), (node_pool(limits={"nodes": "1"}),), (SMALL,), demands)
         assert [item.demand for item in place(problem).unplaced] == [second.ref]
 
 

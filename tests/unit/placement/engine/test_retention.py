@@ -33,9 +33,9 @@ def test_chunks_with_affinity_to_each_other_stay_where_most_of_them_are(key: str
     many = holding_node("many", "zone-b", Holding(together.ref, 0, 16))
     problem = Problem(
         ClusterView(nodes=(few, many), pods=(pod(node="few", pod_shape=shape("10m")),)),
-        node_pools=(node_pool(limits={"nodes": "0"}),),
-        instance_types=(instance_type(),),
-        demands=(together, single),
+        (node_pool(limits={"nodes": "0"}),),
+        (instance_type(),),
+        (together, single),
     )
 
     placed = {item.node: {held.demand: held.count for held in item.holdings} for item in place(problem).occupied}

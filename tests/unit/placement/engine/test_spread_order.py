@@ -46,9 +46,7 @@ def placed(*demands: list[Demand], optimal: bool = False) -> Placement:
     with pytest.MonkeyPatch.context() as few:
         few.setattr("reconciler.placement.engine.best.MOST_ORDERED", 0)
         few.setattr("reconciler.placement.engine.best.MOST_CHUNKS", 0)
-        return place_in_mode(
-            Problem(ClusterView(), node_pools=(node_pool(),), instance_types=(BOX,), demands=every, options=options)
-        )
+        return place_in_mode(Problem(ClusterView(), (node_pool(),), (BOX,), every, options=options))
 
 
 def by_zone(placement: Placement) -> dict[str, Counter[str]]:

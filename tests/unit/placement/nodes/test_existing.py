@@ -33,7 +33,7 @@ TYPES = (instance_type("small", cpu="2"), instance_type("large", cpu="8"))
 
 
 def placed(view: ClusterView, *demands: Demand, options: PlacementOptions = PlacementOptions()) -> Placement:  # noqa: B008 - immutable
-    return place(Problem(view, node_pools=(node_pool(),), instance_types=TYPES, demands=demands, options=options))
+    return place(Problem(view, (node_pool(),), TYPES, demands, options=options))
 
 
 def held(placement: Placement) -> dict[str, int]:
@@ -285,9 +285,9 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
         )
         problem = Problem(
             ClusterView(node_claims=(claim,)),
-            node_pools=(node_pool(),),
-            instance_types=(instance_type("small", cpu="2", zones=("zone-a",)),),
-            demands=(wanting,),
+            (node_pool(),),
+            (instance_type("small", cpu="2", zones=("zone-a",)),),
+            (wanting,),
             overlays=(gpu,),
         )
         placement = place(problem)

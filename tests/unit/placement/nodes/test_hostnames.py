@@ -50,12 +50,12 @@ def cluster(*nodes: Node, **bound: PodShape) -> ClusterView:
 
 
 def broken(view: ClusterView, placement: Placement, *demands: Demand) -> tuple[str, ...]:
-    return violations(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=demands), placement)
+    return violations(Problem(view, POOLS, TYPES, demands), placement)
 
 
 def placed(view: ClusterView, *demands: Demand) -> tuple[dict[str, int], int]:
     """Chunks by node that is there, and how many nodes are made; none of these waits for a place."""
-    placement = place(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=demands))
+    placement = place(Problem(view, POOLS, TYPES, demands))
     assert broken(view, placement, *demands) == ()
     assert placement.unplaced == ()
     found = {item.node or "": sum(holding.count for holding in item.holdings) for item in placement.occupied}
@@ -65,7 +65,7 @@ def placed(view: ClusterView, *demands: Demand) -> tuple[dict[str, int], int]:
 def as_if_apart(view: ClusterView, *demands: Demand) -> tuple[str, ...]:
     """What the checker says of the placement that the same nodes with hostnames of their own would have."""
     apart = replace(view, nodes=tuple(with_hostname(item, item.name) for item in view.nodes))
-    placement = place(Problem(apart, node_pools=POOLS, instance_types=TYPES, demands=demands))
+    placement = place(Problem(apart, POOLS, TYPES, demands))
     assert broken(apart, placement, *demands) == ()
     return broken(view, placement, *demands)
 
@@ -124,7 +124,7 @@ def test_two_nodes_of_one_host_are_one_domain() -> None:
     view = cluster(*SHARED, there("n3", "n3"))
     pods = replace(demand(count=3, pod_shape=web(topology_spread=spread(min_domains=3))), opens_nodes=False)
 
-    placement = place(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=(pods,)))
+    placement = place(Problem(view, POOLS, TYPES, (pods,)))
 
     assert sum(item.count for item in placement.unplaced) == 1
     assert "minDomains 3, 2 nodes are there" in " ".join(
@@ -218,9 +218,7 @@ def test_node_affinity_by_hostname_goes_by_the_label(operator: Operator, nodes: 
     for name in ("n1", "n2", "n3"):
         others = tuple(item for item in view.nodes if item.name == name)
         asked = replace(demand(count=1, pod_shape=web(required_node_terms=terms)), opens_nodes=False)
-        placement = place(
-            Problem(replace(view, nodes=others), node_pools=POOLS, instance_types=TYPES, demands=(asked,))
-        )
+        placement = place(Problem(replace(view, nodes=others), POOLS, TYPES, (asked,)))
         assert (placement.unplaced == ()) == (name in nodes), name
 
 
@@ -228,10 +226,10 @@ def test_chunks_stay_on_a_host_that_two_nodes_share() -> None:
 
     view = cluster(*SHARED, there("n3", "n3"))
     even = demand(count=6, pod_shape=web(topology_spread=spread()))
-    first = place(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=(even,)))
+    first = place(Problem(view, POOLS, TYPES, (even,)))
     after = carried_out(World(view, POOLS, TYPES, (even,)), first)
 
-    again = place(Problem(after.view, node_pools=POOLS, instance_types=TYPES, demands=(even,)))
+    again = place(Problem(after.view, POOLS, TYPES, (even,)))
 
     assert [(item.node, item.holdings) for item in again.occupied] == [
         (item.node, item.holdings) for item in first.occupied
@@ -240,12 +238,8 @@ def test_chunks_stay_on_a_host_that_two_nodes_share() -> None:
 
 def test_nodes_without_the_label_are_told_of_where_a_rule_goes_by_it() -> None:
     view = cluster(there("n1", "n1"), UNLABELLED)
-    spreading = place(
-        Problem(
-            view, node_pools=POOLS, instance_types=TYPES, demands=(demand(pod_shape=web(topology_spread=spread())),)
-        )
-    )
-    plain = place(Problem(view, node_pools=POOLS, instance_types=TYPES, demands=(demand(pod_shape=web()),)))
+    spreading = place(Problem(view, POOLS, TYPES, (demand(pod_shape=web(topology_spread=spread())),)))
+    plain = place(Problem(view, POOLS, TYPES, (demand(pod_shape=web()),)))
 
     (sentence,) = spreading.assumptions
     assert sentence == (
@@ -258,7 +252,7 @@ def test_nodes_without_the_label_are_told_of_where_a_rule_goes_by_it() -> None:
 def test_the_checker_sees_a_chunk_on_a_node_without_the_label() -> None:
     asked = demand(count=1, pod_shape=web(topology_spread=spread()))
     own = cluster(there("n2", "n2"))
-    placement = place(Problem(own, node_pools=POOLS, instance_types=TYPES, demands=(asked,)))
+    placement = place(Problem(own, POOLS, TYPES, (asked,)))
     assert [type(item) for item in placement.occupied] == [OccupiedBin]
 
     assert broken(cluster(UNLABELLED), placement, asked) == (

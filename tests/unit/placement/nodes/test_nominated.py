@@ -28,9 +28,9 @@ def planned(*pods: Pod, nodes: tuple[Node, ...] = (node("a"),), chunks: int = 0)
     return place(
         Problem(
             view,
-            node_pools=(node_pool(),),
-            instance_types=(instance_type(cpu="8"),),
-            demands=(*pending_demands(view, include_pending=True), *buffers),
+            (node_pool(),),
+            (instance_type(cpu="8"),),
+            (*pending_demands(view, include_pending=True), *buffers),
             options=PlacementOptions(include_pending=True),
         )
     )

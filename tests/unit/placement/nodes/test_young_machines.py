@@ -46,7 +46,7 @@ VIEW = ClusterView(nodes=(NODE,), node_claims=(CLAIM,))
 
 
 def problem(asked: Demand, view: ClusterView = VIEW, *, nodes: str = "100") -> Problem:
-    return Problem(view, node_pools=(node_pool(limits={"nodes": nodes}),), instance_types=TYPES, demands=(asked,))
+    return Problem(view, (node_pool(limits={"nodes": nodes}),), TYPES, (asked,))
 
 
 def placed(asked: Demand, view: ClusterView = VIEW, *, nodes: str = "100") -> Placement:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -12,12 +11,12 @@ from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.facts import Facts
 from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool, shape
+from tests.unit.placement.worlds import World
 
 
 def unpriced(kind: InstanceType) -> InstanceType:
@@ -42,15 +41,8 @@ def placed(types: tuple[InstanceType, ...], *, cpu: str = "1", pool: NodePool = 
     overlays = (
         (NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "told"), is_small, price=price),) if price else ()
     )
-    world: dict[str, Any] = {
-        "node_pools": (pool,),
-        "instance_types": types,
-        "demands": (demand(count=3, pod_shape=shape(cpu)),),
-        "overlays": overlays,
-    }
-    found = place(Problem(ClusterView(), **world))
-    assert violations(Problem(ClusterView(), **world), found) == ()
-    return found
+    demands = (demand(count=3, pod_shape=shape(cpu)),)
+    return World(ClusterView(), (pool,), types, demands, overlays).placed_rightly()
 
 
 def test_the_smaller_type_is_taken_where_no_price_is_known() -> None:
@@ -117,7 +109,7 @@ def test_a_type_with_a_price_in_one_zone_only_is_taken_there() -> None:
 def test_an_unknown_price_is_named_and_not_counted() -> None:
     types = (unpriced(SMALL),)
     demands = (demand(count=3),)
-    found = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=types, demands=demands))
+    found = place(Problem(ClusterView(), (node_pool(),), types, demands))
     now, effective = datetime(2026, 11, 21, tzinfo=UTC), Declared(node_pools=(node_pool(),))
     plan = make_plan(Facts(now, effective=effective, demands=demands, placement=found, instance_types=types))
     assert plan.cost.per_hour_after == 0
@@ -125,9 +117,7 @@ def test_an_unknown_price_is_named_and_not_counted() -> None:
 
 
 def test_known_prices_are_as_before() -> None:
-    found = place(
-        Problem(ClusterView(), node_pools=(node_pool(),), instance_types=(SMALL, LARGE), demands=(demand(count=3),))
-    )
+    found = place(Problem(ClusterView(), (node_pool(),), (SMALL, LARGE), (demand(count=3),)))
     (node,) = found.planned
     assert node.price_known
     assert node.price == 0.2

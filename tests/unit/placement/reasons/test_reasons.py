@@ -38,15 +38,7 @@ def reasons(
     options: PlacementOptions | None = None,
 ) -> tuple[UnplacedReason, ...]:
     """Of the chunks that found no place."""
-    placement = place(
-        Problem(
-            view or ClusterView(),
-            node_pools=pools,
-            instance_types=types,
-            demands=(wanted,),
-            options=options or PlacementOptions(),
-        )
-    )
+    placement = place(Problem(view or ClusterView(), pools, types, (wanted,), options=options or PlacementOptions()))
     (left,) = placement.unplaced
     return left.reasons
 
@@ -216,7 +208,7 @@ def test_the_group_that_was_stopped_has_the_reasons() -> None:
     """Groups after it were not looked at, and the one before it has room."""
     small, large = ChunkGroup(shape("500m"), 2), ChunkGroup(shape("200"), 1)
     wanted = replace(demand(count=0), groups=(small, large), desired=3, whole=True)
-    placement = place(Problem(ClusterView(), node_pools=(node_pool(),), instance_types=TYPES, demands=(wanted,)))
+    placement = place(Problem(ClusterView(), (node_pool(),), TYPES, (wanted,)))
     causes = [[reason.cause for reason in item.reasons] for item in placement.unplaced]
     assert causes == [["all or nothing"], ["instance type too small", "all or nothing"]]
 

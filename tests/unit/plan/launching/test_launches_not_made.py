@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 def test_what_was_not_asked_for_is_not_remembered() -> None:
     demands, types, pools = (demand(count=3),), (instance_type(),), (node_pool(),)
-    placement = place(Problem(ClusterView(), node_pools=pools, instance_types=types, demands=demands))
+    placement = place(Problem(ClusterView(), pools, types, demands))
     plan = make_plan(
         Facts(NOW, effective=Declared(node_pools=pools), instance_types=types, demands=demands, placement=placement)
     )
