@@ -31,7 +31,7 @@ from reconciler.stages.result import Observation, PassResult, result_of
 from reconciler.stages.rules import Rules
 from reconciler.stages.set_aside import Inputs, SetAside
 from reconciler.stages.state import PassState, Stage
-from reconciler.stages.surge import Rehearse
+from reconciler.stages.surge import MakeFirm, Rehearse
 from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Vacate
 
@@ -65,6 +65,7 @@ class Cycle:
         self._planning: tuple[Stage, ...] = (
             FindDemand(rules.dialect, rules.requests, rules.fulfilment, rules.shrink_after),
             Place(rules, memory),
+            MakeFirm(rules),
             Vacate(rules, memory),
             Consolidate(rules, Judged()),
             Rehearse(),

@@ -81,7 +81,7 @@ class NodeClaimAction:
 
     node_claim None: no NodeClaim made the node, so that only the node itself can be annotated. node None: the NodeClaim has no node yet.
     price: USD an hour; None where unknown. closed: whether a node to be held also gets the taint that stops Karpenter from moving pods
-    into the chunks' room.
+    into the chunks' room. scarce: whether it gets the one that sends pods elsewhere that have other places to go.
     """
 
     node_claim: str | None
@@ -91,6 +91,7 @@ class NodeClaimAction:
     holdings: tuple[Holding, ...] = ()
     price: float | None = None
     closed: bool = False
+    scarce: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ def is_priority(text: str) -> bool:
 
 
 REQUEST_KIND = "ProvisioningRequest"
+SPARE_KIND = "SpareRoom"
+"""Of demands for room that only keeps other demands' pods from waiting (`placement.surge`). No object has this kind."""
 _NOT_CREATED_YET = "9999"
 """Sorts after every creation time: what is only in Git is the youngest."""
 

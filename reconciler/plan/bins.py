@@ -14,6 +14,7 @@ from reconciler.model.nodes import (
     INITIALIZED_LABEL,
     NODEPOOL_LABEL,
     PLACEHOLDER_LABEL,
+    SCARCE_TAINT,
     Node,
     NodeClaim,
 )
@@ -27,7 +28,8 @@ from reconciler.model.view import ClusterView
 class Bin:
     """A node with its NodeClaim, either of which may be missing. chunks: of buffers and requests; pods: pending pods that
     are to run here; in_use: real pods other than daemons run here. watched: chunks whose capacity somebody else keeps, so the node is not
-    held for them. is_served_elsewhere: an autoscaler also looks for room for every one of its chunks."""
+    held for them. is_served_elsewhere: an autoscaler also looks for room for every one of its chunks. is_scarce: pods with few other
+    places need its room."""
 
     node: Node | None
     claim: NodeClaim | None
@@ -36,6 +38,7 @@ class Bin:
     in_use: bool = False
     watched: tuple[Holding, ...] = ()
     is_served_elsewhere: bool = False
+    is_scarce: bool = False
 
     @property
     def name(self) -> str:
@@ -100,6 +103,11 @@ class Bin:
         return self.node is not None and HELD_TAINT in self.node.taints
 
     @property
+    def has_scarce_room(self) -> bool:
+        """It carries the taint of scarce room, so kube-scheduler sends pods elsewhere that have other places to go."""
+        return self.node is not None and SCARCE_TAINT in self.node.taints
+
+    @property
     def is_reserved(self) -> bool:
         """For the pods of one request: a taint keeps all others off."""
         return self.node is not None and bool(reserved_taints(self.node.taints))
@@ -138,9 +146,10 @@ def all_bins(
     occupied: Iterable[OccupiedBin] = (),
     watched: Collection[ObjectRef] = (),
     served_elsewhere: Collection[ObjectRef] = (),
+    scarce: Collection[str] = (),
 ) -> tuple[Bin, ...]:
     """All bins by name; a NodeClaim and its node are one bin. watched: demands whose capacity somebody else keeps. served_elsewhere:
-    demands for which an autoscaler looks for room too."""
+    demands for which an autoscaler looks for room too. scarce: names of bins whose room pods with few other places need."""
     held = {(place.node is not None, place.node or place.node_claim or ""): place.holdings for place in occupied}
     bins: list[Bin] = []
     for machine in view.machines:
@@ -152,7 +161,7 @@ def all_bins(
         made = _bin(node, claim, holdings, watched, in_use=in_use)
         if made.chunks and all(holding.demand in served_elsewhere for holding in made.chunks):
             made = replace(made, is_served_elsewhere=True)
-        bins.append(made)
+        bins.append(replace(made, is_scarce=True) if made.name in scarce else made)
     return tuple(sorted(bins, key=lambda item: (item.name, item.node is None)))
 
 

@@ -41,7 +41,8 @@ class Facts:
     demands: in the order of placement. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
     launches: NodeClaims on their way, and those that failed. departures: nodes that chunks leave for cheaper room, and those where that
     failed lately. replaced: bins that must hold no more chunks, from `leaving_bins`. edges: instants at which time alone changes the plan.
-    waits: pods that may have to wait although their chunks have room. suspended: nothing is to be written.
+    waits: pods that may have to wait although their chunks have room. scarce: names of nodes whose room pods
+    with few other places need. notes: what else to say of the placement. suspended: nothing is to be written.
     """
 
     now: datetime
@@ -57,6 +58,8 @@ class Facts:
     placement: Placement = field(default_factory=Placement)
     refused: tuple[Cut, ...] = ()
     waits: tuple[Wait, ...] = ()
+    scarce: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
     launches: LaunchRecord = field(default_factory=LaunchRecord)
     departures: tuple[Departure, ...] = ()
     replaced: frozenset[str] = frozenset()

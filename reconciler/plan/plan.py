@@ -74,7 +74,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     view, placement = facts.view, facts.placement
     blocked = _blocked(facts)
     watched = frozenset(demand.ref for demand in facts.demands if not demand.holds_nodes)
-    bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands))
+    bins = all_bins(view, placement.occupied, watched, served_elsewhere(facts.demands), facts.scarce)
     prices = Prices(facts.instance_types)
     capped = capped_nodes(placement.planned, facts.demands, bins, prices, rules.caps)
     created, capped = _created(facts, replace(capped, cuts=(*capped.cuts, *facts.refused)), unrendered)
@@ -125,7 +125,6 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         stock_outs=missed,
         edges=_edges(facts, (*requests.edges, *pruning.edges, *one_shot_edges(outcomes, once, view)), outcomes),
         waiting=pruning.waiting,
-        waits=facts.waits,
         departures=tuple(item for item in facts.departures if item.is_under_way(facts.cluster_now)),
     )
 
@@ -245,7 +244,7 @@ def _outcomes(
 
 
 def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOut]) -> tuple[str, ...]:
-    notes = [*nominated_notes(facts.view), *of_the_changes]
+    notes = [*nominated_notes(facts.view), *of_the_changes, *facts.notes]
     if not facts.instance_types and facts.placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "

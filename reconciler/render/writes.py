@@ -27,6 +27,7 @@ from reconciler.model.nodes import (
     HELD_ANNOTATION,
     HELD_TAINT,
     HOLDS_ANNOTATION,
+    SCARCE_TAINT,
     Node,
     NodeClaim,
     NodePool,
@@ -216,5 +217,5 @@ def _marks(
         if action.node_claim is not None and action.node_claim in claims:
             yield Annotate(node_claim_ref(action.node_claim), annotations, action.reason)
         if action.node is not None and action.node in nodes:
-            taints = ((HELD_TAINT, action.closed),)
+            taints = ((HELD_TAINT, action.closed), (SCARCE_TAINT, action.scarce))
             yield Annotate(ObjectRef("", "Node", "", action.node), annotations, action.reason, taints)

@@ -19,6 +19,7 @@ _CHOICES = {
     "forge.kind": ("", "github", "gitlab", "gitea"),
     "buffers.fulfilment": ("placeholder", "native", "balloon"),
     "placement.mode": ("fast", "optimal"),
+    "placement.surge": ("planned", "alone", "all"),
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }

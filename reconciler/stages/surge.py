@@ -1,20 +1,50 @@
-"""Says which pods may have to wait although their buffers are full: kube-scheduler need not bind pods as chunks are placed."""
+"""Full buffers and the pods that come: which may have to wait all the same, and what is changed so that none does (`placement.surge`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
+from reconciler.model.refs import abridged
 from reconciler.model.surge import Wait
 from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
-from reconciler.plan.bins import all_bins
 from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.names import creations
+from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
+
+
+@dataclass(frozen=True, slots=True)
+class MakeFirm:
+    """memory: the firm placement of the pass before, so that an unchanged cluster costs nothing."""
+
+    phase: ClassVar[str] = "placement"
+
+    rules: Rules
+    memory: Memory = field(default_factory=Memory)
+
+    def run(self, state: PassState) -> PassState:
+        mode = self.rules.surge
+        if mode is SurgeMode.PLANNED or not state.is_whole:
+            return state
+        problem, tight = state.problem, state.placement
+        firmer = Firmer(mode, place, partial(_names, problem))
+        found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
+        return replace(
+            state,
+            demands=tuple(found.problem.demands),
+            placement=found.placement,
+            scarce=found.scarce,
+            notes=(*state.notes, *_notes(mode, found, tight)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +57,8 @@ class Rehearse:
 
     def run(self, state: PassState) -> PassState:
         problem = state.problem
-        view = problem.view
-        seen = (view.nodes, view.node_claims, view.pods, view.daemon_sets, view.namespaces, state.placement)
-        inputs = (*seen, problem.demands, problem.node_pools, problem.instance_types)
-        waits = self.memory.once("waits", inputs, lambda: _waits(problem, state.placement))
+        inputs = (*_seen(problem, state.placement), state.scarce)
+        waits = self.memory.once("waits", inputs, lambda: _waits(problem, state))
         sources = {demand.ref: demand.source for demand in state.demands}
         findings = [
             Finding(
@@ -42,13 +70,28 @@ class Rehearse:
         return replace(state, waits=waits, findings=(*state.findings, *findings))
 
 
-def _waits(problem: Problem, placement: Placement) -> tuple[Wait, ...]:
-    names = [item.name for item in creations(placement.planned, (claim.name for claim in problem.view.node_claims))]
-    return Rehearsal(problem, placement, names, _closed(problem, placement)).waits()
+def _waits(problem: Problem, state: PassState) -> tuple[Wait, ...]:
+    return Rehearsal(problem, state.placement, _names(problem, state.placement), state.scarce).waits()
 
 
-def _closed(problem: Problem, placement: Placement) -> frozenset[str]:
-    """The names of bins that have, or will have, the taint of held nodes."""
-    watched = frozenset(demand.ref for demand in problem.demands if not demand.holds_nodes)
-    bins = all_bins(problem.view, placement.occupied, watched)
-    return frozenset(item.name for item in bins if item.chunks and item.is_karpenters and not item.is_reserved)
+def _names(problem: Problem, placement: Placement) -> list[str]:
+    """Of planned nodes."""
+    return [item.name for item in creations(placement.planned, (claim.name for claim in problem.view.node_claims))]
+
+
+def _seen(problem: Problem, placement: Placement) -> tuple[object, ...]:
+    """All that a rehearsal depends on."""
+    view = problem.view
+    of_view = (view.nodes, view.node_claims, view.pods, view.daemon_sets, view.namespaces)
+    return (*of_view, placement, problem.demands, problem.node_pools, problem.instance_types, problem.options)
+
+
+def _notes(mode: SurgeMode, found: Firm, tight: Placement) -> Iterator[str]:
+    """What firmness costs, as long as it changes anything."""
+    before = sum(node.price for node in tight.planned)
+    spare = abridged((f"{count:,} for {ref}" for ref, count in sorted(found.spare.items())), 3)
+    if found.price > before:
+        share = f" ({(found.price - before) / before:.1%})" if before else ""
+        yield f"placement.surge {mode}: new nodes cost ${found.price - before:.4f}/h{share} more, so that fewer pods may have to wait"
+    if spare:
+        yield f"placement.surge {mode}: spare chunks are kept so that nobody waits: {spare}"

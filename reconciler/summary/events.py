@@ -22,7 +22,7 @@ from reconciler.model.changes import (
     WriteResult,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.demand import REQUEST_KIND
+from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import POD_KIND, ObjectRef
@@ -79,15 +79,15 @@ def _events(plan: Plan, change_set: ChangeSet) -> Iterator[Event]:
         if event is not None:
             yield event
     for missed in plan.stock_outs:
-        for demand in missed.demands:
+        for demand in (item for item in missed.demands if item.kind != SPARE_KIND):
             yield Event(demand, WARNING, "NoCapacity", missed.message)
     applied = {result.write.ref.name for result in change_set.results if result.outcome is Outcome.APPLIED}
     for creation in plan.node_claims.create:
         if creation.name not in applied:
             continue
         for demand in dict.fromkeys(holding.demand for holding in creation.planned.holdings):
-            if demand.kind == REQUEST_KIND:
-                continue  # there may be hundreds of nodes, which its conditions count
+            if demand.kind in {REQUEST_KIND, SPARE_KIND}:
+                continue  # there may be hundreds of nodes, which a request's conditions count; spare room is no object
             yield Event(demand, NORMAL, "PlaceholderCreated", f"NodeClaim {creation.name}: {creation.reason}")
 
 

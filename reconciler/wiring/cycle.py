@@ -10,6 +10,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
+from reconciler.placement.surge.firm import SurgeMode
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import PlanCaps
@@ -63,6 +64,7 @@ def make_cycle(
                 optimal=placement.mode == "optimal",
             ),
             optimal_within=placement.optimal_within,
+            surge=SurgeMode(placement.surge),
             not_ready_grace=placement.not_ready_grace,
             consolidation=ConsolidationRules(placement.consolidation_share, placement.consolidation_per_hour),
             back_off=BackOffRules(placement.back_off, placement.back_off_at_most),

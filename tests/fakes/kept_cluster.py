@@ -40,11 +40,12 @@ class KeptCluster(Sandbox):
         instance_types_offered: int = 20,
         delays: Delays = DELAYS,
         provisions_pending: bool = False,
+        surge: str = "alone",
     ) -> None:
         super().__init__(instance_types=instance_types, delays=delays, provisions_pending=provisions_pending)
         self._settings = Settings(
             placement=PlacementSettings(
-                check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered
+                check=True, not_ready_grace=not_ready_grace, instance_types=instance_types_offered, surge=surge
             )
         )
         self.passes: list[Pass] = []

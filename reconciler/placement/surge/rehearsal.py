@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reconciler.model.buffers import Fulfilment, Recreation, virtual_labels
-from reconciler.model.demand import REQUEST_KIND, Demand
+from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, Demand
 from reconciler.model.nodes import SCARCE_TAINT, Node
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef
@@ -21,7 +21,8 @@ from reconciler.model.surge import Binding, Wait
 from reconciler.placement.amounts import Numbers
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.model import WORTH_SCHEDULING, SchedulerModel
+from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 
 MOST_ORDERS = 50
@@ -52,17 +53,18 @@ class _Tried:
 
 
 class Rehearsal:
-    """names: of the planned nodes. closed: bins with the taint of held nodes. scarce: nodes that have the one of scarce room too."""
+    """names: of the planned nodes. scarce: nodes with the taint of scarce room. blocked: as if spare room was in use."""
 
     def __init__(
         self,
         problem: Problem,
         placement: Placement,
         names: Sequence[str],
-        closed: Collection[str],
         scarce: Collection[str] = (),
+        *,
+        blocked: bool = False,
     ) -> None:
-        standing = standing_nodes(problem, placement, names, closed)
+        standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
         demands = {item.ref: item for item in problem.demands if _takes_part(item)}
         kinds: dict[PodKind, int] = {}
@@ -72,9 +74,11 @@ class Rehearsal:
                 if holding.demand in demands:
                     kind = _kind(demands[holding.demand], holding.group)
                     held[holding.demand][kinds.setdefault(kind, len(kinds)), item.node.name] += holding.count
-        pods = running_pods(problem, standing)
+        pods = running_pods(problem, standing, blocked=blocked)
         sampling = len(nodes) >= _SAMPLED_FROM
         self._model = SchedulerModel(nodes, pods, list(kinds), problem.view.namespaces, sampling=sampling)
+        if sum(sum(counts.values()) for counts in held.values()) * len(nodes) * MOST_ORDERS >= WORTH_SCHEDULING:
+            compiled_walk()
         row_of = {node.name: row for row, node in enumerate(self._model.nodes)}
         self._coming = [
             _Coming(
@@ -91,20 +95,20 @@ class Rehearsal:
             for item in self._coming
         ]
 
-    def waits(self) -> tuple[Wait, ...]:
-        """The worst that was found for each demand: alone, and in company where more pods wait then."""
+    def waits(self, *, together: bool = True) -> tuple[Wait, ...]:
+        """The worst that was found for each demand: alone, and together with others where more pods wait then."""
         found: list[Wait] = []
         numbers = range(len(self._coming))
         alone = {
             number: self._worst(number, [self._tried([number], seed) for seed in range(_ALONE)]) for number in numbers
         }
-        together = list(self._together()) if len(self._coming) > 1 else []
+        in_company = list(self._together()) if together and len(self._coming) > 1 else []
         for number in numbers:
             least = 0
             if (tried := alone[number]) is not None:
                 least = self._waiting(tried, number)
                 found.append(self._wait(number, tried, alone=True))
-            tried = self._worst(number, together)
+            tried = self._worst(number, in_company)
             if tried is not None and self._waiting(tried, number) > least:
                 found.append(self._shortest(number, tried))
         return tuple(found)
@@ -208,7 +212,7 @@ def shuffled(count: int, seed: int) -> Numbers:
 
 def _takes_part(demand: Demand) -> bool:
     """Balloon pods give way by preemption, which is not modelled; a KeepMinimum buffer does not promise that its room is free."""
-    others = demand.is_pending_pod or demand.fulfilment == Fulfilment.BALLOON
+    others = demand.is_pending_pod or demand.ref.kind == SPARE_KIND or demand.fulfilment == Fulfilment.BALLOON
     return not others and demand.recreation is not Recreation.KEEP_MINIMUM
 
 

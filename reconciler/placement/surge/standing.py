@@ -5,9 +5,10 @@ A node that is still to come is taken for the cheapest that it may become, since
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.model.demand import SPARE_KIND
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
@@ -24,8 +25,8 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
+from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
-from reconciler.model.refs import POD_KIND
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.nodes.machines import is_initialized, is_leaving, lasting_taints, merged_allocatable
@@ -42,11 +43,9 @@ class RehearsedNode:
     is_up: bool = True
 
 
-def standing_nodes(
-    problem: Problem, placement: Placement, names: Sequence[str], closed: Collection[str]
-) -> list[RehearsedNode]:
-    """Nodes on their way out are left out. names: of the planned nodes. closed: bins with the taint of held nodes, now or soon; planned
-    nodes will have it too."""
+def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str]) -> list[RehearsedNode]:
+    """Nodes on their way out are left out. names: of the planned nodes. What holds chunks has, or will have, the taint of held nodes."""
+    keeping = {demand.ref for demand in problem.demands if demand.holds_nodes and not demand.is_pending_pod}
     held = {(item.node is not None, item.node or item.node_claim or ""): item.holdings for item in placement.occupied}
     types = {item.name: item for item in problem.instance_types}
     found = []
@@ -55,7 +54,9 @@ def standing_nodes(
         holdings = (*held.get((True, machine.name), ()), *(held.get((False, claim.name), ()) if claim else ()))
         made = _existing(machine) if node is not None else _arriving(claim, types)
         if made is not None:
-            made = replace(made, taints=_with_held(made.taints, held=made.name in closed))
+            is_karpenters = claim is not None or made.label(NODEPOOL_LABEL) is not None
+            is_held = is_karpenters and any(holding.demand in keeping for holding in holdings)
+            made = replace(made, taints=_with_held(made.taints, held=is_held and not reserved_taints(made.taints)))
             found.append(RehearsedNode(made, holdings, node is not None and is_initialized(node, claim)))
     templates = {pool.name: pool.template for pool in problem.node_pools}
     for name, planned in zip(names, placement.planned, strict=True):
@@ -67,15 +68,19 @@ def standing_nodes(
             requests=planned.requests,
             taints=(*template.taints, *planned.taints),
         )
-        is_held = any(holding.demand.kind != POD_KIND for holding in planned.holdings) and not planned.taints
+        is_held = any(holding.demand in keeping for holding in planned.holdings) and not planned.taints
         node = replace(node, taints=_with_held(node.taints, held=is_held))
         found.append(RehearsedNode(node, planned.holdings, is_up=False))
     return found
 
 
-def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
-    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet."""
-    shapes = {demand.ref: demand for demand in problem.demands if demand.is_pending_pod}
+def running_pods(problem: Problem, nodes: Iterable[RehearsedNode], *, blocked: bool = False) -> list[Pod]:
+    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet. blocked: as if spare room was in use."""
+    shapes = {
+        demand.ref: demand
+        for demand in problem.demands
+        if demand.is_pending_pod or (blocked and demand.ref.kind == SPARE_KIND)
+    }
     daemons = daemons_of(problem.view.daemon_sets, ResourceColumns(()))
     there = {(pod.namespace, pod.owner_name, pod.node_name) for pod in problem.view.pods if pod.is_daemon}
     pods = list(problem.view.pods)
@@ -84,7 +89,7 @@ def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
         for holding in item.holdings:
             if holding.demand in shapes:
                 shape = shapes[holding.demand].groups[holding.group].shape
-                pods.append(Pod(holding.demand.namespace, holding.demand.name, shape, name))
+                pods += [Pod(holding.demand.namespace, holding.demand.name, shape, name)] * holding.count
         for daemon in () if item.is_up else daemons:
             shape, key = daemon.needs.shape, (daemon.namespace, daemon.name, name)
             if key not in there and shape.selects(dict(item.node.labels), name) and daemon.tolerates(item.node.taints):

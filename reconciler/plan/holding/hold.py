@@ -79,9 +79,9 @@ def holds(
 
 
 def _is_held_well(item: Bin, *, closed: bool) -> bool:
-    """It is protected. If headroom protects it, its annotation says for what, and its taint keeps Karpenter's pods away."""
+    """It is protected. If headroom protects it, its annotation says for what, and its taints keep Karpenter's pods away."""
     is_own = all(is_marked(side) for side in item.sides)
-    is_as_closed = item.is_tainted == closed or item.is_on_its_way
+    is_as_closed = (item.is_tainted, item.has_scarce_room) == (closed, closed and item.is_scarce) or item.is_on_its_way
     return item.is_protected and (not is_own or (item.says_what_it_holds and is_as_closed))
 
 
@@ -101,6 +101,7 @@ def _hold(item: Bin, price_of: PriceOf, *, closed: bool) -> NodeClaimAction:
         holdings=item.chunks,
         price=price_of(item),
         closed=closed,
+        scarce=closed and item.is_scarce,
     )
 
 

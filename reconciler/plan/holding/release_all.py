@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model.changes import Annotate
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, SCARCE_TAINT
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
@@ -23,6 +23,9 @@ def releases(view: ClusterView) -> tuple[Annotate, ...]:
     }
     return (
         *(Annotate(ref, gone, reason) for ref in claims),
-        *(Annotate(ref, gone, reason, taints=((HELD_TAINT, False), *reserved.pop(ref, ()))) for ref in nodes),
+        *(
+            Annotate(ref, gone, reason, taints=((HELD_TAINT, False), (SCARCE_TAINT, False), *reserved.pop(ref, ())))
+            for ref in nodes
+        ),
         *(Annotate(ref, (), reason, taints=taints) for ref, taints in reserved.items()),
     )

@@ -32,7 +32,7 @@ def two_pools(*, busy: bool = False) -> Problem:
 def rehearsed(problem: Problem, *, scarce: tuple[str, ...] = ()) -> tuple[Wait, ...]:
     placement = place(problem)
     assert placement.missing == 0
-    return Rehearsal(problem, placement, names=(), closed={"general-1", "batch-1"}, scarce=scarce).waits()
+    return Rehearsal(problem, placement, names=(), scarce=scarce).waits()
 
 
 def test_pods_that_could_go_anywhere_take_the_room_of_those_that_cannot() -> None:
@@ -89,12 +89,12 @@ def test_one_buffer_on_nodes_of_its_own_is_firm() -> None:
     )
     placement = place(problem)
     assert len(placement.planned) == 5
-    assert Rehearsal(problem, placement, names=[f"new-{number}" for number in range(5)], closed=()).waits() == ()
+    assert Rehearsal(problem, placement, names=[f"new-{number}" for number in range(5)]).waits() == ()
 
 
 def test_nothing_is_promised_where_nothing_has_room() -> None:
     problem = two_pools()
-    assert Rehearsal(problem, Placement(), names=(), closed=()).waits() == ()
+    assert Rehearsal(problem, Placement(), names=()).waits() == ()
 
 
 def test_the_order_of_demands_changes_nothing() -> None:

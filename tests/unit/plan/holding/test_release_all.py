@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.changes import Outcome
-from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, SCARCE_TAINT
 from reconciler.model.provisioning_requests import reserved_taint
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.holding.release_all import releases
 from tests.fakes.embedded import Sandbox, node_ref
 from tests.unit.plan.worlds import HELD, pool_node, together, with_node
+
+GONE = ((HELD_TAINT, False), (SCARCE_TAINT, False))
 
 
 def test_placeholders_and_nodes_that_were_there_before_are_released() -> None:
@@ -23,7 +25,7 @@ def test_placeholders_and_nodes_that_were_there_before_are_released() -> None:
     )
     found = releases(view)
     assert [str(write.ref) for write in found] == ["NodeClaim/claim-of-node-1", "Node/before", "Node/node-1"]
-    assert [write.taints for write in found] == [(), ((HELD_TAINT, False),), ((HELD_TAINT, False),)]
+    assert [write.taints for write in found] == [(), GONE, GONE]
     assert {write.annotations for write in found} == {((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))}
 
 
@@ -33,7 +35,7 @@ def test_a_reserved_node_is_everybodys_afterwards_also_one_that_is_not_held() ->
     left = pool_node("left")
     view = ClusterView(nodes=tuple(replace(node, taints=(taint,)) for node in (reserved, left)))
     assert {write.ref.name: write.taints for write in releases(view)} == {
-        "reserved": ((HELD_TAINT, False), (taint, False)),
+        "reserved": (*GONE, (taint, False)),
         "left": ((taint, False),),
     }
 

@@ -1,0 +1,174 @@
+"""Changes a placement until no order that is rehearsed leaves a pod waiting: `placement.surge`.
+
+The first thing that is tried costs nothing: nodes that hold chunks of those who wait get a taint that sends others elsewhere. Next are larger new nodes. Then comes spare room, as chunks that nobody comes for. They are demands of their own, so that the
+nodes say what they hold them for, and the next pass finds them there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from reconciler.model.demand import SPARE_KIND, ChunkGroup, Demand
+from reconciler.model.placement import Placement, read_holdings
+from reconciler.model.quantity import CPU
+from reconciler.model.refs import ObjectRef
+from reconciler.model.surge import Wait
+from reconciler.placement.problem import Problem
+from reconciler.placement.scheduler.walk import compiled_walk
+from reconciler.placement.surge.rehearsal import Rehearsal
+
+MOST_ROUNDS = 8
+"""Times that spare room is added."""
+_LAST = -(2**31)
+"""The priority of spare room, below that of all pods: it takes no room that something else needs."""
+
+
+class SurgeMode(StrEnum):
+    """What a full buffer promises: room as it was planned, room when the buffer is used alone, or when all are used at once."""
+
+    PLANNED = "planned"
+    ALONE = "alone"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Firm:
+    """A placement with what makes it firm. waiting: pods that wait all the same, in the worst order of each demand.
+
+    spare: by demand, how many chunks beside its own. scarce: names of nodes that get the taint of scarce room."""
+
+    problem: Problem
+    placement: Placement
+    waiting: int = 0
+    spare: Counter[ObjectRef] = field(default_factory=Counter)
+    scarce: frozenset[str] = frozenset()
+    waits: tuple[Wait, ...] = ()
+
+    @property
+    def price(self) -> float:
+        """USD an hour of the new nodes."""
+        return sum(node.price for node in self.placement.planned)
+
+
+@dataclass(frozen=True, slots=True)
+class Firmer:
+    """place: of a problem. names_of: those of planned nodes."""
+
+    mode: SurgeMode
+    place: Callable[[Problem], Placement]
+    names_of: Callable[[Placement], Sequence[str]]
+
+    def firm(self, problem: Problem, placement: Placement) -> Firm:
+        """The firmest placement that is found, of those the one that costs least. problem: without spare room."""
+        tight = Firm(problem, placement)
+        known = spare_before(problem)
+        if self.mode is SurgeMode.PLANNED:
+            return tight
+        if known:
+            # Room that spare chunks keep free is there only because of them, so they are needed if others need it.
+            kept = self._with(problem, known)
+            if self._waits(kept, blocked=True):
+                return self._firmest(problem, self._judged(kept))
+        return self._firmest(problem, self._judged(tight))
+
+    def _firmest(self, problem: Problem, begun: Firm) -> Firm:
+        if not begun.waiting:
+            return begun
+        compiled_walk()  # from now on: what follows are dozens of rehearsals
+        found = [begun, *self._in_steps(problem, begun, one_by_one=True)]
+        if found[-1].waiting:
+            found += self._in_steps(problem, begun, one_by_one=False)
+        found += self._larger(problem, begun)
+        return min(found, key=lambda item: (item.waiting, item.price, item.spare.total()))
+
+    def _in_steps(self, problem: Problem, begun: Firm, *, one_by_one: bool) -> Iterable[Firm]:
+        """Adds room for those who wait until nobody does, or more room no longer helps."""
+        now = begun
+        for _ in range(MOST_ROUNDS):
+            waits = sorted(now.waits, key=lambda wait: (-wait.waiting, wait.demand))
+            all_of = Counter({wait.demand: 1 if one_by_one else wait.waiting for wait in waits})
+            steps = [Counter({wait.demand: 1}) for wait in waits[:2]] if one_by_one else []
+            tried = [self._judged(self._with(problem, now.spare + step)) for step in (*steps, all_of)]
+            best = min(tried, key=lambda item: (item.waiting, item.price, item.spare.total()))
+            if best.waiting >= now.waiting:
+                return
+            now = best
+            yield now
+            if not now.waiting:
+                return
+
+    def _larger(self, problem: Problem, begun: Firm) -> Iterable[Firm]:
+        """New nodes of larger types only. Machines on their way may still become any type, so that all are needed then."""
+        if begun.spare or not begun.placement.planned or any(item.node is None for item in problem.view.machines):
+            return
+        sizes = sorted({item.capacity.get(CPU) for item in problem.instance_types})
+        for least in sizes[1:4]:
+            types = tuple(item for item in problem.instance_types if item.capacity.get(CPU) >= least)
+            placement = self.place(replace(problem, instance_types=types))
+            if placement.missing <= begun.placement.missing:
+                yield self._judged(Firm(problem, placement))
+
+    def _with(self, problem: Problem, spare: Counter[ObjectRef]) -> Firm:
+        extra = [spare_demand(item, spare[item.ref]) for item in problem.demands if spare[item.ref]]
+        larger = replace(problem, demands=(*problem.demands, *extra))
+        return Firm(larger, self.place(larger), spare=spare)
+
+    def _judged(self, item: Firm) -> Firm:
+        """With the taint of scarce room where that helps."""
+        rehearsal = self._rehearsal(item)
+        waits = self._relevant(rehearsal)
+        if not waits:
+            return item
+        scarce = rehearsal.room_of({wait.demand for wait in waits})
+        steered = self._relevant(self._rehearsal(item, scarce))
+        if _waiting(steered) < _waiting(waits):
+            return replace(item, waiting=_waiting(steered), waits=steered, scarce=scarce)
+        return replace(item, waiting=_waiting(waits), waits=waits)
+
+    def _waits(self, item: Firm, *, blocked: bool) -> tuple[Wait, ...]:
+        return self._relevant(self._rehearsal(item, blocked=blocked))
+
+    def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset(), *, blocked: bool = False) -> Rehearsal:
+        names = self.names_of(item.placement)
+        return Rehearsal(item.problem, item.placement, names, scarce, blocked=blocked)
+
+    def _relevant(self, rehearsal: Rehearsal) -> tuple[Wait, ...]:
+        """No room helps pods that want to be beside others, while those are not there."""
+        found = rehearsal.waits(together=self.mode is SurgeMode.ALL)
+        return tuple(wait for wait in found if not (wait.alone and wait.waiting == wait.promised))
+
+
+def spare_ref(demand: ObjectRef) -> ObjectRef:
+    """What spare room for a demand is called."""
+    return ObjectRef("headroom.dev", SPARE_KIND, demand.namespace, demand.name)
+
+
+def spare_demand(demand: Demand, count: int) -> Demand:
+    """Spare room for pods of the demand."""
+    shape = demand.groups[0].shape
+    return Demand(
+        ref=spare_ref(demand.ref),
+        groups=(ChunkGroup(shape, count),),
+        desired=count,
+        source=demand.source,
+        priority=_LAST,
+        explanation=(f"so that no pod of {demand.ref} waits, whatever order pods come in (placement.surge)",),
+        shape=shape,
+    )
+
+
+def spare_before(problem: Problem) -> Counter[ObjectRef]:
+    """By demand, the spare chunks that nodes are held for already."""
+    found: Counter[str] = Counter()
+    for machine in problem.view.machines:
+        for (demand, _), count in read_holdings(machine.held_for).items():
+            found[demand] += count
+    there = ((item.ref, found[str(spare_ref(item.ref))]) for item in problem.demands if item.groups)
+    return Counter({ref: count for ref, count in there if count})
+
+
+def _waiting(waits: Iterable[Wait]) -> int:
+    return sum(wait.waiting for wait in waits)

@@ -1,0 +1,35 @@
+"""What firm placements cost in generated repositories, beside the tight ones: `python -m tests.perf.surge_price [--worlds 40]`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import mean, median
+
+from reconciler.placement.place import place
+from reconciler.placement.surge.firm import Firmer, SurgeMode
+from tests.properties.surge_worlds import surge_world
+from tests.properties.test_surge import names_of, problem_of
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=40, help="(%(default)s)")
+    chosen = parser.parse_args()
+    for mode in SurgeMode:
+        extra, waiting, began = [], 0, time.process_time()
+        for seed in range(chosen.worlds):
+            problem = problem_of(surge_world(seed))
+            tight = place(problem)
+            before = sum(node.price for node in tight.planned)
+            found = Firmer(mode, place, names_of).firm(problem, tight)
+            extra.append((found.price - before) / before if before else 0.0)
+            waiting += bool(found.waiting)
+        print(
+            f"{mode}: {median(extra):+.1%} at the median, {mean(extra):+.1%} on average, {max(extra):+.1%} at most; "
+            f"in {waiting} of {chosen.worlds} pods may still wait; {time.process_time() - began:.1f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
