@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 
 from reconciler.cli.console import Progress
 from reconciler.cli.options import options, settings_from
+from reconciler.forge import FORGES
 from reconciler.model.errors import Failure, Invalid
 from reconciler.report.escaping import terminal
 
@@ -58,7 +60,7 @@ class _Init(click.Command):
 )
 @click.option(
     "--forge",
-    type=click.Choice(["github", "gitlab", "gitea", "none"]),
+    type=click.Choice([*FORGES, "none"]),
     help="Whose CI file to write. Default: by the remote origin.",
 )
 @click.option(
@@ -107,29 +109,29 @@ def _first_repository(
     target: Path, cluster_name: str, forge: str | None, settings: Settings, notes: list[str]
 ) -> FirstRepository:
     """The repository for the cluster and the forge that are found. notes: gets what was not found, to print at the end."""
+    from reconciler.forge.forges import kind_of
     from reconciler.scaffold.first_repository import FirstRepository
 
     chosen = _forge(target, forge, notes)
+    first = FirstRepository(cluster_name, forge=chosen, ci_file=kind_of(chosen).ci_file if chosen else "")
     view = _view(settings, notes)
     if view is None:
-        return FirstRepository(cluster_name, forge=chosen)
-    return FirstRepository(
-        cluster_name, seen=True, target=_target(view, notes), forge=chosen, cluster_flag=settings.cluster
-    )
+        return first
+    return replace(first, seen=True, target=_target(view, notes), cluster_flag=settings.cluster)
 
 
 def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
-    from reconciler.scaffold.forges import forge_of
+    from reconciler.forge.forges import name_of
     from reconciler.wiring.session import remote_of
 
     if forge is not None:
         return None if forge == "none" else forge
     remote = remote_of(target)
-    found = forge_of(remote) if remote else None
-    if found is None:
+    found = name_of(remote) if remote else ""
+    if not found:
         missing = "its remote origin names no forge that is known" if remote else "the folder has no remote origin"
-        notes.append(f"no CI file: {missing}; --forge github, gitlab or gitea writes one")
-    return found
+        notes.append(f"no CI file: {missing}; --forge {' or '.join((', '.join(FORGES[:-1]), FORGES[-1]))} writes one")
+    return found or None
 
 
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:

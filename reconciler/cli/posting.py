@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from reconciler.forge import FORGES
 from reconciler.model.errors import FORBIDDEN, Failure, Stalled
 from reconciler.settings.settings import Settings
 
@@ -60,7 +61,7 @@ def post_options(function: F) -> F:
         (
             click.option(
                 "--post",
-                type=click.Choice(["github", "gitlab", "gitea"]),
+                type=click.Choice(FORGES),
                 help="Also post it on the pull request: comment, status, remarks beside lines.",
             ),
             click.option(
@@ -111,8 +112,7 @@ class Posting:
 
     def post(self, comparison: Comparison, cluster: ReportedCluster, at: datetime, *, page: str) -> None:
         """Posts the report. at: the instant that both sides were planned for. page: the file of the complete report, "" for none. Raises the forge's failures, earlier ones too."""
-        from reconciler.forge.publishing import publish
-        from reconciler.forge.sticky_comment import Mode
+        from reconciler.forge.pull_requests import Mode, publish
         from reconciler.wiring.posting import publication
 
         to = self._destination

@@ -1,6 +1,6 @@
 """When a pass is due: the next edge, polls and ticks, and what people ask for.
 
-An APScheduler date job wakes at the instant itself. Its date is by the machine's clock, which may be set, and machines sleep.
+An APScheduler date job wakes at the instant of an edge. Its date is by the machine's clock, which may be set, and machines sleep.
 So `look` compares with the clock each second. Edges that have passed count once, as the present, and are never replayed.
 """
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from reconciler.forge.connection import ForgeConnection
-from reconciler.forge.folded import folded
-from reconciler.forge.github_like import GitHubLike
+from reconciler.forge.github import GitHubLike
+from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job, folded
 from reconciler.model.source import Annotation, Comment, CommitStatus, PullRequest
 
 _PAGE = "limit"
@@ -62,3 +63,18 @@ class Gitea(GitHubLike):
 
     def _is_merged(self, document: dict[str, Any]) -> bool:
         return bool(document.get("merged"))
+
+
+KIND = ForgeKind(
+    open=lambda repository, token, api: Gitea(repository, token, api=api),
+    hosts=("gitea", "forgejo", "codeberg"),
+    tokens=("GITEA_TOKEN", "GITHUB_TOKEN"),  # a job of Gitea Actions has both
+    # Gitea's address of a run has its number in the repository, and an identity of its own beside that.
+    job=partial(actions_job, run="GITHUB_RUN_NUMBER"),
+    number_variable="GITHUB_EVENT_PATH or GITHUB_REF",
+    repository_variable="GITHUB_REPOSITORY",
+    webhooks=Webhooks("x-gitea-event", "x-gitea-signature", lambda _, digest: digest, actions_event),
+    ci_file=".gitea/workflows/headroom.yaml",
+    api_words="https://HOST/api/v1; in CI GITHUB_API_URL has it",
+    file_page="src/commit",
+)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from reconciler.forge.connection import ForgeConnection, GoneError
-from reconciler.forge.folded import folded
+from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, folded, pushed
 from reconciler.model.errors import Invalid
 from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
@@ -132,3 +132,38 @@ def _merge_request(document: dict[str, Any]) -> PullRequest:
         body=document.get("description") or "",
         url=document.get("web_url", ""),
     )
+
+
+def _job(environment: Mapping[str, str]) -> CiJob:
+    number = environment.get("CI_MERGE_REQUEST_IID", "")
+    return CiJob(
+        api=environment.get("CI_API_V4_URL", ""),
+        repository=environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""),
+        number=int(number) if number.isdigit() else None,
+        # A pipeline for merged results has checked out a temporary merge commit.
+        head_commit=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", ""),
+        url=environment.get("CI_JOB_URL", ""),
+    )
+
+
+def _webhook(name: str, document: dict[str, Any]) -> WebhookEvent | None:
+    if name == "Merge Request Hook":
+        return PullRequestEvent(int(document["object_attributes"]["iid"]))
+    return pushed(document) if name == "Push Hook" else None
+
+
+KIND = ForgeKind(
+    open=lambda repository, token, api: GitLab(repository, token, api=api),
+    hosts=("gitlab",),
+    tokens=("GITLAB_TOKEN",),
+    job=_job,
+    number_variable="CI_MERGE_REQUEST_IID",
+    repository_variable="CI_MERGE_REQUEST_PROJECT_ID or CI_PROJECT_ID",
+    webhooks=Webhooks("x-gitlab-event", "x-gitlab-token", lambda secret, _: secret, _webhook),
+    ci_file=".gitlab-ci.yml",
+    is_owner_and_name=False,
+    repository_words="the project's path or number",
+    commit_page="-/commit",
+    file_page="-/blob",
+    job_files="artifacts/file",
+)

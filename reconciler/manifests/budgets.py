@@ -1,9 +1,9 @@
 """Disruption budgets that do something other than they seem to, and the annotation `headroom.dev/allow-windows`.
 
-One window a line, `SCHEDULE for DURATION [REASON…]`. `0 22 * * mon-fri for 8h` is one, and `0 2 * * sat for 4h Drifted` another.
+The annotation has one window a line, `SCHEDULE for DURATION [REASON…]`. `0 22 * * mon-fri for 8h` is one, and `0 2 * * sat for 4h Drifted` another.
 Schedules and durations are those of disruption budgets, in the zone of `headroom.dev/timezone`.
 
-Each rule is a mistake that people have made. Windows are compared over one year without a 29 February.
+Each finding about budgets is a mistake that people have made. Windows are compared over one year without a 29 February.
 """
 
 from __future__ import annotations

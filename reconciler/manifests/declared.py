@@ -1,6 +1,6 @@
 """From the files of a tree to everything that they declare, with the last good version of what is broken.
 
-Only what depends on a single file's path and content is kept. What depends on several files is computed each time.
+From pass to pass, only what depends on a single file's path and content is kept. What depends on several files is computed each time.
 """
 
 from __future__ import annotations

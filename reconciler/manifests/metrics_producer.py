@@ -3,7 +3,7 @@
 The Karpenter design "Scheduled Capacity" avoids the syntax of crontabs, so it allows lists only. A range, a step or a wildcard is
 refused, with a hint that shows the equivalent list.
 
-Here each behavior is read by itself. Overlaps and behaviors that never end need the calendar (`schedule_findings`).
+Each behavior is read by itself. Overlaps and behaviors that never end need the calendar (`schedule_findings`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One document, from plain values to what it declares: corrections, structure, rules, typed value; output of templates too.
 
-A template may come from the repository, so its output is trusted no more than a manifest. Here a finding that is an error raises.
+A template may come from the repository, so its output is trusted no more than a manifest; `read_rendered` raises for an error in it.
 """
 
 from __future__ import annotations

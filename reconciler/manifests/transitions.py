@@ -3,7 +3,7 @@
 They are the transition rules (`oldSelf`) of the NodePool and ProvisioningRequest CustomResourceDefinitions. A rule on a field
 does not run if the field was absent before.
 
-They are found before the change is merged, from the two versions of the documents alone.
+The findings come before a change is merged, from the two versions of the documents alone.
 """
 
 from __future__ import annotations

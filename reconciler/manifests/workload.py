@@ -3,7 +3,7 @@
 A chunk never becomes a pod, so its shape has no volume claims. Its PersistentVolumeClaim will never exist, and a buffer that
 waited for it would stay empty forever.
 
-Something else deploys them. Headroom only reads their pod shape, replicas and selector.
+Something else deploys workloads. Headroom only reads their pod shape, replicas and selector.
 """
 
 from __future__ import annotations

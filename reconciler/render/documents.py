@@ -1,6 +1,6 @@
 """Planned objects as text, and the values that templates get: plain values, so that a template cannot reach code.
 
-docs/templates.md describes each name.
+docs/templates.md describes each value.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ nobody to send it to. The kernel's filter of system calls (seccomp) needs no pri
 `RuntimeDefault` allows it. It lists what is allowed, so a new system call is refused. Linux on x86-64 and arm64 has it; elsewhere the
 sandbox, the empty environment and the limits stand alone.
 
-Its standard input is a socket. A template may take that many seconds of processor time.
+The process is `python -m reconciler.render.worker SECONDS`, with a socket as its standard input. A template may take that many seconds
+of processor time.
 
 The kernel enforces its limits whatever a template does, even inside one endless operation that Python code cannot interrupt.
 """

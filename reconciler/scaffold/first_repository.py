@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
 from reconciler.model.pods import Workload
 from reconciler.scaffold.candidate import chunks_for
-from reconciler.scaffold.forges import CI_FILES
 
 METRICS = "karpenter-metrics:http://127.0.0.1:8000/metrics"
 """Karpenter's instance types and prices, through `kubectl port-forward`. Port 8080 is for the daemon's own pages."""
@@ -25,13 +24,15 @@ class FirstRepository:
     """What it is written for.
 
     cluster: the name of its folder. seen: whether there was a cluster to look at. target: the Deployment to buffer, None where
-    there is none. forge: whose CI file is written, None for no such file. cluster_flag: the `--cluster` that was given.
+    there is none. forge: whose CI file is written, None for no such file. ci_file: where that forge looks for it. cluster_flag: the
+    `--cluster` that was given.
     """
 
     cluster: str
     seen: bool = False
     target: Workload | None = None
     forge: str | None = None
+    ci_file: str = ""
     cluster_flag: str = ""
 
     @property
@@ -60,9 +61,7 @@ def repository_files(first: FirstRepository, packaged: Mapping[str, str]) -> dic
     if not first.seen:
         files[f"{folder}/nodepools.yaml"] = editor_line(2) + packaged["nodepools.yaml"]
     if first.forge is not None:
-        files[CI_FILES[first.forge]] = packaged[f"ci/{first.forge}.yaml"].replace(
-            "PLANNED_ON", shlex.quote(first.planned_on)
-        )
+        files[first.ci_file] = packaged[f"ci/{first.forge}.yaml"].replace("PLANNED_ON", shlex.quote(first.planned_on))
     named = {
         path: text if path.startswith(folder) else text.replace("CLUSTER", first.cluster)
         for path, text in files.items()

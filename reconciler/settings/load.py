@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from reconciler.forge import FORGES
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
 from reconciler.named_files import read_named_file
@@ -16,7 +17,7 @@ from reconciler.settings.settings import Settings, setting_names
 _CHOICES = {
     "dialect": ("karpenter", "ca"),
     "drift": ("correct", "report"),
-    "forge.kind": ("", "github", "gitlab", "gitea"),
+    "forge.kind": ("", *FORGES),
     "buffers.fulfilment": ("placeholder", "native", "balloon"),
     "placement.mode": ("fast", "optimal"),
     "placement.surge": ("planned", "alone", "all"),

@@ -2,7 +2,7 @@
 
 A tree that is too large is refused as a whole, since half a tree would look like a deletion of the other half.
 
-The usual translation to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends at the
+The usual translation of a pattern in `.sourceignore` to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends at the
 first position where the rest matches, and is never tried again. Such patterns lose no match by that.
 """
 

@@ -12,7 +12,7 @@ from reconciler import __version__
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
-from reconciler.forge.opening import links_to
+from reconciler.forge.forges import links_to
 from reconciler.model.redaction import redacted
 from reconciler.model.spending import StandingNodes
 from reconciler.model.timelines import FillPoint

@@ -14,7 +14,8 @@ from reconciler.clocks import FixedClock
 from reconciler.comparison import UNCAPPED, Comparison, ComparisonRequest, compare
 from reconciler.daemon.beside_passes import Reviews
 from reconciler.daemon.daemon import Daemon
-from reconciler.forge.proposal import Proposal, close, is_declined, keep_open
+from reconciler.forge import FORGES
+from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
 from reconciler.model.source import PullRequest
 from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, Source
@@ -68,7 +69,7 @@ class Reporter:
         from reconciler.source.pull_requests import PullRequestTrees
 
         if not settings.forge.kind:
-            raise Invalid("forge.reports needs a forge", hint="set forge.kind to github, gitlab or gitea")
+            raise Invalid("forge.reports needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
         if not is_remote(settings.repository):
             raise Invalid("forge.reports needs a repository on a forge", hint="set repository to its URL")
         check_forge_of(settings)
@@ -94,7 +95,7 @@ class Reporter:
         return found
 
     def report(self, pull: PullRequest) -> str:
-        from reconciler.forge.publishing import publish
+        from reconciler.forge.pull_requests import publish
 
         now = self._clock.now()
         with _opened(self._settings) as forge:
@@ -155,7 +156,7 @@ def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
     if not settings.proposal.branch:
         return None
     if not settings.forge.kind:
-        raise Invalid("proposal.branch needs a forge", hint="set forge.kind to github, gitlab or gitea")
+        raise Invalid("proposal.branch needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
     if not is_remote(settings.repository):
         raise Invalid("proposal.branch needs a repository on a forge", hint="set repository to its URL")
     check_forge_of(settings)
@@ -197,7 +198,7 @@ class PullRequestProposals:
             message = f"{title}\n\nHeadroom-Source: {source}"
             written = branch.write(Folder(settings.folder, rendered, keep), base=settings.base, message=message)
             if written is None:
-                close(forge, settings.branch, settings.base)
+                close_proposal(forge, settings.branch, settings.base)
                 return
             number = keep_open(forge, proposal, changed=written)
             if written:
@@ -248,7 +249,8 @@ def receive_webhooks(
 
     clusters: what is told of a push to the branch that its settings name.
     """
-    from reconciler.forge.webhooks import Push, UnsignedError, read_webhook
+    from reconciler.forge.forges import UnsignedError, read_webhook
+    from reconciler.forge.kind import Push
 
     if not settings.webhooks.listen:
         return

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.comparison import Comparison
-from reconciler.forge.opening import NUMBER_VARIABLES, CiJob, check_forge, forge_token, open_forge, surroundings
-from reconciler.forge.publishing import Publication
-from reconciler.forge.sticky_comment import Report
+from reconciler.forge.forges import check_forge, forge_token, kind_of, open_forge
+from reconciler.forge.kind import CiJob
+from reconciler.forge.pull_requests import Publication, Report
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
 from reconciler.model.source import Annotation, CommitState, CommitStatus
@@ -30,7 +30,7 @@ _CONTEXT = "headroom/plan"
 
 @dataclass(frozen=True, slots=True)
 class PullRequestTarget:
-    """The pull request to post on. head_commit: "" if only the plan knows it. url: the CI job's, "" outside of one.
+    """The pull request to post on. head_commit: "" if only the plan knows it. url: the CI job's, "" outside of one. job_files: see `ForgeKind`.
 
     refusal: why nothing can be posted, or None. With a refusal the pull request counts as a fork's, which is not trusted.
     """
@@ -39,33 +39,36 @@ class PullRequestTarget:
     number: int
     head_commit: str = ""
     url: str = ""
+    job_files: str = ""
     from_fork: bool = False
     refusal: Failure | None = None
 
     def page_at(self, file: str) -> str:
-        """Where people find this file of the job's folder among its artifacts; "" outside of CI. Forges other than GitLab have no address
-        for one file, but list the artifacts on the run's page."""
+        """Where people find this file of the job's folder among its artifacts; "" outside of CI. Where a file has no address, the job's
+        page lists it."""
         if not (file and self.url):
             return ""
-        return f"{self.url}/artifacts/file/{file}" if self.forge.name == "GitLab" else self.url
+        return f"{self.url}/{self.job_files}/{file}" if self.job_files else self.url
 
 
 @contextmanager
 def destination(kind: str, number: int | None, settings: Settings) -> Iterator[PullRequestTarget]:
     """The pull request from CI's variables, overridden by settings and flags. Raises `Invalid` or `Stalled` if something is missing."""
-    around = surroundings(kind, os.environ)
+    about = kind_of(kind)
+    around = about.job(os.environ)
     number = number or around.number
     if number is None:
         raise Invalid(
             "the pull request's number is not known",
-            hint=f"name it with --pull-request; in the CI of a pull request {NUMBER_VARIABLES[kind]} has it",
+            hint=f"name it with --pull-request; in the CI of a pull request {about.number_variable} has it",
         )
     forge = forge_of(kind, settings, around)
     try:
         # A number from a flag may be another pull request's than the one that CI runs for.
         own = around.number in (None, number)
         refusal, from_fork = _asked(forge, number)
-        yield PullRequestTarget(forge, number, around.head_commit if own else "", around.url, from_fork, refusal)
+        head = around.head_commit if own else ""
+        yield PullRequestTarget(forge, number, head, around.url, about.job_files, from_fork, refusal)
     finally:
         forge.close()
 

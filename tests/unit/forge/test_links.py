@@ -1,11 +1,30 @@
-"""Links to a commit and to a line of a file, by the repository's address as it is written in the settings."""
+"""The forge that a remote is on, and links to a commit and to a line of a file, by the repository's address."""
 
 import pytest
 
-from reconciler.forge.opening import links_to
+from reconciler.forge.forges import links_to, name_of
 
 REVISION = "main@sha1:" + "4f1c8a90" * 5
 COMMIT = "4f1c8a90" * 5
+
+
+@pytest.mark.parametrize(
+    ("remote", "forge"),
+    [
+        ("git@github.com:example/capacity.git", "github"),
+        ("https://token@github.example.com/example/capacity", "github"),
+        ("ssh://git@gitlab.example.com:2222/platform/capacity.git", "gitlab"),
+        ("https://GitLab.com/platform/capacity.git", "gitlab"),
+        ("gitea.example.com:platform/capacity.git", "gitea"),
+        ("https://codeberg.org/example/capacity.git", "gitea"),
+        ("https://git.example.com/github/capacity.git", ""),
+        ("git@git.example.com:gitlab/capacity.git", ""),
+        ("/srv/git/github.git", ""),
+        ("", ""),
+    ],
+)
+def test_the_hosts_name_tells_the_forge(remote: str, forge: str) -> None:
+    assert name_of(remote) == forge
 
 
 @pytest.mark.parametrize(

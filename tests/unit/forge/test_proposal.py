@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.forge.proposal import Proposal, close, is_declined, keep_open
+from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from tests.fakes.forge import MemoryForge
 
 FIRST = Proposal("headroom/production", "main", "Capacity, rendered from main@1", "One.")
@@ -45,5 +45,5 @@ def test_others_pull_requests_are_left_alone() -> None:
     forge.add_pull(2, branch="somebodys")
     forge.pulls[3] = replace(forge.add_pull(3, branch=FIRST.branch), base_branch="release")
     assert keep_open(forge, FIRST, changed=True) == 4
-    close(forge, FIRST.branch, FIRST.base)
+    close_proposal(forge, FIRST.branch, FIRST.base)
     assert [pull.is_open for _, pull in sorted(forge.pulls.items())] == [True, True, True, False]

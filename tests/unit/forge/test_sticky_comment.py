@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.forge.publishing import Publication, publish
-from reconciler.forge.sticky_comment import MOST_BYTES, Mode, Posted, Report, post
+from reconciler.forge.pull_requests import MOST_BYTES, Mode, Posted, Publication, Report, post, publish
 from reconciler.model.source import Comment, CommitState, CommitStatus
 from tests.fakes.forge import MemoryForge
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.forge.webhooks import Event, PullRequestEvent, Push, UnsignedError, read_webhook
+from reconciler.forge.forges import UnsignedError, read_webhook
+from reconciler.forge.kind import PullRequestEvent, Push, WebhookEvent
 from reconciler.model.errors import Invalid
 
 SECRET = "between-us"
@@ -54,7 +55,7 @@ def test_a_push_is_of_a_branch(headers: Callable[..., dict[str, str]], event: st
         ({"object_kind": "note"}, gitlab("Note Hook", b""), None),
     ],
 )
-def test_what_is_announced(document: dict[str, object], headers: dict[str, str], event: Event | None) -> None:
+def test_what_is_announced(document: dict[str, object], headers: dict[str, str], event: WebhookEvent | None) -> None:
     body = json.dumps(document).encode()
     signed = {name: value.replace(digest(b""), digest(body)) for name, value in headers.items()}
     assert read_webhook(signed, body, SECRET) == event

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
 
+from reconciler.forge import FORGES
+from reconciler.forge.forges import kind_of
 from reconciler.manifests.declared import read
 from reconciler.packaged import packaged_tree
 from reconciler.scaffold.first_repository import FirstRepository, next_steps, repository_files
-from reconciler.scaffold.forges import CI_FILES
 from tests.builders import deployment
 
 PACKAGED = packaged_tree("config/scaffold")
@@ -43,7 +45,7 @@ def test_the_buffer_is_the_deployments_whatever_that_is_called(namespace: str, n
     assert f"8 more pods of the Deployment `{name}`" in files["clusters/west/buffers.yaml"]
 
 
-@pytest.mark.parametrize("forge", CI_FILES)
+@pytest.mark.parametrize("forge", FORGES)
 @pytest.mark.parametrize(
     ("first", "planned_on"),
     [
@@ -54,9 +56,7 @@ def test_the_buffer_is_the_deployments_whatever_that_is_called(namespace: str, n
     ],
 )
 def test_ci_validates_and_plans_without_a_cluster(forge: str, first: FirstRepository, planned_on: str) -> None:
-    text = files_of(FirstRepository("west", seen=first.seen, forge=forge, cluster_flag=first.cluster_flag))[
-        CI_FILES[forge]
-    ]
+    text = files_of(replace(first, forge=forge, ci_file=kind_of(forge).ci_file))[kind_of(forge).ci_file]
     assert yaml.safe_load(text)
     assert re.search(
         r"headroom validate( --output github)?$", text, re.MULTILINE

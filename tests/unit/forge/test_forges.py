@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forge.opening import CiJob, forge_token, open_forge, surroundings
+from reconciler.forge.forges import forge_token, kind_of, open_forge
+from reconciler.forge.kind import CiJob
 from reconciler.model.errors import Invalid, Stalled
 
 
@@ -32,18 +33,18 @@ def test_github_actions_tells_the_head_and_not_the_merge_that_it_checked_out(tmp
         "c" * 40,
         "https://git.example.com/example/capacity/actions/runs/12",
     )
-    assert surroundings("github", environment) == expected
+    assert kind_of("github").job(environment) == expected
     on_gitea = replace(expected, url="https://git.example.com/example/capacity/actions/runs/3")
-    assert surroundings("gitea", environment) == on_gitea
+    assert kind_of("gitea").job(environment) == on_gitea
 
 
 @pytest.mark.parametrize("event", ["", "[]", "{", '{"pull_request": null}'])
 def test_a_github_event_that_cannot_be_read_leaves_the_number_of_the_reference(tmp_path: Path, event: str) -> None:
     path = tmp_path / "event.json"
     path.write_text(event)
-    found = surroundings("github", {"GITHUB_REF": "refs/pull/7/merge", "GITHUB_EVENT_PATH": str(path)})
+    found = kind_of("github").job({"GITHUB_REF": "refs/pull/7/merge", "GITHUB_EVENT_PATH": str(path)})
     assert (found.number, found.head_commit) == (7, "")
-    assert surroundings("github", {"GITHUB_REF": "refs/heads/main"}).number is None
+    assert kind_of("github").job({"GITHUB_REF": "refs/heads/main"}).number is None
 
 
 def test_gitlab_ci_tells_the_project_that_is_merged_into() -> None:
@@ -56,12 +57,12 @@ def test_gitlab_ci_tells_the_project_that_is_merged_into() -> None:
         "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "c" * 40,
         "CI_JOB_URL": "https://gitlab.example.com/-/jobs/1",
     }
-    assert surroundings("gitlab", environment) == CiJob(
+    assert kind_of("gitlab").job(environment) == CiJob(
         "https://gitlab.example.com/api/v4", "1", 7, "c" * 40, "https://gitlab.example.com/-/jobs/1"
     )
     plain = {name: value for name, value in environment.items() if "SOURCE" not in name}
-    assert surroundings("gitlab", plain).head_commit == "d" * 40
-    assert surroundings("gitlab", {}) == CiJob()
+    assert kind_of("gitlab").job(plain).head_commit == "d" * 40
+    assert kind_of("gitlab").job({}) == CiJob()
 
 
 def test_a_token_is_of_headroom_first_then_of_the_forge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

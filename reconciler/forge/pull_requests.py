@@ -1,4 +1,4 @@
-"""One comment on a pull request that is kept up to date, found by a hidden marker in its first line.
+"""What headroom keeps on a pull request: its comment, the status and annotations; and its own pull request of proposals.
 
 Runs may overtake each other. An older one never replaces a newer one's text, and of two comments made at the same time one stays. No
 forge can update a comment on the condition that it is unchanged. So each run looks again a while after writing, and repairs what an
@@ -16,7 +16,7 @@ from enum import StrEnum
 from urllib.parse import quote
 
 from reconciler.forge.connection import GoneError
-from reconciler.model.source import Comment
+from reconciler.model.source import Annotation, Comment, CommitStatus
 from reconciler.ports import Forge
 
 SETTLE = 2.0
@@ -185,3 +185,73 @@ def _fitted(body: str) -> str:
     summary = body.partition("<details")[0]
     kept = summary.encode()[: MOST_BYTES - len(_CUT.encode())].decode(errors="ignore")
     return kept.rstrip() + "\n" + _CUT
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """summary: Markdown above the annotations."""
+
+    report: Report
+    status: CommitStatus
+    summary: str = ""
+    annotations: tuple[Annotation, ...] = ()
+
+
+def publish(
+    forge: Forge,
+    number: int,
+    publication: Publication,
+    mode: Mode = Mode.UPDATE,
+    *,
+    only_if_there: bool = False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Posted:
+    """Publishes, unless the commit is no longer the pull request's head: the run for the new one will do it."""
+    commit = publication.report.commit
+    if forge.pull_request(number).head_commit != commit:
+        return Posted.STALE
+    outcome = post(forge, number, publication.report, mode, only_if_there=only_if_there, wait=wait)
+    if outcome is not Posted.STALE:
+        if publication.annotations:
+            forge.annotate(commit, publication.status, publication.summary, publication.annotations)
+        forge.set_status(commit, publication.status)
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """It is identified by branch and title; nothing else is remembered."""
+
+    branch: str
+    base: str
+    title: str
+    body: str
+
+
+def is_declined(forge: Forge, proposal: Proposal) -> bool:
+    """Whether somebody has closed this one without merging it. It is then not opened again."""
+    pulls = [pull for pull in forge.pull_requests_of(proposal.branch) if pull.base_branch == proposal.base]
+    if any(pull.is_open for pull in pulls):
+        return False
+    return any(pull.title == proposal.title and not pull.merged for pull in pulls)
+
+
+def keep_open(forge: Forge, proposal: Proposal, *, changed: bool) -> int | None:
+    """Opens or updates it; returns its number, None if it was declined. changed: whether the branch was just pushed, so that the body
+    is new."""
+    for pull in forge.pull_requests_of(proposal.branch):
+        if pull.is_open and pull.base_branch == proposal.base:
+            if changed or pull.title != proposal.title:
+                forge.edit_pull_request(pull.number, title=proposal.title, body=proposal.body)
+            return pull.number
+    if is_declined(forge, proposal):
+        return None
+    made = forge.open_pull_request(title=proposal.title, body=proposal.body, head=proposal.branch, base=proposal.base)
+    return made.number
+
+
+def close_proposal(forge: Forge, branch: str, base: str) -> None:
+    """Closes it, since there is nothing left to propose."""
+    for pull in forge.pull_requests_of(branch):
+        if pull.is_open and pull.base_branch == base:
+            forge.close_pull_request(pull.number)
