@@ -1,4 +1,4 @@
-"""The interface of every rule on a node: how many chunks each bin takes, what placing reserves, and the reason when it is none.
+"""What every rule on a node has: how many chunks each bin takes, what placing reserves, and the reason when it is none.
 
 kube-scheduler's plugins have the same parts: PreFilter (which may skip the rest), Filter, Reserve and Unreserve, and the reason of a
 status.
@@ -6,43 +6,46 @@ status.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar
 
 from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
 
 
-class Constraint(Protocol):
+class Constraint(ABC):
     """One rule, with what it needs to know about the bins of one placement.
 
     Bins are numbered: existing ones first, planned nodes after them. `bins` are such numbers, none of them twice.
+    named: why a bin takes no chunk, in a few words (`node taints`). reserves: whether chunks that come use something up.
     """
+
+    named: ClassVar[str] = ""
+    reserves: ClassVar[bool] = False
 
     def concerns(self, batch: Batch) -> bool:
         """Whether the rule applies to such chunks at all. If not, its other methods are not called."""
+        del batch
+        return True
 
+    @abstractmethod
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         """By bin, how many more chunks of the batch the rule allows; `PLENTY` where it sets no bound."""
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
         """Reserves what so many chunks on the bin use."""
+        del batch, number, count
 
     def unreserve(self, batch: Batch, number: int, count: int) -> None:
         """Takes a reservation back, the last one first."""
+        self.reserve(batch, number, -count)
 
     def cause(self, batch: Batch, number: int) -> str:
-        """Why a bin takes no chunk, in a few words (`node taints`)."""
+        """Why the bin takes no chunk, in a few words."""
+        del batch, number
+        return self.named
 
+    @abstractmethod
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Why none of these bins takes a chunk: the nearest miss, as a sentence."""
-
-
-class Stateless:
-    """Reserve and unreserve of a rule that does not depend on what was placed."""
-
-    def reserve(self, batch: Batch, number: int, count: int) -> None:
-        """Does nothing: such a rule uses nothing up."""
-
-    def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        """Does nothing: such a rule used nothing up."""

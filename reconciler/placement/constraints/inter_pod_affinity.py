@@ -8,7 +8,6 @@ scores nodes by preferred terms of the pod and of others, and by others' require
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import ClassVar
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.placement.constraints.domain_counters import Counted, Rule, Selection, Standing
@@ -36,8 +35,8 @@ class AntiAffinityRule(Rule):
     """No counted pod may be in the domain. Where the term selects the shape too, each domain takes one chunk at most."""
 
     __slots__ = ()
-    cause: ClassVar[str] = CAUSE_APART
-    apart: ClassVar[bool] = True
+    cause = CAUSE_APART
+    apart = True
 
     @property
     def code(self) -> int:
@@ -53,7 +52,7 @@ class AffinityRule(Rule):
     bootstrap, see `Topology.bootstrapping`)."""
 
     __slots__ = ()
-    cause: ClassVar[str] = CAUSE_TOGETHER
+    cause = CAUSE_TOGETHER
 
     @property
     def code(self) -> int:

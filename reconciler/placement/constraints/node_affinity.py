@@ -12,7 +12,7 @@ import numpy as np
 from reconciler.model.pods import PreferredNodeTerm
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
@@ -25,8 +25,10 @@ _MOST_LOOKED_AT = 200
 """The most nodes to search for the one with the fewest wrong labels."""
 
 
-class NodeAffinity(Stateless):
+class NodeAffinity(Constraint):
     """names: of existing bins. table: their labels as columns."""
+
+    named = CAUSE
 
     def __init__(self, names: Sequence[str], table: LabelTable) -> None:
         self._names = names
@@ -34,10 +36,6 @@ class NodeAffinity(Stateless):
         self._masks: dict[tuple[NodeTerm, ...], Mask] = {}
         self.alone = False
         """Whether no new node can be made, so that a label that resembles another may be a typing error worth a hint."""
-
-    def concerns(self, batch: Batch) -> bool:
-        del batch
-        return True  # a term that matches nothing keeps a pod off every node
 
     def meeting(self, terms: tuple[NodeTerm, ...]) -> Mask:
         """The bins that one of these terms matches. Taints and room are not judged here."""
@@ -64,10 +62,6 @@ class NodeAffinity(Stateless):
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         return np.where(self.meeting(batch.needs.terms)[bins], PLENTY, 0)
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """What is wrong with the node that has the fewest wrong labels."""

@@ -9,6 +9,7 @@ import numpy as np
 from reconciler.model.pods import HostPort
 from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import ports_words
 
 CAUSE = "host port taken"
@@ -26,8 +27,11 @@ def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
     )
 
 
-class NodePorts:
+class NodePorts(Constraint):
     """names: of existing bins. used: the ports in use, by bin number."""
+
+    named = CAUSE
+    reserves = True
 
     def __init__(self, names: Sequence[str], used: Mapping[int, tuple[HostPort, ...]]) -> None:
         self._names = names
@@ -56,10 +60,6 @@ class NodePorts:
     def unreserve(self, batch: Batch, number: int, count: int) -> None:
         del count
         self._used[number] = self.used(number)[: -len(batch.needs.shape.host_ports)]
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         first = bins[0]

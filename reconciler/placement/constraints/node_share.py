@@ -9,10 +9,14 @@ import numpy as np
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
 
 
-class NodeShare:
+class NodeShare(Constraint):
     """names: of existing bins. limit: the most chunks of one demand on a node, None for no limit."""
+
+    named = "share of a node"
+    reserves = True
 
     def __init__(self, names: Sequence[str], limit: int | None) -> None:
         self._names = names
@@ -35,13 +39,6 @@ class NodeShare:
     def reserve(self, batch: Batch, number: int, count: int) -> None:
         held = self._held.setdefault(batch.demand, {})
         held[number] = held.get(number, 0) + count
-
-    def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        self.reserve(batch, number, -count)
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return "share of a node"
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         del batch

@@ -14,31 +14,25 @@ import numpy as np
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import listed
 
 CAUSE = "node not available"
 
 
-class NodeUnschedulable(Stateless):
+class NodeUnschedulable(Constraint):
     """names: of existing bins. unavailable: why each takes no pods; "" where it does."""
+
+    named = CAUSE
 
     def __init__(self, names: Sequence[str], unavailable: Sequence[str]) -> None:
         self._names = names
         self._unavailable = unavailable
         self._most: Amounts = np.array([0 if why else PLENTY for why in unavailable], dtype=np.int64)
 
-    def concerns(self, batch: Batch) -> bool:
-        del batch
-        return True
-
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         del batch
         return self._most[bins]
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Each reason with the first node it holds for: `node-1 is cordoned, node-2 and 3 others are not ready`."""
@@ -55,8 +49,10 @@ def _those(name: str, others: int, why: str) -> str:
     return f"{name} and {others} other{'s' if others > 1 else ''} {plural}"
 
 
-class NodeReadiness(Stateless):
+class NodeReadiness(Constraint):
     """names: of existing bins; arriving: whether each is not up yet."""
+
+    named = "node on its way"
 
     def __init__(self, names: Sequence[str], arriving: Sequence[bool]) -> None:
         self._names = names
@@ -69,10 +65,6 @@ class NodeReadiness(Stateless):
         del batch
         return self._most[bins]
 
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return "node on its way"
-
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         del batch
         others = len(bins) - 1
@@ -81,8 +73,10 @@ class NodeReadiness(Stateless):
         return f"{self._names[bins[0]]} and {others:,} {'other' if others == 1 else 'others'} are not ready yet"
 
 
-class Placeholders(Stateless):
+class Placeholders(Constraint):
     """names: of existing bins. held_for: by bin number of a placeholder, the value of its annotation: what it was made for."""
+
+    named = "resource claims"
 
     def __init__(self, names: Sequence[str], held_for: Mapping[int, str]) -> None:
         self._names = names
@@ -96,10 +90,6 @@ class Placeholders(Stateless):
         own = (str(batch.demand), batch.members[0].group)
         made_for = (self._held_for.get(number) for number in bins.tolist())
         return np.array([PLENTY if holds is None or own in holds else 0 for holds in made_for], dtype=np.int64)
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return "resource claims"
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         del batch

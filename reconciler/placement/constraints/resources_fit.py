@@ -13,6 +13,7 @@ import numpy as np
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.placement.amounts import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import amount_words, listed
 
 FULL, TOO_SMALL = "node full", "node too small"
@@ -22,12 +23,14 @@ _UNSAID = {CPU: 100, MEMORY: 200 * 2**20}
 """What a container counts for in the score of what is left where it requests nothing (schedutil.DefaultMilliCPURequest)."""
 
 
-class ResourcesFit:
+class ResourcesFit(Constraint):
     """Arrays have a row for each existing bin and a column for each resource.
 
     room: allocatable less daemon pods. running: what other pods use. KeepEmpty chunks count on top of running pods. For KeepMinimum
     chunks the larger of the two counts.
     """
+
+    reserves = True
 
     def __init__(self, names: Sequence[str], room: Amounts, running: Amounts, columns: ResourceColumns) -> None:
         self._names = names
@@ -42,10 +45,6 @@ class ResourcesFit:
         taken = self._minimum if batch.keeps_minimum else np.maximum(self.running, self._minimum)
         return np.asarray(self.room - self._empty - taken, dtype=np.int64)
 
-    def concerns(self, batch: Batch) -> bool:
-        del batch
-        return True
-
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         beside = self._minimum[bins]
         taken = beside if batch.keeps_minimum else np.maximum(self.running[bins], beside)
@@ -59,9 +58,6 @@ class ResourcesFit:
             self._minimum[number] += amounts
         else:
             self._empty[number] += amounts
-
-    def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        self.reserve(batch, number, -count)
 
     def cause(self, batch: Batch, number: int) -> str:
         whole = times(np.maximum(self.room[number], 0), batch.needs.request)

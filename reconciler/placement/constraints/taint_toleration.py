@@ -13,7 +13,7 @@ import numpy as np
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Stateless
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.label_table import Mask
 from reconciler.placement.phrases import taint_words
 
@@ -32,18 +32,16 @@ def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, sof
     )
 
 
-class TaintToleration(Stateless):
+class TaintToleration(Constraint):
     """names, taints: those of existing bins."""
+
+    named = CAUSE
 
     def __init__(self, names: Sequence[str], taints: Sequence[tuple[Taint, ...]]) -> None:
         self._names = names
         self._taints = taints
         self._with_taint: dict[Taint, Mask] = {}
         self._masks: dict[tuple[Toleration, ...], Mask] = {}
-
-    def concerns(self, batch: Batch) -> bool:
-        del batch
-        return True
 
     def tolerating(self, tolerations: tuple[Toleration, ...]) -> Mask:
         """Bins all of whose taints are tolerated."""
@@ -77,10 +75,6 @@ class TaintToleration(Stateless):
             found = [taint in taints for taints in self._taints]
             mask = self._with_taint[taint] = np.array(found, dtype=np.bool_)
         return mask
-
-    def cause(self, batch: Batch, number: int) -> str:
-        del batch, number
-        return CAUSE
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         """Names the node with the fewest taints that are in the way."""

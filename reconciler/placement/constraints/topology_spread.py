@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import floor, log
-from typing import ClassVar
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import PodShape, TopologySpread
@@ -45,8 +44,8 @@ class SpreadRule(Rule):
     max_skew: int
     min_domains: int
 
-    cause: ClassVar[str] = CAUSE
-    by_minimum: ClassVar[bool] = True
+    cause = CAUSE
+    by_minimum = True
 
     @property
     def code(self) -> int:

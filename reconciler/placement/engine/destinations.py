@@ -16,7 +16,7 @@ from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
 from reconciler.placement.engine.grow import grow, growable, most_with_minimums
-from reconciler.placement.engine.open import by_weight, empty_node, most_on_new, size_options_of
+from reconciler.placement.engine.open import empty_node, most_on_new, size_options_of
 from reconciler.placement.engine.over_domains import Shares
 from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
@@ -86,7 +86,6 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
     Taints, sizes or limits are in the way. The values are 0, the number of chunks that each takes."""
     if not constraints.spread or not constraints.keys:
         return {}
-    state.weights = state.weights or by_weight(state)
     closed = {}
     for item in combinations_of(state, batch, constraints.keys):
         if item.makeable:
@@ -163,7 +162,6 @@ def _new(
     state: State, task: Task, relaxation: RelaxationStep, domains: Sequence[Combination] | None
 ) -> Iterator[Destination]:
     """New nodes: in each domain the cheapest type of each pool, among the heaviest pools that can make a node."""
-    state.weights = state.weights or by_weight(state)
     for where in _wheres(domains):
         placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)
         for pools in state.weights:

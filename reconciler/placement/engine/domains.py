@@ -19,7 +19,7 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.fill import Task
-from reconciler.placement.engine.open import by_weight, size_options_of
+from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import distinct, settled
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
@@ -119,7 +119,6 @@ class DomainPrices:
         self._state = state
         self._batch = batch
         self._constraints = constraints
-        state.weights = state.weights or by_weight(state)
 
     def differ(self, combinations: Sequence[Combination]) -> bool:
         """Whether the price or the availability of any type differs between these combinations."""

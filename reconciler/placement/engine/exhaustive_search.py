@@ -17,7 +17,6 @@ from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.balance import can_come_one_by_one, expect_planned
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
-from reconciler.placement.engine.open import by_weight
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 
@@ -65,7 +64,6 @@ class Search:
         self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
         self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
         self._in_any_order = False
-        state.weights = state.weights or by_weight(state)
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]

@@ -6,6 +6,7 @@ chunks, then by the pool's name, then by the type's. A planned node is made larg
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -110,69 +111,47 @@ def _most_by_minimums(state: State, number: int, compatibility: Compatibility, r
     return 0
 
 
-def make_nodes(state: State, task: Task, count: int) -> int:
-    """Places up to `count` chunks on planned and new nodes; returns how many."""
+def make_nodes(state: State, task: Task, count: int, *, opening: bool = True) -> int:
+    """Places up to `count` chunks on planned nodes, made larger where needed, and on new ones; returns how many.
+
+    opening: False for chunks that no new node can be made for."""
     placed = 0
     state.expect_work(count)
-    in_steps = task.single or state.minimums
-    from_pools = _in_steps if in_steps else _in_strides
-    state.weights = state.weights or by_weight(state)
+    in_steps = task.single or state.minimums or not opening
+    from_pools = partial(_in_steps, opening=opening) if in_steps else _in_strides
     for relaxation in task.batch.needs.relaxations:
         for number, pools in enumerate(state.weights):
-            placed += from_pools(state, task, relaxation, pools, count - placed, filling=not number)
+            filling = not number or not opening
+            placed += from_pools(state, task, relaxation, pools, count - placed, filling=filling)
             if placed == count or (task.single and placed):
                 return placed
     return placed
-
-
-def join_planned(state: State, task: Task, count: int) -> int:
-    """Places up to `count` chunks on nodes already planned, making them larger where needed; returns how many. For chunks that
-    no new node can be made for."""
-    placed = 0
-    state.weights = state.weights or by_weight(state)
-    for relaxation in task.batch.needs.relaxations:
-        for pools in state.weights:
-            placed += _joining(state, task, relaxation, pools, count - placed)
-            if placed == count or (task.single and placed):
-                return placed
-    return placed
-
-
-def _joining(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int) -> int:
-    """Works in steps: each may raise the minimum over hosts, and then a spread constraint allows more on every host."""
-    placed = 0
-    state.expect_work(count)
-    while placed < count and not (task.single and placed):
-        left = count - placed
-        step = fill_planned(state, task, relaxation, left)
-        step = step or _enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
-        placed += step
-        if not step:
-            break
-    return placed
-
-
-def by_weight(state: State) -> list[tuple[int, ...]]:
-    """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
-    order = sorted(range(len(state.offers)), key=lambda number: _weight_order(state, number))
-    return [tuple(group) for _, group in groupby(order, key=lambda number: -state.offers[number].pool.weight)]
-
-
-def _weight_order(state: State, number: int) -> tuple[int, str]:
-    pool = state.offers[number].pool
-    return (-pool.weight, pool.name)
 
 
 def _in_steps(
-    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, filling: bool
+    state: State,
+    task: Task,
+    relaxation: RelaxationStep,
+    pools: tuple[int, ...],
+    count: int,
+    *,
+    filling: bool,
+    opening: bool,
 ) -> int:
-    """Step by step. filling: planned nodes of any pool may take chunks without being made larger."""
-    placed = fill_planned(state, task, relaxation, count) if filling else 0
+    """Step by step: each may raise the minimum over hosts, and then a spread constraint allows more on every host.
+
+    filling: planned nodes of any pool may take chunks without being made larger."""
+    placed = 0
     while placed < count and not (task.single and placed):
-        options = size_options_of(state, task, relaxation, pools)
-        mix, price = _priced_mix(state, options, count - placed, single=task.single)
-        step = _enlarge(state, task, relaxation, pools, count=count - placed, price=price)
-        step = step or _open(state, task, options, mix)
+        left = count - placed
+        step = fill_planned(state, task, relaxation, left) if filling else 0
+        filling = not opening
+        if not step and opening:
+            options = size_options_of(state, task, relaxation, pools)
+            mix, price = _priced_mix(state, options, left, single=task.single)
+            step = _enlarge(state, task, relaxation, pools, count=left, price=price) or _open(state, task, options, mix)
+        elif not step:
+            step = _enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
         placed += step
         if not step:
             break
@@ -192,14 +171,8 @@ def _in_strides(
             continue
         left, step = count - placed, 0
         if following == NEXT_LIMITED:
-            step = _enlarge(
-                state,
-                task,
-                relaxation,
-                pools,
-                count=left,
-                price=mix_price(options.mix(left, state.kernel), options.prices),
-            )
+            price = mix_price(options.mix(left, state.kernel), options.prices)
+            step = _enlarge(state, task, relaxation, pools, count=left, price=price)
         placed += step or _open(state, task, options, options.mix(left, state.kernel))
         if placed == count - left:
             break

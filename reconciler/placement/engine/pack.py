@@ -11,7 +11,7 @@ from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
-from reconciler.placement.engine.open import join_planned, make_nodes
+from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.over_domains import place_over_domains
 from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import Saved, State
@@ -198,7 +198,7 @@ class Packer:
         # Batches with affinity may come in the order before the pods that they have it to.
         affinity_last = sorted(batches, key=lambda batch: bool(batch.needs.shape.pod_affinity))
         for order in (batches, affinity_last) if affinity_last != list(batches) else (batches,):
-            if self._place_each(order):
+            if self.place_until_one_is_left(order)[1] is None:
                 for item in batches:
                     self._note(item, 0)
                 return True
@@ -206,14 +206,6 @@ class Packer:
         for item in batches:
             self._note(item, item.count)
         return False
-
-    def _place_each(self, batches: Sequence[Batch]) -> bool:
-        """Places each batch, until one has chunks left over; returns whether none has."""
-        for batch in batches:
-            wanted = batch.count - self._retention.one(batch)
-            if self._place_batch(batch, wanted) < wanted:
-                return False
-        return True
 
     def place_until_one_is_left(self, batches: Sequence[Batch]) -> tuple[int, Batch | None]:
         """Places chunks of a demand that is placed as a whole, until one finds no place.
@@ -324,7 +316,7 @@ def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     while placed < count:
         # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
         step = fill_existing(state, task, count - placed)
-        step += join_planned(state, task, count - placed - step) if settled else 0
+        step += make_nodes(state, task, count - placed - step, opening=False) if settled else 0
         placed += step
         if not step or not task.constraints.on_hosts:
             break
@@ -341,7 +333,7 @@ def _first_on_a_host(state: State, task: Task, count: int, *, opening: bool) -> 
     if placed == count or not opening:
         return placed
     state.roll_back(saved)
-    made = make_nodes(state, alone, count) if task.bare else join_planned(state, alone, count)
+    made = make_nodes(state, alone, count, opening=task.bare)
     if made >= placed:
         return made
     state.roll_back(saved)

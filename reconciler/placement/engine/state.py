@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import groupby, repeat
 from typing import Any, NewType
 
 import numpy as np
@@ -13,7 +13,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint, Stateless
+from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, Rule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
@@ -127,10 +127,10 @@ class State:
         """Cache: whether prices differ between domains (see `domains.py`), by the same identity."""
         self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
         """Cache: what rules allow on new nodes (see `fill.py`)."""
-        self.weights: list[tuple[int, ...]] = []
-        """Cache: numbers of pools by weight (see `open.py`)."""
+        self.weights = _by_weight(offers)
+        """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
         self.per_node = per_node
-        self._reserving = tuple(item for item in self.constraints_on_nodes if not isinstance(item, Stateless))
+        self._reserving = tuple(item for item in self.constraints_on_nodes if item.reserves)
         self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
         """The constraints judged for each planned node. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge] = []
@@ -230,17 +230,8 @@ class State:
         return taken
 
     def add_existing(self, batch: Batch, number: int, count: int) -> None:
-        labels, hosts = [], []
-        for position in self.topology.counts_of(batch.needs):
-            domain = self.topology.counted_domain(position, number)
-            if domain is None:
-                continue
-            if self.topology.counters[position].host_row < 0:
-                labels.append((position, domain))
-            else:
-                hosts.append(position)
         concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]
-        self._note([JournalEntry(batch, number, count, CountedIn(tuple(labels), tuple(hosts)))], concerned)
+        self._note([JournalEntry(batch, number, count, self._counted_at(batch, number))], concerned)
 
     def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
         """Plans one node for each count, with that many chunks on it."""
@@ -293,7 +284,7 @@ class State:
         positions = self.topology.counts_of(batch.needs)
         found = self._known_counts.get((number, positions))
         if found is None:
-            found = self._counted_in_now(batch, index) if positions else NOWHERE
+            found = self._counted_at(batch, self.base + index) if positions else NOWHERE
             counters = [self.topology.counters[item].counted for item in positions]
             if not all(self.planned.is_plain(number, (counted.key,), counted.inclusion) for counted in counters):
                 return found
@@ -301,18 +292,21 @@ class State:
         self._known_counts[number, batch.needs.equivalence_class] = found
         return found
 
-    def _counted_in_now(self, batch: Batch, index: int) -> CountedIn:
+    def _counted_at(self, batch: Batch, number: int) -> CountedIn:
         labels: list[tuple[int, Domain]] = []
         hosts: list[int] = []
         for position in self.topology.counts_of(batch.needs):
-            counted = self.topology.counters[position].counted
-            if counted.key == HOSTNAME_LABEL:
-                if self.planned.is_included(index, counted.inclusion):
-                    hosts.append(position)
-                continue
-            domain = self.planned.decided(index, counted.key)
-            if domain is not None and self.planned.is_included(index, counted.inclusion):
+            counter = self.topology.counters[position]
+            if number < self.base:
+                domain = self.topology.counted_domain(position, number)
+            elif self.planned.is_included(number - self.base, counter.counted.inclusion):
+                domain = self.decided(number, counter.counted.key)
+            else:
+                domain = None
+            if domain is not None and counter.host_row < 0:
                 labels.append((position, domain))
+            elif domain is not None:
+                hosts.append(position)
         return CountedIn(tuple(labels), tuple(hosts))
 
     def _count(self, entry: JournalEntry, sign: int) -> None:
@@ -358,3 +352,8 @@ class State:
     def bound_of(self, rule: Rule) -> int:
         """The most pods that may count in a domain under the rule, as things stand."""
         return rule.bound(self.least_of(rule) if rule.by_minimum else 0)
+
+
+def _by_weight(offers: Sequence[PoolOffers]) -> list[tuple[int, ...]]:
+    order = sorted(range(len(offers)), key=lambda number: (-offers[number].pool.weight, offers[number].pool.name))
+    return [tuple(group) for _, group in groupby(order, key=lambda number: offers[number].pool.weight)]
