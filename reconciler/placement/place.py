@@ -105,7 +105,7 @@ def _initial_state(
     topology = Topology(bins, view.namespaces, needs)
     for batch in batches:
         for wanted in (batch.needs, *batch.preferences):
-            topology.watch(wanted, chunks_only=batch.keeps_minimum)
+            topology.own_rules(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     reservations = reservations_of(catalog, view)
     limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)

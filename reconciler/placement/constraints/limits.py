@@ -158,7 +158,7 @@ def _claim_capacity(claim: NodeClaim, types: Mapping[str, InstanceType]) -> Reso
 
 
 class RunningLimits:
-    """Reads the account that `PoolLimits` keeps. Columns are the resources that any pool limits, except the number of nodes."""
+    """What the limits allow at the moment, as arrays over instance types: the account that `PoolLimits` keeps. Columns are the resources that any pool limits, except the number of nodes."""
 
     def __init__(self, offers: Sequence[PoolOffers], limits: PoolLimits) -> None:
         self._limits = limits

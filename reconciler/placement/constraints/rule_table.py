@@ -7,7 +7,7 @@ kube-scheduler's model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
@@ -57,12 +57,13 @@ class ConstraintSet:
     """Whether any rule depends on more than whether some pod counts in the domain."""
 
 
-def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -> ConstraintSet:
+def constraint_set_of(rules: tuple[Rule, ...], counted_by: Iterable[str]) -> ConstraintSet:
+    """counted_by: the labels by which these chunks count in some rule."""
     on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
     on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
     return ConstraintSet(
         rules=rules,
-        keys=tuple(sorted({*deciding_keys, *(rule.key for rule in on_labels)})),
+        keys=tuple(sorted({*counted_by, *(rule.key for rule in on_labels)} - {HOSTNAME_LABEL})),
         on_labels=on_labels,
         on_hosts=on_hosts,
         spread=spread_of(rules),
@@ -72,16 +73,6 @@ def constraint_set_of(rules: tuple[Rule, ...], deciding_keys: tuple[str, ...]) -
         shared=any(rule.uses_up for rule in on_labels),
         by_domain=not all(rule.apart for rule in rules),
     )
-
-
-@dataclass(slots=True)
-class EquivalenceClass:
-    """What is cached for all shapes of the class."""
-
-    shape: PodShape
-
-    deciding_keys: tuple[str, ...] | None = None
-    counts_of: tuple[int, ...] | None = None
 
 
 _InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]

@@ -19,7 +19,6 @@ from reconciler.placement.constraints.domain_counters import Counted, Counter, D
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
 from reconciler.placement.constraints.rule_table import (
     ConstraintSet,
-    EquivalenceClass,
     RuleTable,
     constraint_set_of,
 )
@@ -30,7 +29,7 @@ from reconciler.placement.requirements import Requirements
 
 
 class Topology:
-    """All counters that some shape asks for. `watch` must be called with every shape before `count_pods`."""
+    """All counters that some shape asks for. `own_rules` must be called with every shape before `count_pods`."""
 
     def __init__(self, bins: Bins, namespaces: Mapping[str, Mapping[str, str]], needs: KnownNeeds) -> None:
         self._bins = bins
@@ -41,14 +40,12 @@ class Topology:
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
         """Cache of shapes' own rules, by number of equivalence class and chunks_only."""
-        self._equivalence_classes: dict[int, EquivalenceClass] = {}
+        self._counted_in: dict[int, tuple[int, ...]] = {}
         """Cache by number of the class. Cleared with each new counter, which may count these shapes or keep them off."""
         self._constraint_sets: dict[tuple[int, bool], ConstraintSet] = {}
         """Cache by number of the class and chunks_only, cleared like the one above."""
         self._existing: dict[int, set[Domain]] = {}
         self._domains: dict[str, list[Domain | None]] = {}
-        self._others_known: dict[tuple[str, tuple[tuple[str, str], ...], bool], tuple[Rule, ...]] = {}
-        """Cache by namespace, labels and chunks_only: other pods' rules for such pods. Cleared like the ones above."""
         self.assumptions = self._table.assumptions
         self.expected: dict[int, set[Domain]] = {}
         """By counter, domains without a node so far, in which other demands will get nodes (see `balance.py`)."""
@@ -57,16 +54,6 @@ class Topology:
     def looks_at_hosts(self) -> bool:
         """Whether any rule is on the hostname."""
         return any(counter.host_row >= 0 for counter in self.counters)
-
-    def watch(self, needs: Needs, *, chunks_only: bool = False) -> None:
-        self.own_rules(needs, chunks_only=chunks_only)
-
-    def _equivalence_class_of(self, number: int, shape: PodShape) -> EquivalenceClass:
-        """The cache that all shapes of its equivalence class share."""
-        equivalence_class = self._equivalence_classes.get(number)
-        if equivalence_class is None:
-            equivalence_class = self._equivalence_classes[number] = EquivalenceClass(shape)
-        return equivalence_class
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[Rule, ...]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
@@ -78,22 +65,16 @@ class Topology:
                 self._ask_for(owned(needs.shape, self._table.selection, chunks_only=only))
         return rules
 
-    def _others_rules(self, shape: PodShape, *, chunks_only: bool) -> tuple[Rule, ...]:
-        """Anti-affinity of other pods and chunks that selects this shape, which must stay out of their domains."""
-        key = (shape.namespace, shape.labels, chunks_only)
-        rules = self._others_known.get(key)
-        if rules is None:
-            rules = self._others_known[key] = tuple(self._table.others_rules(shape, chunks_only=chunks_only))
-        return rules
-
     def constraints(self, needs: Needs, *, chunks_only: bool) -> ConstraintSet:
         """All rules that a shape is under: its own, and those of pods that keep it off."""
         key = (needs.equivalence_class, chunks_only)
         constraints = self._constraint_sets.get(key)
         if constraints is None:
             own = self.own_rules(needs, chunks_only=chunks_only)
-            others = self._others_rules(needs.shape, chunks_only=chunks_only)
-            constraints = self._constraint_sets[key] = constraint_set_of((*own, *others), self.deciding_keys(needs))
+            others = self._table.others_rules(needs.shape, chunks_only=chunks_only)
+            counted_by = {self.counters[number].counted.key for number in self.counts_of(needs)}
+            counted_by |= {rule.key for rule in self._table.others_rules(needs.shape)}
+            constraints = self._constraint_sets[key] = constraint_set_of((*own, *others), counted_by)
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:
@@ -106,15 +87,6 @@ class Topology:
         As in kube-scheduler, these are all of a pod's affinity terms or none."""
         return tuple(affinity) if self.nobody_yet(affinity) else ()
 
-    def deciding_keys(self, needs: Needs) -> tuple[str, ...]:
-        """Labels other than the hostname that must be decided for a new node of this shape, since some rule counts by them."""
-        equivalence_class = self._equivalence_class_of(needs.equivalence_class, needs.shape)
-        if equivalence_class.deciding_keys is None:
-            keys = {self.counters[number].counted.key for number in self.counts_of(needs)}
-            keys |= {rule.key for rule in self._others_rules(needs.shape, chunks_only=False)}
-            equivalence_class.deciding_keys = tuple(sorted(keys - {HOSTNAME_LABEL}))
-        return equivalence_class.deciding_keys
-
     def _ask_for(self, more: Iterable[Counted]) -> None:
         """Makes a counter for each that the table has numbered, and for more."""
         for counted in more:
@@ -122,9 +94,8 @@ class Topology:
         for counted in self._table.counted[len(self.counters) :]:
             row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
             self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
-            self._equivalence_classes.clear()
+            self._counted_in.clear()
             self._constraint_sets.clear()
-            self._others_known.clear()
 
     def _included(self, inclusion: Inclusion | None) -> Mask | None:
         if inclusion is None:
@@ -182,12 +153,13 @@ class Topology:
 
     def counts_of(self, needs: Needs) -> tuple[int, ...]:
         """The counters in which a pod of this shape counts."""
-        return self._counts_of(self._equivalence_class_of(needs.equivalence_class, needs.shape))
+        return self._counts_of(needs.equivalence_class, needs.shape)
 
-    def _counts_of(self, equivalence_class: EquivalenceClass) -> tuple[int, ...]:
-        if equivalence_class.counts_of is None:
-            equivalence_class.counts_of = tuple(sorted(set(self._table.counts_of(equivalence_class.shape))))
-        return equivalence_class.counts_of
+    def _counts_of(self, equivalence_class: int, shape: PodShape) -> tuple[int, ...]:
+        found = self._counted_in.get(equivalence_class)
+        if found is None:
+            found = self._counted_in[equivalence_class] = tuple(sorted(set(self._table.counts_of(shape))))
+        return found
 
     def count_pods(self) -> None:
         """Adds counters for the anti-affinity of bound pods, then counts every bound pod once."""
@@ -199,9 +171,7 @@ class Topology:
             return
         for placed in self._bins.bound_groups:
             shape = placed.bound_group.shape
-            for index in self._counts_of(
-                self._equivalence_class_of(self._needs.equivalence_classes.number(shape), shape)
-            ):
+            for index in self._counts_of(self._needs.equivalence_classes.number(shape), shape):
                 counted = self.counters[index].counted
                 if not counted.chunks_only and (counted.leaving or not placed.bound_group.deleting):
                     self._count(self.counters[index], placed)

@@ -157,7 +157,14 @@ _UNLIMITED = 2**40
 
 
 class VolumesToCome:
-    """limits: of each NodePool and type, by driver; plenty where nothing is known. assumptions: a sentence for each guess."""
+    """How many volumes of each CSI driver a new node will be able to attach, judged by the nodes that exist.
+
+    A driver reports its limit in the node's CSINode once the node is up. The limit depends on the instance type and the driver's
+    settings. So a new node has the limit of nodes of its type, those in its NodePool if there are any. Without nodes of its type it has
+    the lowest limit in its NodePool. Where nodes differ, the lowest counts.
+
+    limits: of each NodePool and type, by driver; plenty where nothing is known. assumptions: a sentence for each guess.
+    """
 
     def __init__(self, view: ClusterView, pool_types: Sequence[PoolType], drivers: Sequence[str]) -> None:
         self._seen: dict[tuple[str, str, str], int] = {}

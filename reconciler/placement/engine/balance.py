@@ -158,7 +158,9 @@ def can_come_one_by_one(
     constraint_sets: Mapping[int, ConstraintSet],
     closed: Mapping[int, Mapping[Combination, int]],
 ) -> bool:
-    """Only for few chunks, since the work grows with the number of subsets of them.
+    """Whether placed chunks can be scheduled one by one, each where topology spread allows it at that moment.
+
+    Only for few chunks, since the work grows with the number of subsets of them.
 
     entries: the journal's, for the chunks in question. constraint_sets: rules by batch number. closed: by batch number, where no
     node can be made for it (see `closed_to`).

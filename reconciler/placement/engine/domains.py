@@ -178,7 +178,12 @@ _WITH_AFFINITY, _COUNTS_ITSELF, _BEFORE_COUNTED, _AFTER_COUNTED, _OTHERS = range
 
 
 def in_order_of_spread(state: State, batches: Sequence[Batch]) -> Sequence[Batch]:
-    """Pods of equal rank, sorted so; all others keep their order."""
+    """Pods of equal rank, sorted by their spread constraints where prices differ between domains; all others keep their order.
+
+    A constraint's selector may not match the pod that brings it. Such a pod may go wherever few pods count so far: to the cheapest
+    domain, until the pods arrive that do count. Where two kinds of pods count for each other, whichever comes late finds the cheapest
+    domain full. In the opposite order the late ones find the next cheapest domain empty.
+    """
     found: list[Batch] = []
     for _, equals in groupby(batches, key=RANK_OF):
         rank = list(equals)

@@ -160,21 +160,18 @@ def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> 
 
     0 on a bin whose domain is not decided yet."""
     labels = state.bins.origins[number].labels
-    if any(isinstance(labels.get(key), tuple) for key in state.topology.deciding_keys(batch.needs)):
+    if any(isinstance(labels.get(key), tuple) for key in state.constraints(batch).keys):
         return 0
     allowed = PLENTY
     first = _bootstrapping(state, rules)
     for rule in rules:
         if rule.key == HOSTNAME_LABEL:
             continue
-        cell = labels.get(rule.key)
-        if isinstance(cell, tuple):
-            return 0
-        if cell is None:
+        domain = state.decided(number, rule.key)
+        if domain is None:
             allowed = allowed if rule.apart else 0
         elif not rule.by_minimum and rule not in first:
-            counted = state.topology.counters[rule.counter].count(cell)
-            allowed = min(allowed, rule.allowed(counted, 0))
+            allowed = min(allowed, rule.allowed(state.topology.counters[rule.counter].count(domain), 0))
     return allowed
 
 
@@ -182,14 +179,13 @@ _MOST_PIECES = 6
 """Up to this many pairs of a batch and a bin it was on, orders are searched. The work grows with the number of their subsets."""
 
 
-def retain_by_bin(
-    state: State,
-    batches: Sequence[Batch],
-    stays: Stays,
-) -> bool:
-    """Places all chunks of these batches where they were. False, with the state as it was, when no order was found.
+def retain_by_bin(state: State, batches: Sequence[Batch], stays: Stays) -> bool:
+    """Places all chunks of these batches where they were, one bin of one batch after the other.
 
-    None is looked for where no pod has affinity: then the order of the batches decides.
+    A pod with affinity to its own kind may come alone only while it is the first. Chunks that were placed in an order that switched
+    between demands can only stay in such an order. Where no pod has affinity none is looked for: then the order of the batches decides.
+
+    False, with the state as it was, when no order was found.
     """
     pieces = [(batch, number, count) for batch in batches for number, count in stays.get(stay_key(batch), ())]
     constraint_sets = {batch.number: state.constraints(batch) for batch in batches}

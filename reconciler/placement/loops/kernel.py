@@ -12,6 +12,11 @@ from zlib import crc32
 
 from reconciler.placement.loops import arrays, growth, planned_nodes
 
+WORTH_COMPILING = 400
+"""From this many batches on, the compiled loops save more time than it takes to load them."""
+CHUNKS_WORTH_COMPILING = 4000
+"""The same for the number of chunks of one batch times the nodes they may join."""
+
 
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
     """A decorator that compiles a loop at its first call; None where numba is absent."""
@@ -76,11 +81,6 @@ def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
     codes = [file[name].__code__ for file, names in parts for name in names]
     return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
 
-
-WORTH_COMPILING = 400
-"""From this many batches on, the compiled loops save more time than it takes to load them."""
-CHUNKS_WORTH_COMPILING = 4000
-"""The same for the number of chunks of one batch times the nodes they may join."""
 
 _PARTS = (
     (
