@@ -50,11 +50,8 @@ def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Com
     """Every combination of values that some bin has or a new node could have. Computed once for all shapes that ask for the
     same nodes."""
     needs = batch.needs
-    asked = (id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
-    known = state.combinations.get(asked)
-    if known is None:
-        known = state.combinations[asked] = (needs, _combinations(state, batch, keys))
-    return known[1]
+    key = ("combinations", id(needs.terms), id(needs.relaxations), tuple(keys), batch.opens_nodes)
+    return state.once(key, lambda: (needs, _combinations(state, batch, keys)))[1]
 
 
 def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
@@ -123,12 +120,8 @@ class DomainPrices:
     def differ(self, combinations: Sequence[Combination]) -> bool:
         """Whether the price or the availability of any type differs between these combinations."""
         needs = self._batch.needs
-        key = (id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
-        known = self._state.dear_domains.get(key)
-        if known is None:
-            found = self._differ(combinations)
-            known = self._state.dear_domains[key] = (needs, combinations, found)
-        return known[2]
+        key = ("prices differ", id(needs.relaxations), id(needs.shape.tolerations), id(combinations))
+        return self._state.once(key, lambda: (needs, combinations, self._differ(combinations)))[2]
 
     def _differ(self, combinations: Sequence[Combination]) -> bool:
         makeable = [item for item in combinations if item.makeable]

@@ -86,11 +86,7 @@ def rule_caps(state: State, task: Task) -> HostCaps:
     if not task.bare:
         return _rule_caps(state, task, bootstrapping)
     # Where new nodes start empty, the bounds never change.
-    known = state.bare_caps.get((task.constraints, bootstrapping))
-    if known is None:
-        known = state.bare_caps[task.constraints, bootstrapping] = _rule_caps(state, task, bootstrapping)
-    caps: HostCaps = known
-    return caps
+    return state.once(("caps", task.constraints, bootstrapping), lambda: _rule_caps(state, task, bootstrapping))
 
 
 def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) -> HostCaps:

@@ -25,7 +25,8 @@ from reconciler.placement.engine.grow import (
     serve,
     template_within_limits,
 )
-from reconciler.placement.engine.state import Asked, State
+from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
@@ -36,12 +37,17 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     """The sizes a new node may have within the pools' limits, sorted by pool and type name."""
     cap = new_node_cap(state, task)
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.where)
-    ports = task.batch.needs.shape.host_ports
-    key = (compatibility.number, pools, task.batch.needs.request.tobytes(), cap, bool(ports))
-    known = None if ports else state.options.get(key)
-    if known is None:
-        known = state.options[key] = _options_in(state, task, compatibility, pools, cap=cap)
-    return known if state.limited.isdisjoint(pools) else _within_limits(state, known, key, task.batch.needs.request)
+    request = task.batch.needs.request
+    key = ("sizes", compatibility.number, pools, request.tobytes(), cap, task.batch.needs.shape.host_ports)
+    known = state.once(key, lambda: _options_in(state, task, compatibility, pools, cap=cap))
+    if state.limited.isdisjoint(pools):
+        return known
+    left = np.concatenate(
+        [state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in pools]
+    )
+    if left.all():
+        return known
+    return state.once((*key, left.tobytes()), lambda: _within_limits(state, known, pools, left, request))
 
 
 def _options_in(
@@ -69,26 +75,17 @@ def _options(
     return SizeOptions(types, chunks, prices, useful, compatibility=compatibility)
 
 
-def _within_limits(state: State, options: SizeOptions, key: Asked, request: Amounts) -> SizeOptions:
-    """The options within the pools' limits at the moment. The same object is returned while these are the same."""
-    allowed = [
-        state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in key[1]
-    ]
-    left = np.concatenate(allowed)
-    if left.all():
-        return options
-    asked = (key, left.tobytes())
-    if asked not in state.limited_options:
-        chunks = np.where(left, options.chunks, 0)
-        for pool in state.limited.intersection(key[1]):
-            if state.offers[pool].minimums:
-                own = state.templates.pool_of[options.types] == pool
-                most = _most_by_minimums(state, pool, options.compatibility, request, chunks[own])
-                chunks[own] = np.minimum(chunks[own], most)
-        state.limited_options[asked] = _options(
-            state, options.types, chunks, options.prices, compatibility=options.compatibility
-        )
-    return state.limited_options[asked]
+def _within_limits(
+    state: State, options: SizeOptions, pools: tuple[int, ...], left: Mask, request: Amounts
+) -> SizeOptions:
+    """left: by type, whether the pools' limits allow it at the moment."""
+    chunks = np.where(left, options.chunks, 0)
+    for pool in state.limited.intersection(pools):
+        if state.offers[pool].minimums:
+            own = state.templates.pool_of[options.types] == pool
+            most = _most_by_minimums(state, pool, options.compatibility, request, chunks[own])
+            chunks[own] = np.minimum(chunks[own], most)
+    return _options(state, options.types, chunks, options.prices, compatibility=options.compatibility)
 
 
 def new_node_cap(state: State, task: Task) -> int:

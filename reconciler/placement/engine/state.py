@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, repeat
-from typing import Any, NewType
+from typing import Any, NewType, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, Rule
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
 from reconciler.placement.constraints.node_share import NodeShare
@@ -25,15 +24,12 @@ from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.loops.arrays import NODES
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
-from reconciler.placement.needs import Needs
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
-from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Compatibilities, NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import PoolOffers
 
-Asked = tuple[int, tuple[int, ...], bytes, int, bool]
-"""What sizes of new nodes depend on: compatibility, NodePools, request, cap, and whether there are host ports."""
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +113,7 @@ class State:
         self.planned = PlannedNodes(self.templates, len(columns.names), kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
-        self.options: dict[Asked, SizeOptions] = {}
-        """Cache: sizes of new nodes, before limits (see `open.py`)."""
-        self.limited_options: dict[tuple[Asked, bytes], SizeOptions] = {}
-        """Cache: those within limits, by the types that the limits allow."""
-        self.combinations: dict[tuple[int, int, tuple[str, ...], bool], tuple[Needs, list[Any]]] = {}
-        """Cache (see `domains.py`), by labels and identity of what is asked of nodes, which the value keeps alive."""
-        self.dear_domains: dict[tuple[int, int, int], tuple[Needs, Sequence[Any], bool]] = {}
-        """Cache: whether prices differ between domains (see `domains.py`), by the same identity."""
-        self.bare_caps: dict[tuple[ConstraintSet, tuple[AffinityRule, ...]], Any] = {}
-        """Cache: what rules allow on new nodes (see `fill.py`)."""
+        self._kept: dict[tuple[object, ...], Any] = {}
         self.weights = _by_weight(offers)
         """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
         self.per_node = per_node
@@ -168,6 +155,13 @@ class State:
     @property
     def kernel(self) -> Kernel:
         return self.planned.kernel
+
+    def once(self, key: tuple[object, ...], make: Callable[[], Made]) -> Made:
+        """What was made under this key, computed once in a placement. If identities are in the key, what is made keeps their objects alive."""
+        made: Made | None = self._kept.get(key)
+        if made is None:
+            made = self._kept[key] = make()
+        return made
 
     def save(self) -> Saved:
         return Saved(len(self._journal))
