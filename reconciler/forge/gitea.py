@@ -68,8 +68,8 @@ class Gitea(GitHubLike):
 KIND = ForgeKind(
     open=lambda repository, token, api: Gitea(repository, token, api=api),
     hosts=("gitea", "forgejo", "codeberg"),
-    tokens=("GITEA_TOKEN", "GITHUB_TOKEN"),  # a job of Gitea Actions has both
-    # Gitea's address of a run has its number in the repository, and an identity of its own beside that.
+    tokens=("GITEA_TOKEN", "GITHUB_TOKEN"),  # a job of Gitea Actions has both.
+    # The address of a run has its number in the repository; the run's identity is another number.
     job=partial(actions_job, run="GITHUB_RUN_NUMBER"),
     number_variable="GITHUB_EVENT_PATH or GITHUB_REF",
     repository_variable="GITHUB_REPOSITORY",

@@ -1,4 +1,4 @@
-"""From files to documents: splitting, decoding, limits, Lists, and JSON that libyaml cannot read.
+"""From files to documents: splitting, decoding, limits, Lists.
 
 A file is split at its `---` lines before it is parsed, as in kubectl, so that a broken document does not affect its neighbours.
 Nothing here raises: what cannot be read becomes a finding, and its file is listed as broken.
@@ -6,8 +6,6 @@ Nothing here raises: what cannot be read becomes a finding, and its file is list
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,84 +13,9 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.document import Document, Marks, unreadable
-from reconciler.manifests.tree import DEEPEST, MOST_NODES, Scalar, TreeBuilder, Unreadable, json_number
+from reconciler.manifests.tree import TreeBuilder, Unreadable
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
-
-
-def read_json(text: str) -> Any:
-    """The value of a JSON text; None for text that is not JSON. Raises `Unreadable` for values that no manifest may have."""
-    try:
-        value = json.loads(
-            text,
-            parse_int=json_number,
-            parse_float=json_number,
-            parse_constant=_refused_constant,
-            object_pairs_hook=_without_duplicates,
-        )
-    except RecursionError as error:
-        raise _too_deep() from error
-    except ValueError:
-        return None
-    _check(value)
-    return value
-
-
-def _refused_constant(name: str) -> Scalar:
-    raise _refused_at(
-        codes.NOT_JSON, f"{name} is not a number that JSON can represent", "write a number, or text in quotes"
-    )
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise _refused_at(codes.DUPLICATE_KEY, f"{key!r} is given twice", "keep one of the two")
-        values[key] = value
-    return values
-
-
-def _check(value: Any) -> None:
-    """Raises for a value that is nested too deep or too large, or has half of a surrogate pair."""
-    nodes = 0
-    waiting = [(value, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        nodes += 1
-        if depth > DEEPEST:
-            raise _too_deep()
-        if nodes > MOST_NODES:
-            raise _refused_at(codes.TOO_MANY_ALIASES, f"the document has more than {MOST_NODES} values", "split it")
-        if isinstance(node, dict):
-            waiting += [(inner, depth + 1) for inner in node.values()]
-            for key in node:
-                _check_text(key)
-        elif isinstance(node, list):
-            waiting += [(inner, depth + 1) for inner in node]
-        elif isinstance(node, str):
-            _check_text(node)
-        elif isinstance(node, float) and not math.isfinite(node):
-            raise _refused_at(codes.NOT_JSON, "a number is too large", "write a smaller one, or text in quotes")
-
-
-def _check_text(text: str) -> None:
-    lone = next((character for character in text if "\ud800" <= character <= "\udfff"), None)
-    if lone is not None:
-        raise _refused_at(
-            codes.NOT_JSON, f"\\u{ord(lone):04x} is half of a surrogate pair, which no text can hold", "remove it"
-        )
-
-
-def _too_deep() -> Unreadable:
-    return _refused_at(
-        codes.NESTED_TOO_DEEP, f"more than {DEEPEST} levels of nesting", "look for brackets never closed"
-    )
-
-
-def _refused_at(code: Code, message: str, hint: str) -> Unreadable:
-    return Unreadable(code, message, 1, 1, hint)
-
 
 LARGEST_FILE = 2**20
 """The largest file, in bytes. Sources leave out larger ones too."""
@@ -103,6 +26,8 @@ MOST_SURPLUS = 64 * 2**20
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(r"^---(?=[ \t]*(?:#[^\n]*)?\r?$)", re.MULTILINE)
 _TEMPLATE = "{{"
+_ESCAPED_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
+"""A character beyond the first 65,536 as JSON may write it, which YAML does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +91,8 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
             codes.NOT_UTF8, path, f"byte {error.start} is not UTF-8", line, hint="save the file with UTF-8 encoding"
         )
         return
+    if path.endswith(".json"):
+        text = _ESCAPED_PAIR.sub(lambda pair: pair[1] + _character(pair[2], pair[3]), text)
     marks = Marks()
     count = 0
     for first_line, part in _split(text):
@@ -176,6 +103,11 @@ def load_file(path: str, content: bytes) -> Iterator[Document | Finding]:
                 yield _too_many(path, line, MOST_DOCUMENTS_IN_A_FILE, "the file has")
                 return
             yield item
+
+
+def _character(high: str, low: str) -> str:
+    """The character of two surrogates in hexadecimal digits."""
+    return bytes.fromhex(high + low).decode("utf-16-be")
 
 
 def plain(text: str) -> Any:
@@ -231,13 +163,6 @@ def _parse(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Docu
         message = f"character U+{ord(error.character) if isinstance(error.character, str) else error.character:04X}"
         yield _unreadable(path, codes.YAML_SYNTAX, f"{message} is not allowed in YAML", line, 1, hint="remove it")
     except yaml.MarkedYAMLError as error:
-        document = _json_value(path, text, first_line)
-        if isinstance(document, Finding):
-            yield document
-            return
-        if document is not None:
-            yield from _unpacked(path, document, SourcePosition(path, first_line + 1), Marks())
-            return
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + first_line + 1, mark.column + 1) if mark else (first_line + 1, 1)
         code = codes.TEMPLATE_NOT_RENDERED if _TEMPLATE in text else codes.YAML_SYNTAX
@@ -265,16 +190,6 @@ _HINTS = {
 
 def _unreadable(path: str, code: Code, message: str, line: int, column: int, *, hint: str = "") -> Finding:
     return _finding(code, path, message, line, column, hint=hint or _HINTS.get(code, ""))
-
-
-def _json_value(path: str, text: str, first_line: int) -> Any:
-    """The value of a JSON file that libyaml does not read, a finding, or None for text that is not JSON either."""
-    if not path.endswith(".json"):
-        return None
-    try:
-        return read_json(text)
-    except Unreadable as error:
-        return _unreadable(path, error.code, error.message, first_line + 1, 1, hint=error.hint)
 
 
 def _unpacked(

@@ -97,11 +97,6 @@ def _number(text: str) -> Scalar:
     return text
 
 
-def json_number(text: str) -> Scalar:
-    """A number in a JSON text, with the same bounds as in YAML."""
-    return _number(text)
-
-
 def _integer(text: str) -> int | None:
     """A 64-bit integer; None for any other text."""
     match = _INTEGER.fullmatch(text)

@@ -1,6 +1,6 @@
 """A snapshot of a cluster, read from its files.
 
-Objects of kinds that headroom does not know by name have a kind, but nothing in a snapshot says whether that kind has a scale subresource. Objects with the fields of
+Nothing in a snapshot says whether a kind that headroom does not know by name has a scale subresource. Objects with the fields of
 one are assumed to, which is safe since only buffers look at them.
 """
 
