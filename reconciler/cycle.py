@@ -18,7 +18,7 @@ from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.application import ApplyWrites
 from reconciler.stages.cluster import ReadCluster
-from reconciler.stages.consolidation import Consolidate, Judged
+from reconciler.stages.consolidation import Consolidate
 from reconciler.stages.demand import FindDemand
 from reconciler.stages.manifests import ReadManifests, ReadSource
 from reconciler.stages.placement import Place
@@ -67,7 +67,7 @@ class Cycle:
             Place(rules, memory),
             MakeFirm(rules),
             Vacate(rules, memory),
-            Consolidate(rules, Judged()),
+            Consolidate(rules, memory),
             Rehearse(),
             MakePlan(rules, catalog, templates),
         )

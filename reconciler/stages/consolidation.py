@@ -6,7 +6,7 @@ If none can be left, held nodes are opened to the pods of a node that they have 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import ClassVar
@@ -49,22 +49,14 @@ _TURN = timedelta(minutes=1)
 """How long the same nodes have their turn."""
 
 
-@dataclass(slots=True)
-class Judged:
-    """The two placements of each trial in the last pass."""
-
-    memories: list[tuple[Memory, Memory]] = field(
-        default_factory=lambda: [(Memory(), Memory()) for _ in range(MOST_TRIALS)]
-    )
-    guests: list[Memory] = field(default_factory=lambda: [Memory() for _ in range(MOST_TRIALS)])
-
-
 @dataclass(frozen=True, slots=True)
 class Consolidate:
+    """memory: the placements of each trial in the last pass."""
+
     phase: ClassVar[str] = "placement"
 
     rules: Rules
-    judged: Judged
+    memory: Memory
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves a node, or else the same placement."""
@@ -77,8 +69,8 @@ class Consolidate:
         pods = pods_by_node(state.prepared.room)
         savings = Savings(self.rules.consolidation, state.instance_types, state.demands, pods)
         state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible)
-        for candidate, memories in zip(turns, self.judged.memories, strict=False):
-            left = self._left(state, candidate, bins, memories)
+        for number, candidate in enumerate(turns[:MOST_TRIALS]):
+            left = self._left(state, candidate, bins, self.memory.of("chunks elsewhere", number))
             if left is not None:
                 return left
         return self._opened(state, bins, pods, savings)
@@ -114,8 +106,8 @@ class Consolidate:
             return state
         now, shapes = state.cluster_now, _shapes(state)
         state, turns = self._candidates(state, bins, pods, is_guest, savings.price)
-        for candidate, memory in zip(turns, self.judged.guests, strict=False):
-            names = _hosts(state, candidate, held, shapes, memory)
+        for number, candidate in enumerate(turns[:MOST_TRIALS]):
+            names = _hosts(state, candidate, held, shapes, self.memory.of("guests", number))
             hosts = [item for item in held if item.name in names]
             chunks = Resources.total(map(savings.chunks, hosts))
             movable = [pods.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
@@ -132,15 +124,13 @@ class Consolidate:
         booked = {item.name for item in bins if any(part.demand in requests for part in item.chunks)}
         return options.leaving | options.keeping | state.prepared.suspended | booked
 
-    def _left(
-        self, state: PassState, candidate: Candidate, bins: Sequence[Bin], memories: tuple[Memory, Memory]
-    ) -> PassState | None:
+    def _left(self, state: PassState, candidate: Candidate, bins: Sequence[Bin], memory: Memory) -> PassState | None:
         """The state in which the node's chunks have other room; None if that saves too little."""
         name = candidate.bin.name
-        moved = _without_pods(state, candidate, bins, self.rules.consolidation, memories[0])
+        moved = _without_pods(state, candidate, bins, self.rules.consolidation, memory.of("pods elsewhere"))
         if moved is None:
             return None
-        problem, trial = _without_chunks(state, candidate, bins, moved, memories[1])
+        problem, trial = _without_chunks(state, candidate, bins, moved, memory)
         if trial.missing > state.placement.missing or not all(node.price_known for node in trial.planned):
             return None
         saved = candidate.price - moved.price - sum(node.price for node in trial.planned)
@@ -190,17 +180,13 @@ def _hosts(
         for number in range(part.count)
     ]
     staying = [pod for pod in room.pods if (pod.namespace, pod.name) not in going]
-    answer = place(
-        Problem(
-            replace(room, pods=(*staying, *chunks)),
-            node_pools=state.effective.node_pools,
-            instance_types=state.instance_types,
-            demands=tuple(demand_of_pod(pod, room, opens_nodes=False) for pod in candidate.pods),
-            overlays=state.effective.node_overlays,
-            options=replace(options, leaving=options.leaving | {candidate.bin.name}, booked=(), optimal=False),
-        ),
-        memory=memory,
+    problem = replace(
+        state.problem,
+        view=replace(room, pods=(*staying, *chunks)),
+        demands=tuple(demand_of_pod(pod, room, opens_nodes=False) for pod in candidate.pods),
+        options=replace(options, leaving=options.leaving | {candidate.bin.name}, booked=(), optimal=False),
     )
+    answer = place(problem, memory=memory)
     if answer.unplaced:
         return frozenset()
     return frozenset(place.node for place in answer.occupied if place.node is not None and place.holdings)
@@ -233,12 +219,10 @@ def _without_pods(
     staying = tuple(pod for pod in room.pods if (pod.namespace, pod.name) not in going)
     held = {item.name for item in bins if item.is_marked}
     options = state.prepared.options
-    problem = Problem(
-        replace(room, pods=staying),
-        node_pools=state.effective.node_pools,
-        instance_types=state.instance_types,
+    problem = replace(
+        state.problem,
+        view=replace(room, pods=staying),
         demands=tuple(demand_of_pod(pod, room, opens_nodes=True) for pod in candidate.pods),
-        overlays=state.effective.node_overlays,
         options=replace(
             options,
             include_pending=True,
