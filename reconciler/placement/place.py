@@ -1,26 +1,33 @@
 """Places all demands of a problem: the entry to the package. Pure, so equal input gives an equal answer.
 
 Bound pods keep what they have. Pending pods come next and take free room only, unless new nodes are asked for. Then come demands by
-priority, namespace and name: on existing nodes first, and then on new ones.
+priority, namespace and name: on existing nodes first, and then on new ones. In the end the placement is read off the state: what existing
+bins hold, and what each planned node's NodeClaim lists.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from reconciler.model.placement import Placement, Unplaced
+from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
+from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.attachments import Attached, with_attachments
 from reconciler.placement.constraints.limits import PoolLimits
 from reconciler.placement.constraints.overlays import overlays_in_force
-from reconciler.placement.constraints.reservations import reservations_of, usable_offers
+from reconciler.placement.constraints.reservations import in_its_pool, reservations_of, usable_offers
+from reconciler.placement.constraints.spot_share import totals_of
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
+from reconciler.placement.launch.offer import Offerer
+from reconciler.placement.launch.spot_share import offered_within_share
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
@@ -29,7 +36,6 @@ from reconciler.placement.offers.offerings import offerings_of
 from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
-from reconciler.placement.solution import placement_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +146,61 @@ def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noq
     waiting = "1 pod that waits" if count == 1 else f"{count} pods that wait"
     placed = f"{waiting} for scheduler {scheduler} {'is' if count == 1 else 'are'} placed as kube-scheduler would do it"
     return f"{placed}; Karpenter makes nodes only once that scheduler has set Unschedulable" if opens_nodes else placed
+
+
+_Held: TypeAlias = tuple[ObjectRef, int, int]
+"""The parts of a holding: tuples compare faster than holdings do."""
+
+
+def placement_of(
+    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
+) -> Placement:
+    """Reads the placement off the state, which is unchanged afterwards."""
+    held = _held(state, batches)
+    holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
+    accounts = state.limits.accounts()
+    offerer = Offerer(state, options.instance_types)
+    offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
+    # Alternatives count against limits only among planned nodes, so their charges are taken back.
+    state.limits.restore(accounts)
+    planned = [in_its_pool(item.node) for item in offered]
+    occupied = []
+    for number, origin in enumerate(state.bins.origins):
+        if number in holdings:
+            node = origin.node.name if origin.node is not None else None
+            claim = origin.claim.name if origin.claim is not None else None
+            occupied.append(OccupiedBin(node, claim, holdings[number]))
+    keys = [
+        (node.node_pool, node.instance_types, node.zones, node.capacity_types, held[state.base + index])
+        for index, node in enumerate(planned)
+    ]
+    planned = [planned[index] for index in sorted(range(len(planned)), key=keys.__getitem__)]
+    occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
+    assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
+    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
+
+
+def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:
+    """What each bin holds, sorted: chunks of a batch go to its members in their order, bin by bin."""
+    bins = state.base + state.planned.count
+    # By batch and bin in one number, which sorts faster than two.
+    amounts: defaultdict[int, int] = defaultdict(int)
+    for entry in state.entries():
+        amounts[entry.batch.number * bins + entry.bin] += entry.count
+    found: defaultdict[int, list[_Held]] = defaultdict(list)
+    batch = -1
+    for key in sorted(amounts):
+        (number, bin_number), count = divmod(key, bins), amounts[key]
+        if number != batch:
+            batch, members, waiting = number, iter(batches[number].members), 0
+        held, left = found[bin_number], count
+        while left:
+            if not waiting:
+                demand, group, waiting = next(members)
+            taken = min(left, waiting)
+            held.append((demand, group, taken))
+            waiting -= taken
+            left -= taken
+    for items in found.values():
+        items.sort()
+    return found
