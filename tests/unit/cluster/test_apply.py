@@ -1,18 +1,26 @@
-"""Carrying out writes against a cluster of objects in memory: order, isolation, the inventory, and kills at any step."""
+"""Applying a plan: order, inventory, and headroom's own writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from threading import Timer
 from typing import Any
 
 import pytest
 
+from reconciler.cluster.access import Access
 from reconciler.cluster.apply import carry_out
-from reconciler.cluster.inventory import MEMORY_KEY
+from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent, memory_text
+from reconciler.cluster.kubernetes import KubernetesCluster, _some
+from reconciler.cluster.resources import KARPENTER, NODE_CLAIMS, NODES
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult
+from reconciler.model.errors import Waiting
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
+from reconciler.model.request_records import RequestRecord, records_memory
 from tests.fakes.cluster import PARENT, FakeCluster, KilledError
+from tests.unit.cluster.documents import node_claim
 
 POOL = ObjectRef("karpenter.sh", "NodePool", "", "general")
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
@@ -220,3 +228,78 @@ def test_a_kill_between_any_two_writes_is_made_good_by_the_next_pass(step: int) 
     killed.kill_at = None
     run(killed, ask(killed), memory)
     assert killed.stored == untouched.stored
+
+
+NOW = datetime(2026, 11, 23, 12, 0, 0, 123456, tzinfo=UTC)
+OBJECT = RequestRecord(uid="0b9e0d5e-6a5b-4a4e-8a52-7c1e9d1f2a33", spec="0123456789ab")
+ENDED = RequestRecord(OBJECT.uid, OBJECT.spec, outcome="BookingExpired/CapacityReservationTimeExpired", ended=NOW)
+BOOKED = RequestRecord(
+    *(OBJECT.uid, OBJECT.spec),
+    attempt=2,
+    provisioned=NOW,
+    consumed=(3,),
+    located={"ip-10-0-12-123.eu-central-1.compute.internal": (4,)},
+)
+
+
+@pytest.mark.parametrize(("record", "most"), [(ENDED, 230_000), (BOOKED, 310_000)])
+def test_1000_requests_take_what_the_pages_say(record: RequestRecord, most: int) -> None:
+    records = {f"research/training-of-the-{number:04}": record for number in range(1_000)}
+    assert most - 10_000 < len(memory_text(records_memory(records))) < most
+
+
+WRITTEN = 7
+"""The resourceVersion that the server gave the NodeClaim."""
+
+
+def no_access() -> Access:
+    raise AssertionError("no call is made")
+
+
+def cluster_that_wrote(*, sync_timeout: float) -> KubernetesCluster:
+    """It has read everything, up to the version before its own write of a NodeClaim."""
+    cluster = KubernetesCluster("test", no_access, inventory=InventoryParent(), sync_timeout=sync_timeout)
+    for watch in cluster._watches.values():
+        watch.settled = watch.is_following = True
+        watch.version = WRITTEN - 1
+    cluster._wrote(ObjectRef(KARPENTER, "NodeClaim", "", "new"), str(WRITTEN))
+    return cluster
+
+
+def test_a_view_waits_for_the_watch_to_tell_of_an_own_write() -> None:
+    cluster = cluster_that_wrote(sync_timeout=60)
+
+    def tell() -> None:
+        cluster._store.put(NODE_CLAIMS, node_claim("new"))
+        cluster._watches[NODE_CLAIMS.key].version = WRITTEN
+        cluster._notice(changed=True)
+
+    Timer(0.1, tell).start()
+    assert [claim.name for claim in cluster.view().node_claims] == ["new"]
+
+
+def test_there_is_no_view_without_an_own_write_and_the_next_one_waits_again() -> None:
+    cluster = cluster_that_wrote(sync_timeout=0.05)
+    for _ in range(2):
+        with pytest.raises(Waiting, match=r"own writes of nodeclaims\.karpenter\.sh not read yet"):
+            cluster.view()
+
+
+def test_other_kinds_are_not_waited_for() -> None:
+    cluster = cluster_that_wrote(sync_timeout=0.05)
+    cluster._watches[NODE_CLAIMS.key].version = WRITTEN
+    assert cluster._watches[NODES.key].version < WRITTEN
+    cluster.view()
+
+
+def test_a_watch_that_cannot_go_on_is_not_waited_for() -> None:
+    """A gap says so, so that nothing is deleted meanwhile."""
+    cluster = cluster_that_wrote(sync_timeout=0.05)
+    cluster._watches[NODE_CLAIMS.key]._gap("nodeclaims cannot be read", settled=True)
+    assert not cluster.view().complete
+
+
+def test_of_many_lists_that_are_late_a_few_are_named_and_all_that_say_why() -> None:
+    """A daemon without its API server named all thirty kinds in one line of its log."""
+    assert _some(["a", "b", "c", "d", "e (forbidden)", "f"]) == "e (forbidden), a, b, c and 2 more"
+    assert _some(["a", "b"]) == "a, b"

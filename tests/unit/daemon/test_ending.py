@@ -1,4 +1,4 @@
-"""How the daemon ends: bounded runs, signals, and what is under way meanwhile."""
+"""How the process ends: by signals, and by the watchdog."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import sys
 import textwrap
 import threading
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 import pytest
 
+from reconciler.daemon.ending import GIT, Watchdog
+from reconciler.daemon.ending import PATIENCE as MOST_SILENCE
 from reconciler.model.changes import Outcome
 from reconciler.model.errors import Invalid, Stalled, Transient
 from reconciler.ports import PassResult
+from reconciler.settings.settings import GitSettings, Settings
+from reconciler.source.child import SILENCE
 from reconciler.timetable.agenda import Pacing, Trigger
+from reconciler.wiring.served_cluster import Watchdogs
 from tests.fakes.passes import FakePass, wrote
 from tests.unit.daemon.running import LONG, PATIENCE, Passes, Running
 
@@ -147,3 +153,173 @@ def test_a_second_signal_ends_it_at_once() -> None:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE / 2)
     assert process.returncode == 0
+
+
+PATIENT = 60.0
+"""Seconds until a test that hangs fails."""
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+def test_a_pass_that_is_silent_is_told_within_two_minutes(seconds: Seconds) -> None:
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.progress("placement")
+    seconds.now += 60
+    assert watchdog.complaint == ""
+    seconds.now += 60
+    assert watchdog.complaint == "a pass has made no progress for 120 s (phase: placement)"
+
+
+def test_a_pass_that_goes_on_may_take_long(seconds: Seconds) -> None:
+    watchdog = Watchdog(seconds=seconds)
+    for _ in range(100):
+        watchdog.progress("apply")
+        seconds.now += MOST_SILENCE
+        assert watchdog.complaint == ""
+
+
+def test_a_phase_that_was_given_time_has_it(seconds: Seconds) -> None:
+    watchdog = Watchdog(more={"placement": 600}, seconds=seconds)
+    watchdog.progress("placement")
+    seconds.now += MOST_SILENCE + 600
+    assert watchdog.complaint == ""
+    seconds.now += 1
+    assert watchdog.complaint
+
+
+def test_a_poll_that_is_silent_is_told_within_two_minutes_beside_passes_that_go_on(seconds: Seconds) -> None:
+    watchdog = Watchdog(more={GIT: 20}, seconds=seconds)
+    watchdog.poll_begins()
+    for _ in range(4):
+        watchdog.progress("apply")
+        assert watchdog.complaint == ""
+        seconds.now += 28
+    assert watchdog.complaint == "a poll of the repository has made no progress for 112 s"
+    watchdog.poll_ended()
+    assert watchdog.complaint == ""
+
+
+def test_a_poll_of_which_git_tells_may_take_long(seconds: Seconds) -> None:
+    """As a large transfer does that git.timeout allows."""
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.poll_begins()
+    for _ in range(100):
+        watchdog.git_progress()
+        seconds.now += MOST_SILENCE
+        assert watchdog.complaint == ""
+    seconds.now += 1
+    assert watchdog.complaint == "a poll of the repository has made no progress for 91 s"
+
+
+def test_a_pass_that_waits_for_git_goes_on_with_it_and_no_other_does(seconds: Seconds) -> None:
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.progress(GIT)
+    seconds.now += MOST_SILENCE
+    watchdog.git_progress()
+    seconds.now += MOST_SILENCE
+    assert watchdog.complaint == ""
+    watchdog.progress("placement")
+    seconds.now += MOST_SILENCE + 1
+    watchdog.git_progress()
+    assert watchdog.complaint == "a pass has made no progress for 91 s (phase: placement)"
+
+
+@pytest.mark.parametrize("timeout", [timedelta(minutes=1), timedelta(hours=1)])
+def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_take(
+    timeout: timedelta, monkeypatch: pytest.MonkeyPatch, seconds: Seconds
+) -> None:
+    monkeypatch.setattr("reconciler.wiring.served_cluster.Watchdog", partial(Watchdog, seconds=seconds))
+    watchdog = Watchdogs().another(Settings(git=GitSettings(timeout=timeout)))
+    watchdog.poll_begins()
+    seconds.now += SILENCE
+    assert watchdog.complaint == "", "a silent Git is ended by then, which says more than an end of the process"
+    seconds.now += 120 - SILENCE
+    assert watchdog.complaint
+
+
+def test_between_passes_nothing_is_expected(seconds: Seconds) -> None:
+    watchdog = Watchdog(seconds=seconds)
+    watchdog.progress("apply")
+    watchdog.rest()
+    seconds.now += 3600
+    assert watchdog.complaint == ""
+
+
+FROZEN = """
+    import sys, threading
+    from reconciler.clocks import SystemClock
+    from reconciler.daemon.daemon import Daemon
+    from reconciler.daemon.ending import Watchdog
+
+    def run_pass(trigger):
+        print("pass", flush=True)
+        if sys.argv[1] == "holds the interpreter":
+            3 ** (10 ** 9)
+        threading.Event().wait()
+
+    watchdog = Watchdog(patience=0.5, ends_process=True, frozen=2)
+    daemon = Daemon(run_pass=run_pass, poll_source=lambda: False, clock=SystemClock(), watchdog=watchdog)
+    sys.exit(daemon.run())
+"""
+
+
+@pytest.mark.parametrize("how", ["holds the interpreter", "waits for ever"])
+def test_a_pass_that_never_ends_ends_the_process_and_shows_where_it_was(how: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FROZEN), how],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENT,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    assert done.returncode == 1
+    assert done.stdout == "pass\n"
+    assert "in run_pass" in done.stderr
+
+
+def test_the_process_ends_for_one_stuck_pass_whatever_the_others_do(
+    monkeypatch: pytest.MonkeyPatch, seconds: Seconds
+) -> None:
+    postponed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda after, **_: postponed.append(after))
+    stuck = Watchdog(seconds=seconds)
+    busy = Watchdog(seconds=seconds, ends_process=True, elsewhere=lambda: stuck.complaint)
+    busy.feed()
+    assert len(postponed) == 1
+    stuck.progress("placement")
+    seconds.now += MOST_SILENCE + 1
+    busy.progress("placement")
+    busy.feed()
+    assert len(postponed) == 1
+
+
+TIMEOUT = 60.0
+MOST_OF_A_PIPE = 2**16
+"""Bytes that a pipe takes without a reader."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--until-settled",), 1)], ids=["daemon", "bounded"])
+def test_it_ends_in_order_while_its_settings_are_still_read(
+    tmp_path: Path, number: signal.Signals, flags: tuple[str, ...], code: int
+) -> None:
+    command = [sys.executable, "-m", "reconciler", "run", "--config", "/dev/stdin", "--cluster", "embedded", *flags]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, bufsize=0) as process:
+        assert process.stdin is not None
+        # More than a pipe holds: it is written when its reader, the process in the middle of its start, has begun.
+        process.stdin.write(b"#" * (MOST_OF_A_PIPE + 1))
+        process.send_signal(number)
+        _, said = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, said) == (code, b"")

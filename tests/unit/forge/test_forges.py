@@ -1,15 +1,18 @@
-"""What CI tells of its pull request, and which forge and token are meant."""
+"""Which forge is meant: tokens, CI jobs, addresses of pages, and webhooks."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reconciler.forge.forges import forge_token, kind_of, open_forge
-from reconciler.forge.kind import CiJob
+from reconciler.forge.forges import UnsignedError, forge_token, kind_of, links_to, name_of, open_forge, read_webhook
+from reconciler.forge.kind import CiJob, PullRequestEvent, Push, WebhookEvent
 from reconciler.model.errors import Invalid, Stalled
 
 
@@ -110,3 +113,169 @@ def test_plain_http_is_for_this_machine_or_for_who_asks_for_it() -> None:
         ("gitea", "a/b", "http://git.example.com/api/v1", True),
     ):
         open_forge(kind, repository=repository, token="t", api=api, plain_http=plain).close()
+
+
+REVISION = "main@sha1:" + "4f1c8a90" * 5
+COMMIT = "4f1c8a90" * 5
+
+
+@pytest.mark.parametrize(
+    ("remote", "forge"),
+    [
+        ("git@github.com:example/capacity.git", "github"),
+        ("https://token@github.example.com/example/capacity", "github"),
+        ("ssh://git@gitlab.example.com:2222/platform/capacity.git", "gitlab"),
+        ("https://GitLab.com/platform/capacity.git", "gitlab"),
+        ("gitea.example.com:platform/capacity.git", "gitea"),
+        ("https://codeberg.org/example/capacity.git", "gitea"),
+        ("https://git.example.com/github/capacity.git", ""),
+        ("git@git.example.com:gitlab/capacity.git", ""),
+        ("/srv/git/github.git", ""),
+        ("", ""),
+    ],
+)
+def test_the_hosts_name_tells_the_forge(remote: str, forge: str) -> None:
+    assert name_of(remote) == forge
+
+
+@pytest.mark.parametrize(
+    ("repository", "kind", "commit", "line"),
+    [
+        (
+            "https://github.com/shop/capacity.git",
+            "",
+            "https://github.com/shop/capacity/commit/",
+            "https://github.com/shop/capacity/blob/",
+        ),
+        (
+            "https://bot:s3cret@github.com/shop/capacity",
+            "",
+            "https://github.com/shop/capacity/commit/",
+            "https://github.com/shop/capacity/blob/",
+        ),
+        (
+            "git@gitlab.com:shop/teams/capacity.git",
+            "",
+            "https://gitlab.com/shop/teams/capacity/-/commit/",
+            "https://gitlab.com/shop/teams/capacity/-/blob/",
+        ),
+        (
+            "ssh://git@codeberg.org:2222/shop/capacity.git",
+            "",
+            "https://codeberg.org/shop/capacity/commit/",
+            "https://codeberg.org/shop/capacity/src/commit/",
+        ),
+        (
+            "http://git.example.com:3000/shop/capacity",
+            "gitea",
+            "http://git.example.com:3000/shop/capacity/commit/",
+            "http://git.example.com:3000/shop/capacity/src/commit/",
+        ),
+    ],
+)
+def test_each_forge_has_its_own_addresses(repository: str, kind: str, commit: str, line: str) -> None:
+    links = links_to(repository, kind)
+    assert links.commit(REVISION) == f"{commit}{COMMIT}"
+    assert links.line(REVISION, "teams/a b.yaml", 7) == f"{line}{COMMIT}/teams/a%20b.yaml#L7"
+
+
+@pytest.mark.parametrize(
+    "repository",
+    [
+        "",
+        ".",
+        "/srv/git/capacity.git",
+        "file:///srv/capacity.git",
+        "https://git.example.com/shop/capacity",
+        "https://[",
+        "https://github.com/",
+    ],
+)
+def test_without_a_forge_there_are_no_links(repository: str) -> None:
+    links = links_to(repository)
+    assert links.commit(REVISION) is None
+    assert links.line(REVISION, "a.yaml", 7) is None
+
+
+def test_files_that_were_not_committed_have_no_links() -> None:
+    links = links_to("https://github.com/shop/capacity")
+    assert links.commit(None) is None
+    assert links.line("main@sha1:", "a.yaml", 7) is None
+    assert links.line(REVISION, None, None) is None
+
+
+SECRET = "between-us"
+PUSH = json.dumps({"ref": "refs/heads/main", "after": "c" * 40}).encode()
+
+
+def digest(body: bytes, secret: str = SECRET) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def github(event: str, body: bytes, secret: str = SECRET) -> dict[str, str]:
+    return {"x-github-event": event, "x-hub-signature-256": f"sha256={digest(body, secret)}"}
+
+
+def gitea(event: str, body: bytes, secret: str = SECRET) -> dict[str, str]:
+    return {**github(event, body, secret), "x-gitea-event": event, "x-gitea-signature": digest(body, secret)}
+
+
+def gitlab(event: str, _body: bytes, secret: str = SECRET) -> dict[str, str]:
+    return {"x-gitlab-event": event, "x-gitlab-token": secret}
+
+
+@pytest.mark.parametrize(
+    ("headers", "event"), [(github, "push"), (gitea, "push"), (gitlab, "Push Hook")], ids=["github", "gitea", "gitlab"]
+)
+def test_a_push_is_of_a_branch(headers: Callable[..., dict[str, str]], event: str) -> None:
+    assert read_webhook(headers(event, PUSH), PUSH, SECRET) == Push("main")
+    with pytest.raises(UnsignedError):
+        read_webhook(headers(event, PUSH, "another"), PUSH, SECRET)
+    with pytest.raises(UnsignedError):
+        read_webhook(headers(event, PUSH, ""), PUSH, "")
+
+
+@pytest.mark.parametrize(
+    ("document", "headers", "event"),
+    [
+        ({"ref": "refs/tags/v1"}, github("push", b""), Push("")),
+        ({"number": 7, "action": "opened"}, github("pull_request", b""), PullRequestEvent(7)),
+        ({"pull_request": {"number": 7}}, gitea("pull_request_sync", b""), PullRequestEvent(7)),
+        ({"object_attributes": {"iid": 7}}, gitlab("Merge Request Hook", b""), PullRequestEvent(7)),
+        ({"zen": "Keep it logically awesome."}, github("ping", b""), None),
+        ({"object_kind": "note"}, gitlab("Note Hook", b""), None),
+    ],
+)
+def test_what_is_announced(document: dict[str, object], headers: dict[str, str], event: WebhookEvent | None) -> None:
+    body = json.dumps(document).encode()
+    signed = {name: value.replace(digest(b""), digest(body)) for name, value in headers.items()}
+    assert read_webhook(signed, body, SECRET) == event
+
+
+@pytest.mark.parametrize("change", [b"x", b" "])
+def test_one_byte_more_is_not_what_was_signed(change: bytes) -> None:
+    with pytest.raises(UnsignedError):
+        read_webhook(github("push", PUSH), PUSH + change, SECRET)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-github-event": "push"},
+        {"x-github-event": "push", "x-hub-signature-256": digest(PUSH)},  # without its prefix
+        {"x-github-event": "push", "x-hub-signature": "sha1=" + "0" * 40},
+        {**github("push", PUSH), "x-gitea-event": "push"},  # claims to be Gitea's, but is not signed as such
+        {"x-gitlab-event": "Push Hook", "x-gitlab-token": "bétween-us"},
+    ],
+)
+def test_anything_less_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(UnsignedError):
+        read_webhook(headers, PUSH, SECRET)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"ref": ', b"[" * 100_000, b"\xff", b'"push"'])
+def test_a_signed_body_that_is_none_is_invalid(body: bytes) -> None:
+    with pytest.raises(Invalid) as told:
+        read_webhook(github("push", body), body, SECRET)
+    assert not isinstance(told.value, UnsignedError)

@@ -1,4 +1,4 @@
-"""A repository or a cluster as a whole: identity, duplicates, references, the last good version."""
+"""What the files of a tree declare, and that only changed files are read again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.manifests import declared
+from reconciler.manifests.declared import KnownFiles, read, read_live, with_last_good
+from reconciler.manifests.document import Document
 from reconciler.manifests.in_force import served_form
+from reconciler.manifests.reading import ReadDocument, read_document
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
@@ -242,3 +245,33 @@ def test_documents_of_other_kinds_are_counted_in_one_note() -> None:
     (note,) = [item for item in found if item.code == "other-kinds"]
     assert note.message == "3 documents are of kinds that headroom does not read, and ignored: Secret, Service"
     assert note.severity is Severity.INFO
+
+
+TEMPLATE = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: NAME}\ntemplate: {spec: {containers: [{name: main}]}}\n"
+
+
+def files(**names: str) -> dict[str, bytes]:
+    return {f"{path}.yaml": TEMPLATE.replace("NAME", name).encode() for path, name in names.items()}
+
+
+def test_only_what_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def counted(document: Document) -> ReadDocument:
+        seen.append(document.file)
+        return read_document(document)
+
+    monkeypatch.setattr(declared, "read_document", counted)
+    known = KnownFiles()
+    read(files(a="one", b="two"), known=known)
+    seen.clear()
+    after = read(files(a="one", b="three", c="four"), known=known)
+    assert seen == ["b.yaml", "c.yaml"]
+    assert after == read(files(a="one", b="three", c="four"))
+
+
+def test_findings_between_files_are_found_anew() -> None:
+    known = KnownFiles()
+    assert not read(files(a="one"), known=known).findings
+    assert [item.code for item in read(files(a="one", b="one"), known=known).findings]
+    assert not read(files(a="one"), known=known).findings

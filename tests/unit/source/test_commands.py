@@ -1,14 +1,23 @@
-"""Running git: with a time limit that reaches its helpers, and without what could harm or leak."""
+"""Git as a program: limits, credentials and when to try again."""
 
 from __future__ import annotations
 
+import base64
 import resource
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands, stalled
+from reconciler.source.credentials import Credentials, authorize, is_remote, parse_address, ssh_command
+from reconciler.source.git import FIRST, LONGEST, Backoff, after_failure, may_try, retry_delay
+from tests.fakes.clock import START
 
 
 def processes_with(text: str) -> list[str]:
@@ -142,3 +151,164 @@ def test_what_a_failure_means(stderr: str, reason: str, message: str) -> None:
     failure = stalled(CommandFailedError("ls-remote", 128, stderr), "host", "read")
     assert (failure.reason, failure.message) == (reason, message)
     assert failure.hint
+
+
+TOKEN = "ghp_0123456789abcdefghij"
+
+
+def header(url: str, credentials: Credentials) -> tuple[str, str]:
+    """What an authorization is for, and user and password."""
+    (key, value), _ = authorize(parse_address(url), credentials).config
+    return key, base64.b64decode(value.removeprefix("Authorization: Basic ")).decode()
+
+
+@pytest.mark.parametrize(
+    ("repository", "remote"),
+    [
+        ("https://github.com/acme/capacity.git", True),
+        ("file:///srv/capacity.git", True),
+        ("git@github.com:acme/capacity.git", True),
+        ("forge:acme/capacity.git", True),
+        ("./clusters", False),
+        ("/srv/capacity", False),
+        ("capacity", False),
+    ],
+)
+def test_what_is_a_url(repository: str, remote: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert is_remote(repository) is remote
+
+
+@pytest.mark.parametrize(
+    ("written", "url", "username", "password"),
+    [
+        ("https://host/a.git", "https://host/a.git", "", ""),
+        ("https://u:p%40ss@host:8443/a.git", "https://host:8443/a.git", "u", "p@ss"),
+        (f"https://{TOKEN}@host/a.git", "https://host/a.git", "", TOKEN),
+        ("https://anna@host/a.git", "https://anna@host/a.git", "anna", ""),
+        ("ssh://git:secret@host:22/a.git", "ssh://git@host:22/a.git", "", ""),
+        ("git@host:a.git", "git@host:a.git", "", ""),
+    ],
+)
+def test_secrets_are_taken_out_of_a_url(written: str, url: str, username: str, password: str) -> None:
+    address = parse_address(written)
+    assert (address.url, address.username, address.password) == (url, username, password)
+
+
+@pytest.mark.parametrize(
+    "url", ["ext::sh -c touch% /tmp/x", "ext::sh -c x://", "-oProxyCommand=x:y", "ftp://u:hunter2@host/a.git"]
+)
+def test_other_transports_are_refused_without_their_secrets(url: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_address(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_token_in_a_file_is_for_its_host_alone(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    key, value = header("https://host:8443/group/a.git", Credentials(token_file=str(file)))
+    assert key == "http.https://host:8443/.extraHeader"
+    assert value == f"x-access-token:{TOKEN}"
+    assert header("https://host/a.git", Credentials("bot", str(file)))[1] == f"bot:{TOKEN}"
+
+
+def test_a_token_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
+    assert header("https://host/a.git", Credentials())[1] == f"x-access-token:{TOKEN}"
+
+
+def test_a_password_in_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
+    assert header("https://u:p@host/a.git", Credentials())[1] == "u:p"
+
+
+def test_no_credentials_leave_git_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
+    for url in ("https://host/a.git", "file:///srv/a.git", "git://host/a.git"):
+        assert authorize(parse_address(url), Credentials()).config == ()
+
+
+def test_a_token_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Stalled, match="No such file") as caught:
+        authorize(parse_address("https://host/a.git"), Credentials(token_file=str(tmp_path / "none")))
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+def test_ssh_never_asks_and_never_trusts_a_host_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GIT_SSH_COMMAND", raising=False)
+    command = ssh_command(Credentials())
+    assert command.startswith("ssh ")
+    assert "StrictHostKeyChecking=yes" in command
+    assert "BatchMode=yes" in command
+
+
+def test_the_key_and_the_hosts_that_were_named_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -4")
+    command = ssh_command(Credentials(ssh_key="/keys/a key", known_hosts="/keys/hosts"))
+    assert command.startswith("ssh -4 ")
+    assert "-i '/keys/a key' -o IdentitiesOnly=yes" in command
+    assert "UserKnownHostsFile=/keys/hosts -o GlobalKnownHostsFile=/dev/null" in command
+
+
+@pytest.mark.parametrize("url", ["http://host/a.git", "http://10.0.0.1/a.git", "http://localhost.example.com/a.git"])
+@pytest.mark.parametrize("where", ["file", "environment", "url"])
+def test_a_token_is_not_sent_over_plain_http(
+    url: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    if where == "environment":
+        monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
+    if where == "url":
+        url = url.replace("//", f"//bot:{TOKEN}@")
+    credentials = Credentials(token_file=str(file) if where == "file" else "")
+    with pytest.raises(Stalled, match="not sent over plain http") as caught:
+        authorize(parse_address(url), credentials)
+    assert caught.value.reason == "AuthenticationFailed"
+    assert TOKEN not in str(caught.value)
+    assert authorize(parse_address(url), replace(credentials, plain_http=True)).secrets[0] == TOKEN
+
+
+@pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1", "127.8.8.8:80", "[::1]:3000", "git.localhost"])
+def test_a_token_may_go_to_this_machine_itself(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
+    assert authorize(parse_address(f"http://{host}/a.git"), Credentials()).secrets[0] == TOKEN
+
+
+def failed(target: str, times: int) -> Backoff:
+    backoff = None
+    for _ in range(times):
+        backoff = after_failure(backoff, target, START)
+    assert backoff is not None
+    return backoff
+
+
+def test_it_begins_at_three_quarters_of_a_second_and_doubles() -> None:
+    delays = [retry_delay(failures, "main") for failures in (1, 2, 3, 4)]
+    for delay, seconds in zip(delays, (0.75, 1.5, 3, 6), strict=True):
+        assert timedelta(seconds=seconds * 0.9) < delay <= timedelta(seconds=seconds)
+
+
+@given(st.integers(min_value=1, max_value=10**9), st.text())
+def test_it_never_waits_longer_than_15_minutes(failures: int, seed: str) -> None:
+    assert FIRST * 0.9 <= retry_delay(failures, seed) <= LONGEST
+
+
+def test_after_a_day_of_failures_it_waits_about_15_minutes() -> None:
+    assert retry_delay(100, "main") > timedelta(minutes=13)
+
+
+def test_a_failed_commit_waits_and_another_one_does_not() -> None:
+    backoff = failed("bad", times=8)
+    assert not may_try(backoff, "bad", START + timedelta(seconds=60))
+    assert may_try(backoff, "newer", START)
+    assert may_try(backoff, "bad", backoff.not_before)
+
+
+def test_another_target_begins_anew() -> None:
+    assert after_failure(failed("bad", times=8), "newer", START).failures == 1
+
+
+def test_a_clock_that_was_set_back_a_year_does_not_stop_it_for_a_year() -> None:
+    assert may_try(failed("bad", times=8), "bad", START - timedelta(days=365))

@@ -1,15 +1,16 @@
-"""A folder as it stands: what is read of it, what is left out, and what is refused."""
+"""What a path opens: files as they stand, and the remote of a folder."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.opening import WorkingTree
+from reconciler.source.opening import WorkingTree, origin_of
 from reconciler.source.selection import TreeLimits
 
 
@@ -277,3 +278,29 @@ def test_templates_of_the_repository_are_read_beside_a_subdirectory(tmp_path: Pa
 def test_a_templates_folder_outside_of_the_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="leaves the repository"):
         WorkingTree(tmp_path, templates="../templates")
+
+
+URL = "git@github.com:example/capacity.git"
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True)
+
+
+def test_it_is_that_of_the_repository_whose_top_the_folder_is(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    assert origin_of(tmp_path) is None
+    git(tmp_path, "remote", "add", "origin", URL)
+    assert origin_of(tmp_path) == URL
+    (tmp_path / "inside").mkdir()
+    assert origin_of(tmp_path / "inside") is None
+
+
+def test_a_folder_that_is_no_repository_or_not_there_has_none(tmp_path: Path) -> None:
+    assert origin_of(tmp_path) is None
+    assert origin_of(tmp_path / "nowhere") is None
+
+
+def test_a_broken_repository_has_none(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: nowhere\n")
+    assert origin_of(tmp_path) is None

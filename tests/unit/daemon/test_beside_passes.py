@@ -1,11 +1,16 @@
-"""Each open pull request is reported on when its head or its base has moved, and one that cannot be stops no other."""
+"""What the daemon does beside its passes: reports on pull requests, and snapshots."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 
-from reconciler.daemon.beside_passes import Reviews
-from reconciler.model.errors import Transient
+import pytest
+
+from reconciler.daemon.beside_passes import SOON, Reviews, Snapshots
+from reconciler.model.errors import Failure, Stalled, Transient, Waiting
 from reconciler.model.source import PullRequest
 from tests.fakes.forge import MemoryForge
 
@@ -77,3 +82,57 @@ def test_nothing_is_said_by_a_replica_that_does_not_lead_or_before_the_base_is_k
     assert desk.look() == []
     desk.base = "main@sha1:b1"
     assert desk.look() == [(1, "c1")]
+
+
+INTERVAL = timedelta(minutes=10)
+
+
+def snapshots(publish: Callable[[], str], results: list[str], *, leads: bool = True) -> Snapshots:
+    return Snapshots(publish=publish, is_leader=lambda: leads, interval=INTERVAL, on_result=results.append)
+
+
+def test_one_is_published_and_then_the_interval_is_waited_for() -> None:
+    results: list[str] = []
+    assert snapshots(lambda: "published", results).look() == INTERVAL.total_seconds()
+    assert results == ["published"]
+
+
+def test_whoever_does_not_lead_publishes_nothing_and_soon_looks_again() -> None:
+    results: list[str] = []
+    assert snapshots(lambda: "published", results, leads=False).look() == SOON
+    assert results == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "word", "wait"),
+    [
+        (Waiting("pods not read yet"), "waiting", SOON),
+        (Stalled("the push is refused", reason="AuthenticationFailed"), "stalled", INTERVAL.total_seconds()),
+        (ZeroDivisionError(), "transient", INTERVAL.total_seconds()),
+    ],
+    ids=["waiting", "stalled", "defect"],
+)
+def test_a_failure_is_counted_and_tried_again(failure: Failure | Exception, word: str, wait: float) -> None:
+    def publish() -> str:
+        raise failure
+
+    results: list[str] = []
+    assert snapshots(publish, results).look() == wait
+    assert results == [word]
+
+
+def test_the_thread_goes_on_until_the_daemon_ends() -> None:
+    twice = threading.Event()
+    count = 0
+
+    def publish() -> str:
+        nonlocal count
+        count += 1
+        if count == 2:
+            twice.set()
+        return "unchanged"
+
+    running = Snapshots(publish=publish, is_leader=lambda: True, interval=timedelta(milliseconds=1))
+    with ExitStack() as stack:
+        running.start(stack)
+        assert twice.wait(timeout=30)

@@ -1,4 +1,4 @@
-"""Writes are judged one by one, right before each is sent: a replica that stops or lost its lead writes no more."""
+"""Writes that are hindered, and the taints of nodes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.connection import Connection
 from reconciler.cluster.discovery import Served
 from reconciler.cluster.events import EventLog
+from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaseRecord
-from reconciler.cluster.writes import Writer
-from reconciler.model.changes import Apply, Outcome, Write, WriteResult
+from reconciler.cluster.resources import CONFIG_MAPS
+from reconciler.cluster.view import ViewStore
+from reconciler.cluster.writes import Writer, with_taints
+from reconciler.model.changes import Annotate, Apply, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient, Waiting
+from reconciler.model.nodes import HELD_TAINT
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
@@ -25,7 +29,7 @@ from tests.unit.cluster.scripted_server import Reply, Script, serving, status
 from tests.unit.cluster.test_watch import KnownDiscovery
 
 POD_TEMPLATES = {("", "PodTemplate"): Served("podtemplates", ("v1",), namespaced=True)}
-CONFIG_MAPS = {("", "ConfigMap"): Served("configmaps", ("v1",), namespaced=True)}
+SERVED_CONFIG_MAPS = {("", "ConfigMap"): Served("configmaps", ("v1",), namespaced=True)}
 MANY = 97
 
 
@@ -48,7 +52,7 @@ class Wired(FakeCluster):
 @contextmanager
 def wired(script: Script) -> Iterator[tuple[Wired, Connection]]:
     with serving(script) as connection:
-        discovery = KnownDiscovery(connection, POD_TEMPLATES | CONFIG_MAPS)
+        discovery = KnownDiscovery(connection, POD_TEMPLATES | SERVED_CONFIG_MAPS)
         yield Wired(writer=Writer(connection, discovery, lambda _ref, _version: None)), connection
 
 
@@ -122,3 +126,58 @@ def test_a_write_is_given_up_before_another_replica_can_lead() -> None:
         connection.write_only_unless(lambda: "", lambda: 0.0)
         with pytest.raises(Waiting, match="another replica may lead by now"):
             connection.request("POST", "/api/v1/namespaces")
+
+
+OURS = {"key": "headroom.dev/held", "effect": "PreferNoSchedule"}
+THEIRS = {"key": "dedicated", "value": "shop", "effect": "NoSchedule", "timeAdded": "2026-11-22T09:00:00Z"}
+OTHER_EFFECT = {"key": "headroom.dev/held", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("before", "is_wanted", "after"),
+    [
+        ([], True, [OURS]),
+        ([THEIRS], True, [THEIRS, OURS]),
+        ([OURS, THEIRS], True, [OURS, THEIRS]),
+        ([THEIRS, OURS], False, [THEIRS]),
+        ([OTHER_EFFECT], False, [OTHER_EFFECT]),
+        ([OTHER_EFFECT], True, [OTHER_EFFECT, OURS]),
+        ([], False, []),
+    ],
+)
+def test_what_others_have_put_there_stays(
+    before: list[dict[str, Any]],
+    is_wanted: bool,  # noqa: FBT001 - the case
+    after: list[dict[str, Any]],
+) -> None:
+    assert with_taints({"spec": {"taints": before}}, [(HELD_TAINT, is_wanted)]) == after
+
+
+def test_a_node_without_any() -> None:
+    assert with_taints({}, [(HELD_TAINT, True)]) == [OURS]
+
+
+def test_a_node_that_somebody_else_changes_meanwhile_is_read_again() -> None:
+    node = {"kind": "Node", "metadata": {"name": "n", "resourceVersion": "7"}, "spec": {"taints": [THEIRS]}}
+    script = Script([Reply(body=node), status(409, "changed"), Reply(body=node), Reply(body=node)])
+    with serving(script) as connection:
+        discovery = KnownDiscovery(connection, {("", "Node"): Served("nodes", ("v1",), namespaced=False)})
+        writer = Writer(connection, discovery, lambda _ref, _version: None)
+        write = Annotate(ObjectRef("", "Node", "", "n"), (("a", "b"),), taints=((HELD_TAINT, True),))
+        assert writer.write(write, dry_run=False).outcome is Outcome.APPLIED
+    assert len(script.asked) == 4
+
+
+NAMELESS_PARENT = InventoryParent()
+
+
+def test_a_request_and_a_suspension_are_seen_in_the_store_and_in_the_view() -> None:
+    store = ViewStore(NAMELESS_PARENT)
+    assert store.requested_at == ""
+    annotations = {"headroom.dev/requestedAt": "noon", "headroom.dev/suspend": "true"}
+    metadata = {"name": NAMELESS_PARENT.name, "namespace": NAMELESS_PARENT.namespace, "annotations": annotations}
+    changed = store.put(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert changed
+    assert store.requested_at == "noon"
+    inventory = store.view().inventory
+    assert (inventory.requested_at, inventory.suspended) == ("noon", True)
