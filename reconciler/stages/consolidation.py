@@ -39,6 +39,7 @@ from reconciler.plan.holding.consolidation import (
     takes_no_chunks_room,
 )
 from reconciler.plan.holding.settling import unchanged_since
+from reconciler.stages.pods_first import used_by
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 from reconciler.stages.vacating import problem_without
@@ -195,12 +196,13 @@ def _hosts(
 @dataclass(frozen=True, slots=True)
 class _Moved:
     """The cluster once a node's pods have left it. price: of the nodes bought for them, USD an hour. entered: the nodes that they come to.
-    made: those that headroom makes for them."""
+    made: those that headroom makes for them. promised: what the bought nodes use of their NodePools' limits."""
 
     room: ClusterView
     price: float = 0.0
     entered: frozenset[str] = frozenset()
     made: tuple[PlannedNode, ...] = ()
+    promised: tuple[tuple[str, Resources], ...] = ()
 
 
 def _without_pods(
@@ -258,7 +260,9 @@ def _without_pods(
     entered = frozenset(filter(None, places.values()))
     left = ObjectRef("", "Node", "", candidate.bin.name)
     rooms = tuple(replace(node, holdings=(Holding(left, 0, len(node.holdings)),)) for node in made)
-    return _Moved(replace(room, pods=(*staying, *there)), several if made else single, entered, rooms)
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    promised = used_by(made or one, state.instance_types, limited)
+    return _Moved(replace(room, pods=(*staying, *there)), several if made else single, entered, rooms, promised)
 
 
 def _without_chunks(
@@ -266,7 +270,7 @@ def _without_chunks(
 ) -> tuple[Problem, Placement]:
     """Where the node's chunks go. Chunks of other nodes stay, since those nodes would go before the new one is there."""
     closed = _closed(candidate, bins, state.cluster_now, moved.entered)
-    problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed)
+    problem = _promising(moved, problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed))
     trial = place(problem, memory=memory)
     after = {item.node or item.node_claim: set(item.holdings) for item in trial.occupied}
     emptied = {
@@ -275,9 +279,14 @@ def _without_chunks(
         if item is not candidate.bin and not after.get(item.name, set()).issuperset(item.chunks)
     }
     if trial.planned and emptied:
-        problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed | emptied)
+        closed = closed | emptied
+        problem = _promising(moved, problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed))
         trial = place(problem, memory=Memory())
     return problem, trial
+
+
+def _promising(moved: _Moved, problem: Problem) -> Problem:
+    return replace(problem, options=replace(problem.options, promised=moved.promised))
 
 
 def _one_node(problem: Problem, pods: Sequence[Pod]) -> tuple[PlannedNode, ...]:

@@ -26,7 +26,7 @@ def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Pro
     if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
         return problem
     made = place(_of_pods(problem), memory=memory.of("pods alone")).planned
-    promised = _used_by(made, problem.instance_types, limited)
+    promised = used_by(made, problem.instance_types, limited)
     return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
 
 
@@ -57,7 +57,7 @@ def _of_pods(problem: Problem) -> Problem:
     return replace(problem, demands=pods, options=replace(problem.options, include_pending=True, optimal=False))
 
 
-def _used_by(
+def used_by(
     planned: Iterable[PlannedNode], instance_types: Iterable[InstanceType], limited: set[str]
 ) -> tuple[tuple[str, Resources], ...]:
     """As Karpenter does, counts each new node against the limit as the largest type that it may still become."""

@@ -100,11 +100,11 @@ def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share(
     assert types(shop) == ["m-2x", "m-8x"]
 
 
-def with_too_many_pods_for_one_smaller_node() -> KeptCluster:
+def with_too_many_pods_for_one_smaller_node(**more: Any) -> KeptCluster:
     """Six pods of 1.5 CPU and a chunk on a node of 16 CPU: one of 8 holds five of the pods."""
     huge = instance_type("m-16x", cpu="16", memory="64Gi", price=0.8)
     shop = KeptCluster(instance_types=(SMALL, LARGE, huge), provisions_pending=True)
-    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    shop.cluster.apply(node_pool(consolidate_after="60s", **more))
     shop.cluster.apply(workload(replicas=9, cpu="1500m"))
     shop.cluster.apply(buffer(replicas=1))
     shop.keep(30)
@@ -132,6 +132,14 @@ def test_pods_get_several_smaller_nodes_where_one_would_have_to_be_as_large() ->
     held = [node.name for node in shop.cluster.view().nodes if node.annotation("headroom.dev/held") == "true"]
     assert len(held) == 1, "nodes of pods are Karpenter's own again"
     assert shop.keep(3600, step=20) == []
+
+
+@pytest.mark.parametrize(("limit", "left"), [("27", ["m-16x"]), ("28", ["m-2x", "m-2x", "m-8x"])])
+def test_nodes_for_pods_and_chunks_together_are_within_the_limits(limit: str, left: list[str]) -> None:
+    """Of 16 CPU, 10 more for the pods and 2 for the chunk."""
+    shop = with_too_many_pods_for_one_smaller_node(limits={"cpu": limit})
+    shop.keep(120)
+    assert types(shop) == left
 
 
 def test_room_that_karpenter_moves_no_pods_to_is_given_up() -> None:
