@@ -78,10 +78,10 @@ class Vacate:
         for name in vacancy.candidates:
             if vacancy.most is not None and len(left) - before >= vacancy.most:
                 break
+            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, vacancy.closed | left):
+                continue
             more = savings.chunks(by_name[name])
             closed = vacancy.closed | savings.are_too_large(bins, more, state.effective.node_pools)
-            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, closed | left):
-                continue
             memory = next(memories, None)
             if memory is None:
                 break

@@ -63,23 +63,27 @@ class Savings:
         self._pods = pods
         self._prices = Prices(instance_types)
         self._least = LeastPrices(instance_types)
+        self._requests: dict[str, Resources] = {}
         self._shapes = {
             (demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)
         }
-
-    def price_if_possible(self, item: Bin, more: Resources = NOTHING) -> float | None:
-        """The node's price if leaving the node may be worth it. more: requested there beside its pods and chunks."""
-        price = self._prices.of(item)
-        if price is None or not self._rules.is_worth(price, price):
-            return None
-        requests = [self.chunks(item), more, *(pod.shape.requests for pod in self._pods.get(item.name, ()))]
-        least = self._least.of(Resources.total(requests))
-        return price if self._rules.is_worth(price - least, price) else None
 
     def price(self, item: Bin) -> float | None:
         """The node's price if all of it may be saved."""
         price = self._prices.of(item)
         return price if price is not None and self._rules.is_worth(price, price) else None
+
+    def price_if_possible(self, item: Bin, more: Resources = NOTHING) -> float | None:
+        """The node's price if leaving the node may be worth it. more: requested there beside its pods and chunks."""
+        price = self.price(item)
+        if price is None:
+            return None
+        requests = self._requests.get(item.name)
+        if requests is None:
+            pods = self._pods.get(item.name, ())
+            requests = Resources.total([self.chunks(item), *(pod.shape.requests for pod in pods)])
+            self._requests[item.name] = requests
+        return price if self._rules.is_worth(price - self._least.of(requests + more), price) else None
 
     def chunks(self, item: Bin) -> Resources:
         """What the node's chunks request together."""
