@@ -49,6 +49,11 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
     return f"{local.strftime(until)} {local.tzname()} ({universal.strftime(pattern)})"
 
 
+def behavior_name(behavior: int | None) -> str:
+    """The name of a schedule's behavior by its index; None is no behavior."""
+    return "default" if behavior is None else f"behaviors[{behavior}]"
+
+
 def short_revision(revision: str | None) -> str:
     """`main@1a2b3c4d5e6f`, with enough of the commit's name to find it. None is the working tree."""
     if revision is None:

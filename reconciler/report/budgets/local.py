@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Any
 
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.quantity import format_duration
 from reconciler.model.schedules import AllowWindow, PoolBudgets
+from reconciler.report.json_text import timestamp
 from reconciler.report.words import moment
 
 _MOST_FORMS = 8
@@ -27,8 +28,8 @@ def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
             "allowWindows": [_window(window) for window in written.allow_windows],
         },
         "compiled": [_budget(budget) for budget in form.budgets],
-        "renewAt": _timestamp(form.renew_at),
-        "validUntil": _timestamp(form.valid_until),
+        "renewAt": timestamp(form.renew_at),
+        "validUntil": timestamp(form.valid_until),
     }
 
 
@@ -113,7 +114,3 @@ def _window(window: AllowWindow) -> dict[str, Any]:
         "schedule": window.schedule,
         "duration": format_duration(window.duration),
     }
-
-
-def _timestamp(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -24,7 +24,7 @@ from reconciler.report.drawing.time_axis import (
     span_words,
 )
 from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
-from reconciler.report.words import moment
+from reconciler.report.words import behavior_name, moment
 from reconciler.zone_data import time_zone
 
 WIDTH = 760
@@ -103,10 +103,6 @@ def _description(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
     beyond = f", and {len(changes) - 20:,} more" if len(changes) > 20 else ""  # noqa: PLR2004 - a listener's patience
     words = f"{_now_words(timeline, zone)} Time zone {timeline.schedule.timezone}."
     return f"{words} Changes: {'; '.join(changes[:20])}{beyond}." if changes else words
-
-
-def _name(behavior: int | None) -> str:
-    return "default" if behavior is None else f"behaviors[{behavior}]"
 
 
 def _values(timeline: ScheduleTimeline) -> list[int]:
@@ -196,7 +192,7 @@ def _week_span(
     """Draws a span in its days, with its number if there is room next to the numbers of collisions."""
     last_day_end = midnight(days[-1] + _TWO_DAYS, zone)
     step = step_of(span.value, _values(timeline))
-    tooltip = f"{span.value:,} ({_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
+    tooltip = f"{span.value:,} ({behavior_name(span.behavior)}): {span_words(span.start, span.end, zone)}"
     for piece in day_pieces(span.start, min(span.end, last_day_end), zone):
         if piece.day not in days:
             continue

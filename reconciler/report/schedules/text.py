@@ -15,7 +15,7 @@ from reconciler.report.drawing.time_axis import clock_change, midnight
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings import finding_lines
 from reconciler.report.terminal import MOST_ROWS, Paint, plain, wrapped
-from reconciler.report.words import counted, moment
+from reconciler.report.words import behavior_name, counted, moment
 from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10
@@ -132,10 +132,6 @@ def dated(time: datetime, zone: ZoneInfo) -> str:
     return f"{local:%a} {moment(time, zone)}"
 
 
-def behavior_name(behavior: int | None) -> str:
-    return "default" if behavior is None else f"behaviors[{behavior}]"
-
-
 def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
     """` (UTC-08:00, then UTC-07:00)`: the offsets at both ends of the span; "" for UTC itself."""
     ends = (timeline.start, timeline.end - timedelta(seconds=1))
@@ -232,7 +228,7 @@ class Grid:
         for behavior, value in sorted(
             {(span.behavior, span.value) for span in self._timeline.spans}, key=lambda item: (item[0] is not None, item)
         ):
-            givers[value].append("default" if behavior is None else f"behaviors[{behavior}]")
+            givers[value].append(behavior_name(behavior))
         lines = [
             f"{self._paint(_STYLES[self._step(value)], self._shade(value) * 2)} {value:>{len(str(self._values[-1]))}}"
             f"  {', '.join(names)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.report.escaping import terminal
-from reconciler.report.status.words import Row, buffers_in, headline
+from reconciler.report.status.words import Row, buffers_in, chunks_tile, headline, tile
 from reconciler.report.words import counted, dollars
 
 CLUSTERS_SCHEMA = "headroom.dev/clusters/v1"
@@ -81,28 +81,13 @@ def _headline(clusters: int, wrong: Sequence[Row], short: Sequence[Row]) -> str:
 def _tiles(rows: Sequence[Row]) -> list[dict[str, str]]:
     ready, wanted = (sum(row[key] for row in rows) for key in ("ready", "wanted"))
     nodes, held = (sum(row[key] for row in rows) for key in ("nodes", "held"))
-    buffers = counted(sum(row["buffers"] for row in rows), "buffer")
     well = sum(not row["why"] for row in rows)
+    tone = "good" if well == len(rows) else "bad"
     return [
-        {
-            "name": "Clusters",
-            "value": f"{well:,} of {len(rows):,}",
-            "more": "without a failure",
-            "tone": "good" if well == len(rows) else "bad",
-        },
-        {
-            "name": "Chunks ready",
-            "value": f"{ready:,} of {wanted:,}" if wanted else "none",
-            "more": buffers,
-            "tone": "bad" if ready < wanted else "good" if wanted else "",
-        },
-        {"name": "Nodes", "value": f"{nodes:,}", "more": f"{held:,} held", "tone": ""},
-        {
-            "name": "Cost an hour",
-            "value": dollars(sum(row["perHour"] for row in rows)),
-            "more": "all nodes",
-            "tone": "",
-        },
+        tile("Clusters", f"{well:,} of {len(rows):,}", "without a failure", tone),
+        chunks_tile(ready, wanted, sum(row["buffers"] for row in rows)),
+        tile("Nodes", f"{nodes:,}", f"{held:,} held"),
+        tile("Cost an hour", dollars(sum(row["perHour"] for row in rows)), "all nodes"),
     ]
 
 

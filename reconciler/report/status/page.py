@@ -16,6 +16,7 @@ from reconciler.report.status.words import (
     STATE_WORDS,
     Row,
     buffers_in,
+    chunks_tile,
     findings_in,
     headline,
     held_back,
@@ -24,6 +25,7 @@ from reconciler.report.status.words import (
     request_words,
     requests_in,
     size_words,
+    tile,
     why_of,
 )
 from reconciler.report.words import cluster_title, counted, dollars, listed
@@ -157,30 +159,15 @@ def _tiles(document: Row, buffers: Sequence[Row]) -> list[dict[str, str]]:
     kept = sum(row["price"] for row in buffers)
     moving = f"{dollars(after)} once the plan is carried out" if round(after, 2) != round(now, 2) else ""
     return [
-        {
-            "name": "Chunks ready",
-            "value": f"{ready:,} of {wanted:,}" if wanted else "none",
-            "more": f"{counted(len(buffers), 'buffer')}",
-            "tone": "bad" if ready < wanted else "good" if wanted else "",
-        },
-        {
-            "name": "Nodes",
-            "value": f"{nodes:,}",
-            "more": ", ".join([f"{held:,} held", *([f"{coming:,} coming"] if coming else [])]),
-            "tone": "",
-        },
-        {
-            "name": "Cost an hour",
-            "value": dollars(now),
-            "more": moving or f"{dollars(kept)} for buffers alone",
-            "tone": "",
-        },
-        {
-            "name": "Findings",
-            "value": counted(counts["error"], "error"),
-            "more": counted(counts["warning"], "warning"),
-            "tone": "bad" if counts["error"] else "",
-        },
+        chunks_tile(ready, wanted, len(buffers)),
+        tile("Nodes", f"{nodes:,}", ", ".join([f"{held:,} held", *([f"{coming:,} coming"] if coming else [])])),
+        tile("Cost an hour", dollars(now), moving or f"{dollars(kept)} for buffers alone"),
+        tile(
+            "Findings",
+            counted(counts["error"], "error"),
+            counted(counts["warning"], "warning"),
+            "bad" if counts["error"] else "",
+        ),
     ]
 
 

@@ -165,3 +165,16 @@ def held_back(document: Row) -> list[tuple[str | None, str]]:
         )
         found.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
     return found
+
+
+def tile(name: str, value: str, more: str, tone: str = "") -> dict[str, str]:
+    """One of the few numbers that are looked at first. more: a line below it. tone: good, bad or none."""
+    return {"name": name, "value": value, "more": more, "tone": tone}
+
+
+def chunks_tile(ready: int, wanted: int, buffers: int) -> dict[str, str]:
+    """How many chunks of the buffers are ready."""
+    value = f"{ready:,} of {wanted:,}" if wanted else "none"
+    return tile(
+        "Chunks ready", value, counted(buffers, "buffer"), "bad" if ready < wanted else "good" if wanted else ""
+    )
