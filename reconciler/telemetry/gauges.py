@@ -17,7 +17,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.provisioning_requests import Phase
 from reconciler.model.source import SourceTree
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
-from reconciler.telemetry.buffers import Shortages, buffer_gauges, proposal_gauges
+from reconciler.telemetry.buffers import Shortages, buffer_gauges, labels_of, proposal_gauges
 
 _DEMAND = ("kind", "namespace", "name")
 
@@ -208,22 +208,21 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
         _DEMAND,
-        [(_name(outcome), outcome.demand.desired) for outcome in own if outcome.demand.desired is not None],
+        [(labels_of(outcome), outcome.demand.desired) for outcome in own if outcome.demand.desired is not None],
     )
     yield _labelled(
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
-        [(_name(item), 0 if item.demand.suspended else item.unplaced) for item in own if item.demand.request is None],
+        [
+            (labels_of(item), 0 if item.demand.suspended else item.unplaced)
+            for item in own
+            if item.demand.request is None
+        ],
     )
     yield _labelled(
         "headroom_demand_ready",
         "1 when it is known what the demand asks for; absent for a provisioning request that has ended",
         _DEMAND,
-        [(_name(outcome), outcome.demand.desired is not None) for outcome in own if not has_ended(outcome)],
+        [(labels_of(outcome), outcome.demand.desired is not None) for outcome in own if not has_ended(outcome)],
     )
-
-
-def _name(outcome: DemandOutcome) -> tuple[str, str, str]:
-    ref = outcome.demand.ref
-    return (ref.kind, ref.namespace, ref.name)
