@@ -22,10 +22,7 @@ def seconds_awake_or_asleep() -> float:
 
 
 class ServerClock:
-    """Thread-safe. Between answers it advances by elapsed seconds, so that setting this machine's clock changes nothing.
-
-    An API server that never tells the time still dates new objects. Its time is at least that of the newest object.
-    """
+    """Thread-safe. Between answers it advances by elapsed seconds, so that setting this machine's clock changes nothing."""
 
     def __init__(
         self,
@@ -39,8 +36,6 @@ class ServerClock:
         self._heard: tuple[datetime, float] | None = None
         self._skew = timedelta(0)
         self._answers_without = 0
-        self._newest: tuple[datetime, float] | None = None
-        self._doubt = timedelta(0)
 
     def hear(self, date: str | None) -> None:
         """Takes the `Date` header of an answer that has just come. An invalid date is ignored."""
@@ -71,38 +66,13 @@ class ServerClock:
                 self._skew = timedelta(0) if abs(skew) <= _STEADY else timedelta(seconds=round(skew.total_seconds()))
             return self._skew
 
-    def see(self, created: datetime) -> None:
-        """Takes the creation time of an object, which is not later than the server's present time."""
-        with self._lock:
-            at = self._elapsed()
-            if self._newest is None or created > self._newest[0] + timedelta(seconds=at - self._newest[1]):
-                self._newest = (created, at)
-
-    @property
-    def doubt(self) -> timedelta:
-        """How much further than `skew` this machine may be ahead if the server does not tell, in whole seconds without small changes."""
-        if not self.is_untold:
-            return timedelta(0)
-        with self._lock:
-            if self._newest is None:
-                return timedelta(0)
-            created, at = self._newest
-            doubt = self._now() - (created + timedelta(seconds=self._elapsed() - at))
-            if abs(doubt - self._doubt) > _STEADY:
-                self._doubt = timedelta(0) if doubt <= _STEADY else timedelta(seconds=round(doubt.total_seconds()))
-            return self._doubt
-
     def dated(self, view: ClusterView) -> ClusterView:
-        """The view with the skew of the clocks, or the doubt if the server does not tell."""
-        if not self.is_untold:
-            return replace(view, clock_skew=self.skew) if self.skew else view
-        made = (item.created for items in (view.node_claims, view.nodes, view.pods) for item in items)
-        newest = max((at for at in made if at is not None), default=None)
-        if newest is not None:
-            self.see(newest)
-        return replace(view, clock_doubt=self.doubt, findings=(*view.findings, NOT_TOLD))
+        """The view with the skew of the clocks, or the finding that the server does not tell the time."""
+        if self.is_untold:
+            return replace(view, clock_is_known=False, findings=(*view.findings, NOT_TOLD))
+        return replace(view, clock_skew=self.skew) if self.skew else view
 
 
 def clocks_of(view: ClusterView) -> tuple[object, ...]:
     """The parts of the view that `dated` sets."""
-    return (view.clock_skew, view.clock_doubt, view.findings)
+    return (view.clock_skew, view.clock_is_known, view.findings)

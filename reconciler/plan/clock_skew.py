@@ -11,7 +11,7 @@ TOLERATED = timedelta(minutes=1)
 NOT_TOLD = Finding(
     CLOCK_UNKNOWN.name,
     CLOCK_UNKNOWN.severity,
-    "the API server's answers have no Date: ages of pods are judged by this machine's clock, and those of nodes by the newest object",
+    "the API server's answers have no Date: ages are judged by this machine's clock, and no node is replaced before it expires",
     hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
 )
 """Said instead of a skew, if none can be known."""

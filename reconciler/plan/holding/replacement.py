@@ -51,12 +51,12 @@ def leaving_bins(
 ) -> Leaving:
     """What chunks must leave, and which drifted nodes wait for their turn.
 
-    now: by the cluster's clock. If that is in doubt, nodes count as young as they may be. By a clock that is ahead, each replacement would
-    be due for replacement at once, without end.
+    now: by the cluster's clock. If that is not known, no node is replaced before it expires. By a clock that is ahead, each replacement
+    would be due for replacement at once, without end.
     kept: names of nodes whose chunks stay in any case; spared: of nodes whose chunks stay despite drift.
     """
     bins = all_bins(view)
-    names, next_expiry = _expiring([item for item in bins if item.name not in kept], now - view.clock_doubt)
+    names, next_expiry = _expiring([item for item in bins if view.clock_is_known and item.name not in kept], now)
     states = pool_states(bins)
     by_pool = by_node_pool(
         item for item in bins if item.name not in kept and item.name not in spared and _has_drifted(item)
@@ -67,7 +67,7 @@ def leaving_bins(
             drifting = _drifting(pool, by_pool[pool.name], states, view, now)
             names |= drifting.names
             findings += drifting.findings
-    return Leaving(frozenset(names), tuple(findings), None if next_expiry is None else next_expiry + view.clock_doubt)
+    return Leaving(frozenset(names), tuple(findings), next_expiry)
 
 
 def _expiring(bins: Iterable[Bin], now: datetime) -> tuple[set[str], datetime | None]:
