@@ -39,7 +39,7 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
     from reconciler.cli.planning import print_plan, write_timings
-    from reconciler.wiring.reported_cluster import reported_cluster
+    from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)

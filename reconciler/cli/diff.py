@@ -168,8 +168,8 @@ def _report(
     from reconciler.cli.planning import print_difference, write_file, write_timings
     from reconciler.comparison import compare
     from reconciler.report.difference.headline import Gates
+    from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.posting import complete_page
-    from reconciler.wiring.reported_cluster import reported_cluster
     from reconciler.wiring.session import open_session
 
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})

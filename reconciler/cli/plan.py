@@ -31,7 +31,7 @@ def command(*, output: str, now: datetime | None, timings: str | None, detailed_
     """
     from reconciler.cli.planning import print_plan, write_timings
     from reconciler.forecast import forecast
-    from reconciler.wiring.reported_cluster import reported_cluster
+    from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)

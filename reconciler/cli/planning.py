@@ -26,7 +26,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.text import plan_text
 
 if TYPE_CHECKING:
-    from reconciler.wiring.reported_cluster import ReportedCluster
+    from reconciler.wiring.pages import ReportedCluster
 STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
 _OLD = timedelta(hours=25)
 """The daemon renews its snapshot every day, even if nothing has changed."""

@@ -18,8 +18,8 @@ from reconciler.settings.settings import Settings
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
     from reconciler.report.difference.difference import Difference
+    from reconciler.wiring.pages import ReportedCluster
     from reconciler.wiring.posting import PullRequestTarget
-    from reconciler.wiring.reported_cluster import ReportedCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {

@@ -28,9 +28,8 @@ from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.webhooks import PATH, WebhookServer
 from reconciler.wiring.cluster import open_catalog
 from reconciler.wiring.cycle import caps_of, make_cycle
-from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.pages import rendered_page, reported_cluster
 from reconciler.wiring.posting import check_forge_of, complete_page, failed, forge_of, is_too_little, publication
-from reconciler.wiring.reported_cluster import reported_cluster
 from reconciler.wiring.repository import git_options
 
 

@@ -22,8 +22,7 @@ from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
-from reconciler.wiring.pages import rendered_page
-from reconciler.wiring.reported_cluster import ReportedCluster
+from reconciler.wiring.pages import ReportedCluster, rendered_page
 
 _CONTEXT = "headroom/plan"
 
