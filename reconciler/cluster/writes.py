@@ -21,11 +21,10 @@ from reconciler.cluster.connection import (
     StatusWire,
 )
 from reconciler.cluster.discovery import Discovery
-from reconciler.manifests.document import Path, path_text
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Transient, Waiting
 from reconciler.model.marks import MODE_ANNOTATION, OWN_MANAGER
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, Path, path_text
 from reconciler.model.requirements import Taint
 from reconciler.model.view import Manifest
 

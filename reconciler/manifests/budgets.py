@@ -16,10 +16,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, Path, mapping_at
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import parse_duration
+from reconciler.model.refs import Path
 from reconciler.model.schedules import AllowWindow
 from reconciler.timetable.compiled_budgets import REASONS
 from reconciler.timetable.cron import Cron, parse_cron

@@ -9,10 +9,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.model.findings import Code, Finding, Severity
-from reconciler.model.refs import ObjectRef, SourcePosition
-
-Path = tuple[str | int, ...]
-"""A place inside a document: keys and list indexes from its root."""
+from reconciler.model.refs import ObjectRef, Path, SourcePosition, path_text
 
 
 class Marks:
@@ -65,19 +62,6 @@ class Document:
     @property
     def kind(self) -> str:
         return _text(self.value.get("kind"))
-
-
-def path_text(path: Sequence[str | int]) -> str:
-    """`spec.disruption.budgets[0].nodes`; a key with a dot or slash is put in brackets: `metadata.labels['a/b']`."""
-    parts: list[str] = []
-    for step in path:
-        if isinstance(step, int):
-            parts.append(f"[{step}]")
-        elif any(character in step for character in "./[]' ") or not step:
-            parts.append(f"['{step}']")
-        else:
-            parts.append(f".{step}" if parts else step)
-    return "".join(parts)
 
 
 _STEP = re.compile(r"\[(\d+)\]|\['(.*?)'\]|\.?([^.\[\]]+)")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.manifests.document import Inspection, Path, mapping_at
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import Labels
-from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, SourcePosition
+from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, Path, SourcePosition
 from reconciler.model.view import Manifest
 
 _STATUSES = {status.value: status for status in ConditionStatus}

@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, Path, mapping_at
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, Path
 from reconciler.model.schedules import NO_PLACES, Behavior, Schedule, TimePattern
 from reconciler.model.view import Manifest
 

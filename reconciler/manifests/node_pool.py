@@ -14,7 +14,7 @@ from typing import Any
 from reconciler.manifests import codes
 from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
-from reconciler.manifests.document import Inspection, Path, mapping_at
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.manifests.node_overlay import KARPENTER_GROUP
 from reconciler.manifests.node_pool_spelling import correct
@@ -39,7 +39,7 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.quantity import Resources, parse_duration
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, Path
 from reconciler.model.requirements import Taint
 from reconciler.model.view import LiveObject, Manifest
 

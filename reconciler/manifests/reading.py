@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
-from reconciler.manifests.document import Document, Inspection, Path, path_of, path_text, unreadable
+from reconciler.manifests.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.load import load
@@ -24,7 +24,7 @@ from reconciler.manifests.structure import check_fields, check_structure
 from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, Path, path_text
 from reconciler.model.view import Manifest
 
 _LONG = 200

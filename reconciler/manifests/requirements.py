@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, Path
+from reconciler.manifests.document import Inspection
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, NODEPOOL_LABEL
+from reconciler.model.refs import Path
 from reconciler.model.requirements import Operator, Requirement
 
 CAPACITY_TYPES = ("on-demand", "reserved", "spot")

@@ -15,10 +15,11 @@ from itertools import islice
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, Path, path_text
+from reconciler.manifests.document import Inspection
 from reconciler.manifests.schema import Schema, schema_of, validator_of
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import duration_hint
+from reconciler.model.refs import Path, path_text
 
 _TYPE_NAMES = {
     "object": "a mapping",

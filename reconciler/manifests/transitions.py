@@ -14,10 +14,11 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.declared import read
-from reconciler.manifests.document import Path, mapping_at, path_text
+from reconciler.manifests.document import mapping_at
 from reconciler.manifests.validate import scope_of
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding
+from reconciler.model.refs import Path, path_text
 from reconciler.model.view import Manifest
 
 _REQUEST_FIELDS = ("podSets", "provisioningClassName", "parameters")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import mapping_at, path_text, unreadable
+from reconciler.manifests.document import mapping_at, unreadable
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.reading import ReadDocument
 from reconciler.manifests.structure import nearest
@@ -24,7 +24,7 @@ from reconciler.model.provisioning_requests import (
     own_taint,
     toleration_to_write,
 )
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import ObjectRef, abridged, path_text
 from reconciler.model.schedules import following_of
 
 _MOST_FOLDERS = 4

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, Path, mapping_at, path_text
+from reconciler.manifests.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
 from reconciler.manifests.pod_shape import pod_spec_from, selector_of, shape_of
 from reconciler.manifests.pod_spec_wire import LabelSelectorWire
@@ -23,7 +23,7 @@ from reconciler.manifests.structure import check_structure
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.model.pods import PodShape, PriorityClass, Workload
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, Path, path_text
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 

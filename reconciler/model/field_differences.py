@@ -12,13 +12,11 @@ from typing import Any
 from reconciler.model.changes import FieldChange
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import parse_duration, parse_quantity
+from reconciler.model.refs import Path, path_text
 
 _QUANTITY_LISTS = frozenset({"limits", "requests", "overhead", "capacity", "perChunkResources"})
 _QUANTITIES = frozenset({"totalCpu", "totalMem"})
 _DURATIONS = frozenset({"expireAfter", "consolidateAfter", "terminationGracePeriod", "duration"})
-_SIMPLE_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +57,3 @@ def _same(declared: Any, live: Any, path: Path) -> bool:
         return names[-1] in _DURATIONS and parse_duration(str(declared)) == parse_duration(str(live))
     except Invalid:
         return False
-
-
-def path_text(path: Path) -> str:
-    """`spec.disruption.budgets[0].nodes`; a key with a dot or slash in brackets: `metadata.labels['a/b']`."""
-    parts: list[str] = []
-    for step in path:
-        if isinstance(step, int):
-            parts.append(f"[{step}]")
-        elif step and set(step) <= _SIMPLE_KEY:
-            parts.append(f".{step}" if parts else step)
-        else:
-            parts.append(f"['{step}']")
-    return "".join(parts)

@@ -61,3 +61,23 @@ def abridged(names: Iterable[object], most: int) -> str:
     words = [str(name) for name in names]
     left = len(words) - most
     return ", ".join(words[:most]) + (f" and {left:,} more" if left > 0 else "")
+
+
+_SIMPLE_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+
+
+Path = tuple[str | int, ...]
+"""A place inside a document: keys and list indexes from its root."""
+
+
+def path_text(path: Path) -> str:
+    """`spec.disruption.budgets[0].nodes`; a key with a dot or slash in brackets: `metadata.labels['a/b']`."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif step and set(step) <= _SIMPLE_KEY:
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f"['{step}']")
+    return "".join(parts)

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.field_differences import DiffRules, path_text
+from reconciler.model.field_differences import DiffRules
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
@@ -25,7 +25,7 @@ from reconciler.model.marks import (
     PART_OF_LABEL,
     SUSPEND_ANNOTATION,
 )
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import (
     INVENTORY_IS_NEW,

@@ -19,12 +19,11 @@ from reconciler.model.changes import (
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
 from reconciler.model.departures import WaitingDeletions
-from reconciler.model.field_differences import Path, path_text
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import POD_KIND, ObjectRef, Path, path_text
 from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending
 from reconciler.report.escaping import visible
 from reconciler.report.words import change_words, counted, dollars, hourly, listed, moment

@@ -13,7 +13,7 @@ import pytest
 from reconciler.manifests import codes
 from reconciler.manifests import load as loading
 from reconciler.manifests.declared import read
-from reconciler.manifests.document import Document, path_text
+from reconciler.manifests.document import Document
 from reconciler.manifests.load import load, load_file
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.schedule_findings import schedule_findings
@@ -21,7 +21,7 @@ from reconciler.manifests.tree import DEEPEST
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import LONGEST_TEXT, Finding, Severity
 from reconciler.model.quantity import parse_quantity
-from reconciler.model.refs import SourcePosition
+from reconciler.model.refs import SourcePosition, path_text
 
 
 def read_text(text: str | bytes, path: str = "dir/file.yaml") -> tuple[list[Document], list[Finding]]:

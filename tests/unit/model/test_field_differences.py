@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.model.changes import FieldChange
-from reconciler.model.field_differences import DiffRules, path_text
+from reconciler.model.field_differences import DiffRules
+from reconciler.model.refs import path_text
 
 
 def differences(declared: dict[str, Any], live: dict[str, Any], *, drops_empty: bool = False) -> list[FieldChange]:
