@@ -64,7 +64,9 @@ def test_a_packed_answer_is_unpacked(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [gzip.compress(b"pods" * 1000)[:-9], gzip.compress(b"pods")[:-1] + b"\xff", b"{}", b""]
+    "data",
+    [gzip.compress(b"pods" * 1000)[:-9], gzip.compress(b"pods")[:-1] + b"\xff", b"{}", b""],
+    ids=["cut", "of another length", "not packed", "empty"],
 )
 def test_a_packed_answer_that_is_damaged_is_a_failure_that_passes(data: bytes) -> None:
     with serving(Script([Reply(body=data, headers=GZIP)])) as connection, pytest.raises(Transient):
