@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from reconciler.manifests.synthetic_instance_types import is_sample
+from reconciler.manifests.instance_types import is_sample
 from reconciler.model.nodes import (
     ARCHITECTURE_LABEL,
     CAPACITY_TYPE_LABEL,

@@ -109,7 +109,7 @@ if TYPE_CHECKING:
 
 def tell_age(cluster: Cluster, now: datetime) -> None:
     """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
-    from reconciler.wiring.published_snapshot import PublishedCluster
+    from reconciler.wiring.repository import PublishedCluster
 
     if not isinstance(cluster, PublishedCluster):
         return

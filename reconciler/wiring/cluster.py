@@ -86,7 +86,7 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
     try:
         return open_cluster(settings, clock)
     except NoClusterHere as error:
-        from reconciler.wiring.published_snapshot import published_cluster
+        from reconciler.wiring.repository import published_cluster
 
         try:
             found = published_cluster(settings, inventory_parent(settings))
@@ -126,7 +126,7 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:
-    from reconciler.wiring.published_snapshot import published_cluster
+    from reconciler.wiring.repository import published_cluster
 
     found = published_cluster(settings, inventory_parent(settings), branch)
     if found is None:

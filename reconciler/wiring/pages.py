@@ -15,7 +15,7 @@ from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import trimmed
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
-from reconciler.wiring.published_snapshot import PublishedCluster, manifests_folder
+from reconciler.wiring.repository import PublishedCluster, manifests_folder
 
 MOST_BYTES = 60_000
 """Of a Markdown report: GitHub takes 65,536 characters in a comment, and bytes are never fewer."""

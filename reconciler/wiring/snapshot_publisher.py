@@ -12,8 +12,7 @@ from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
 from reconciler.telemetry.logs import Log
 from reconciler.wiring.cluster import inventory_parent, open_catalog
-from reconciler.wiring.published_snapshot import MOST_BYTES, SnapshotNote, manifests_folder
-from reconciler.wiring.repository import git_options
+from reconciler.wiring.repository import MOST_BYTES, SnapshotNote, git_options, manifests_folder
 
 if TYPE_CHECKING:
     from reconciler.cluster.snapshot.capture import Captured

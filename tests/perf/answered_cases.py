@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding

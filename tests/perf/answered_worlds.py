@@ -17,7 +17,7 @@ from hypothesis.internal.conjecture.providers import PrimitiveProvider
 from hypothesis.internal.intervalsets import IntervalSet
 from hypothesis.strategies import SearchStrategy
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory

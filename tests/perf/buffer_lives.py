@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 from reconciler.manifests.declared import read
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
-from reconciler.manifests.synthetic_instance_types import SYNTHETIC_ZONES, synthetic_instance_types
+from reconciler.manifests.instance_types import SYNTHETIC_ZONES, synthetic_instance_types
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import InstanceType
 
 ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType
 from reconciler.model.placement import Placement
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread

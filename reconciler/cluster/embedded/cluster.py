@@ -27,7 +27,7 @@ from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.synthetic_instance_types import gpu_instance_types, synthetic_instance_types
+from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.findings import Finding

@@ -11,7 +11,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.settings.settings import Settings
 from reconciler.wiring.pages import ReportedCluster, reported_cluster
-from reconciler.wiring.published_snapshot import PublishedCluster
+from reconciler.wiring.repository import PublishedCluster
 
 
 @pytest.mark.parametrize(

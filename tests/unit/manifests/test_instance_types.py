@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.instance_types import instance_types_document, instance_types_from, kwok_labels
-from reconciler.manifests.synthetic_instance_types import SYNTHETIC_ZONES, synthetic_instance_types
+from reconciler.manifests.instance_types import (
+    SYNTHETIC_ZONES,
+    instance_types_document,
+    instance_types_from,
+    kwok_labels,
+    synthetic_instance_types,
+)
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import InstanceType
 from reconciler.model.quantity import Resources

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool

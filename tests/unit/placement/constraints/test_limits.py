@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.demand import ChunkGroup
 from reconciler.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, NodePool
 from reconciler.model.placement import Placement

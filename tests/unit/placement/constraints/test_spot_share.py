@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.synthetic_instance_types import synthetic_instance_types
+from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     HELD_ANNOTATION,
