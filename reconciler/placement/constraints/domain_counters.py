@@ -151,7 +151,7 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RuleStanding:
     """How things stand under a rule that keeps chunks off a bin, or off all nodes that could be made. Counts are in words.
 
     whom: the pods that count. there: by domain with any of them, how many. lacks_label: whether the bin has no domain.
@@ -169,7 +169,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TopologyRule:
     """A rule between pods: which counter decides, and how. What each kind of rule is, is said in its plugin's file.
 
     counter: its number. key: the label whose values are domains. counts_itself: whether pods under the rule count in the counter too.
@@ -214,6 +214,6 @@ class Rule:
         """How many more pods may come to a domain where so many count."""
         return allowed(self.code, bound, counted)
 
-    def words(self, standing: Standing) -> str:
+    def words(self, standing: RuleStanding) -> str:
         """Why the rule keeps pods off."""
         raise NotImplementedError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.constraints.domain_counters import Counted, Rule, Selection, Standing
+from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
 from reconciler.placement.loops.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
@@ -31,7 +31,7 @@ Selecting = Callable[[PodShape, PodAffinityTerm, bool], Selection]
 """Gives the pods that a shape's term selects; true: all pods, rather than none, where namespaces are not known."""
 
 
-class AntiAffinityRule(Rule):
+class AntiAffinityRule(TopologyRule):
     """No counted pod may be in the domain. Where the term selects the shape too, each domain takes one chunk at most."""
 
     __slots__ = ()
@@ -42,12 +42,12 @@ class AntiAffinityRule(Rule):
     def code(self) -> int:
         return ANTI_AFFINITY_ITSELF if self.counts_itself else ANTI_AFFINITY_OTHERS
 
-    def words(self, standing: Standing) -> str:
+    def words(self, standing: RuleStanding) -> str:
         link = "of pods that keep off" if standing.of_others else "to"
         return f"anti-affinity by {self.key} {link} {standing.whom}{f': {standing.here}' if standing.here else ''}"
 
 
-class AffinityRule(Rule):
+class AffinityRule(TopologyRule):
     """A counted pod must be in the domain. Where the terms select the shape too, the first such pod may go anywhere (the self-affinity
     bootstrap, see `Topology.bootstrapping`)."""
 
@@ -62,21 +62,21 @@ class AffinityRule(Rule):
     def uses_up(self) -> bool:
         return False
 
-    def words(self, standing: Standing) -> str:
+    def words(self, standing: RuleStanding) -> str:
         there = f"there are {standing.there}" if standing.there else "there are none"
         return f"affinity by {self.key} to {standing.whom}, of which {there}"
 
 
-def affinity_of(rules: Iterable[Rule]) -> tuple[AffinityRule, ...]:
+def affinity_of(rules: Iterable[TopologyRule]) -> tuple[AffinityRule, ...]:
     """Those of the rules that are affinity."""
     return tuple(rule for rule in rules if isinstance(rule, AffinityRule))
 
 
 def own_rules(
     shape: PodShape, number: Callable[[Counted], int], selecting: Selecting, *, chunks_only: bool
-) -> list[Rule]:
+) -> list[TopologyRule]:
     """The shape's required terms. number: gives the number of a counter."""
-    rules: list[Rule] = []
+    rules: list[TopologyRule] = []
     for term in shape.pod_anti_affinity:
         selection = selecting(shape, term, True)
         counter = number(Counted(term.topology_key, (selection,), chunks_only=chunks_only, leaving=True))

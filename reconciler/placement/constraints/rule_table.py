@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.constraints.domain_counters import Counted, Inclusion, Rule, Selection, with_label_keys
+from reconciler.placement.constraints.domain_counters import (
+    Counted,
+    Inclusion,
+    Selection,
+    TopologyRule,
+    with_label_keys,
+)
 from reconciler.placement.constraints.inter_pod_affinity import (
     AffinityRule,
     AntiAffinityRule,
@@ -37,13 +43,13 @@ from reconciler.placement.needs import Needs, NodeTerm
 class ConstraintSet:
     """The rules of one shape, grouped as placing needs them."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[TopologyRule, ...]
     """The shape's own, and those of pods that keep it off."""
     keys: tuple[str, ...]
     """Labels of the rules other than the hostname, and of other pods' rules that count these chunks."""
-    on_labels: tuple[Rule, ...]
+    on_labels: tuple[TopologyRule, ...]
     """Rules on labels other than the hostname."""
-    on_hosts: tuple[Rule, ...]
+    on_hosts: tuple[TopologyRule, ...]
     """Rules on the hostname."""
     spread: tuple[SpreadRule, ...]
     host_spread: tuple[SpreadRule, ...]
@@ -57,7 +63,7 @@ class ConstraintSet:
     """Whether any rule depends on more than whether some pod counts in the domain."""
 
 
-def constraint_set_of(rules: tuple[Rule, ...], counted_by: Iterable[str]) -> ConstraintSet:
+def constraint_set_of(rules: tuple[TopologyRule, ...], counted_by: Iterable[str]) -> ConstraintSet:
     """counted_by: the labels by which these chunks count in some rule."""
     on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
     on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
@@ -98,12 +104,12 @@ class RuleTable:
             self.counted.append(counted)
         return number
 
-    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> list[Rule]:
+    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> list[TopologyRule]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
         between = own_rules(needs.shape, self.number, self.selection, chunks_only=chunks_only)
         return [*spread_rules(needs, self.number, self._inclusion, chunks_only=chunks_only), *between]
 
-    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> list[Rule]:
+    def others_rules(self, shape: PodShape, *, chunks_only: bool = False) -> list[TopologyRule]:
         """Anti-affinity of other pods and chunks that selects this shape, which must stay out of their domains."""
         return [
             AntiAffinityRule(number, counted.key, counts_itself=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, Rule
+from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
 from reconciler.placement.constraints.rule_table import (
     ConstraintSet,
@@ -38,7 +38,7 @@ class Topology:
         self.counters: list[Counter] = []
         self.hosts = Hosts(bins.hostnames.sharing)
         self.hosts.reach(len(bins))
-        self._own: dict[tuple[int, bool], tuple[Rule, ...]] = {}
+        self._own: dict[tuple[int, bool], tuple[TopologyRule, ...]] = {}
         """Cache of shapes' own rules, by number of equivalence class and chunks_only."""
         self._counted_in: dict[int, tuple[int, ...]] = {}
         """Cache by number of the class. Cleared with each new counter, which may count these shapes or keep them off."""
@@ -55,7 +55,7 @@ class Topology:
         """Whether any rule is on the hostname."""
         return any(counter.host_row >= 0 for counter in self.counters)
 
-    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[Rule, ...]:
+    def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[TopologyRule, ...]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
         key = (needs.equivalence_class, chunks_only)
         rules = self._own.get(key)
@@ -120,7 +120,7 @@ class Topology:
             self._domains[key] = list(known)
         return self._domains[key]
 
-    def existing_domains(self, rule: Rule) -> set[Domain]:
+    def existing_domains(self, rule: TopologyRule) -> set[Domain]:
         """Domains that a spread constraint looks at: those of existing bins, with or without pods, and those expected."""
         if rule.counter not in self._existing:
             included = self.counters[rule.counter].included

@@ -20,9 +20,9 @@ from reconciler.placement.constraints.domain_counters import (
     EACH_NODE,
     Counted,
     Inclusion,
-    Rule,
+    RuleStanding,
     Selection,
-    Standing,
+    TopologyRule,
     with_label_keys,
 )
 from reconciler.placement.loops.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
@@ -38,7 +38,7 @@ Including = Callable[[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadRule(Rule):
+class SpreadRule(TopologyRule):
     """One constraint of a shape that keeps pods off."""
 
     max_skew: int
@@ -65,10 +65,10 @@ class SpreadRule(Rule):
     def bound(self, least: int) -> int:
         return self.max_skew + least
 
-    def words(self, standing: Standing) -> str:
+    def words(self, standing: RuleStanding) -> str:
         return f"spread over {self.key} (maxSkew {self.max_skew}{self._because(standing)})"
 
-    def _because(self, standing: Standing) -> str:
+    def _because(self, standing: RuleStanding) -> str:
         """`; minDomains 5, 3 zones are there`, or the counts of domains, the lowest first."""
         if standing.lacks_label:
             return "; it lacks that label"
@@ -81,7 +81,7 @@ class SpreadRule(Rule):
         return f"; minDomains {self.min_domains}, {there} {noun}{' is' if there == 1 else 's are'} there"
 
 
-def spread_of(rules: Iterable[Rule]) -> tuple[SpreadRule, ...]:
+def spread_of(rules: Iterable[TopologyRule]) -> tuple[SpreadRule, ...]:
     """Those of the rules that are spread constraints."""
     return tuple(rule for rule in rules if isinstance(rule, SpreadRule))
 

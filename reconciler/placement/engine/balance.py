@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, Rule
+from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule, spread_of
 from reconciler.placement.engine.domains import Combination, combinations_of
@@ -166,7 +166,7 @@ def can_come_one_by_one(
     node can be made for it (see `closed_to`).
     """
     arrivals: list[_Arrival] = []
-    domains: dict[Rule, set[Domain]] = {}
+    domains: dict[TopologyRule, set[Domain]] = {}
     for entry in entries:
         constraints = constraint_sets[entry.batch.number]
         spread = [rule for rule in constraints.spread if rule.key != HOSTNAME_LABEL]
@@ -180,7 +180,7 @@ def can_come_one_by_one(
 
 
 class _Order:
-    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[Rule, set[Domain]]) -> None:
+    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[TopologyRule, set[Domain]]) -> None:
         self._arrivals = list(dict.fromkeys(arrivals))
         self._wanted = tuple(arrivals.count(arrival) for arrival in self._arrivals)
         self._domains = domains

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Rule
+from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of
 from reconciler.placement.engine.fill import Task, existing_fits, host_caps
@@ -106,7 +106,7 @@ def _domains(
     """Where rules on labels other than the hostname allow a chunk. None stands for anywhere, when there are no such rules."""
     if not constraints.keys:
         return None
-    judged: Sequence[Rule] = constraints.on_labels
+    judged: Sequence[TopologyRule] = constraints.on_labels
     combinations = combinations_of(state, batch, constraints.keys)
     bootstrapping = state.topology.bootstrapping(constraints.affinity)
     if bootstrapping:

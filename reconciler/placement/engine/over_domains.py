@@ -12,7 +12,7 @@ import numpy as np
 
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, Rule
+from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
@@ -23,7 +23,7 @@ class Shares:
     """The rules on labels other than the hostname, applied to chunks before they are placed."""
 
     def __init__(
-        self, state: State, rules: Sequence[Rule], combinations: Sequence[Combination], *, opening: bool
+        self, state: State, rules: Sequence[TopologyRule], combinations: Sequence[Combination], *, opening: bool
     ) -> None:
         self._rules = rules
         self._combinations = combinations
@@ -39,7 +39,7 @@ class Shares:
             found = [item for item in found if self._is_open(number, rule, item)]
         return found
 
-    def _is_open(self, number: int, rule: Rule, combination: Combination) -> bool:
+    def _is_open(self, number: int, rule: TopologyRule, combination: Combination) -> bool:
         value = combination.by_key[rule.key]
         if value is None:
             return rule.apart
@@ -59,7 +59,7 @@ class Shares:
         ]
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
 
-    def _bound_with(self, number: int, rule: Rule, combination: Combination, value: str) -> int:
+    def _bound_with(self, number: int, rule: TopologyRule, combination: Combination, value: str) -> int:
         """The rule's bound with a chunk there, where no domains exist but this one and those of today."""
         domains, counts = self._lasting[number], self._counts[number]
         if self._opening and combination.makeable and value not in domains:
@@ -70,7 +70,7 @@ class Shares:
             known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
         return known
 
-    def domains_of(self, closed: Mapping[Combination, int]) -> dict[Rule, set[Domain]]:
+    def domains_of(self, closed: Mapping[Combination, int]) -> dict[TopologyRule, set[Domain]]:
         """By spread rule, the domains it looks at: those that exist, and those where a node can be made."""
         return {rule: self._domains(number, rule, closed) for number, rule in enumerate(self._rules) if rule.by_minimum}
 
@@ -98,7 +98,7 @@ class Shares:
                     counts[number][value] = counts[number].get(value, 0) + 1
         return shares
 
-    def _domains(self, number: int, rule: Rule, caps: Mapping[Combination, int]) -> set[Domain]:
+    def _domains(self, number: int, rule: TopologyRule, caps: Mapping[Combination, int]) -> set[Domain]:
         """Domains that count for the minimum: those that exist, and those where a node can be made.
 
         Karpenter counts the latter too, while kube-scheduler looks at existing nodes only. A domain where no node turned out to
@@ -112,7 +112,7 @@ class Shares:
         return seen
 
     @staticmethod
-    def _bound(rule: Rule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
+    def _bound(rule: TopologyRule, counts: Mapping[Domain, int], domains: set[Domain]) -> int:
         if not rule.by_minimum:
             return 0
         return rule.bound(rule.least((counts.get(domain, 0) for domain in domains), len(domains)))
@@ -226,7 +226,13 @@ def _price(state: State) -> int:
 
 
 def _place_in_shares(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+    state: State,
+    rules: Sequence[TopologyRule],
+    combinations: Sequence[Combination],
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
 ) -> int:
     caps: dict[Combination, int] = {}
     for _ in range(2 * len(combinations) + 2):
@@ -249,7 +255,13 @@ def _place_in_shares(
 
 
 def _place_one_by_one(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+    state: State,
+    rules: Sequence[TopologyRule],
+    combinations: Sequence[Combination],
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
 ) -> int:
     """Places chunk by chunk. Needed where domains compete for the same room (a pool's limit), so that shares never settle."""
     placed, full = 0, dict[Combination, int]()
@@ -266,7 +278,13 @@ def _place_one_by_one(
 
 
 def _place_freely(
-    state: State, rules: Sequence[Rule], combinations: Sequence[Combination], fill: Fill, *, count: int, opening: bool
+    state: State,
+    rules: Sequence[TopologyRule],
+    combinations: Sequence[Combination],
+    fill: Fill,
+    *,
+    count: int,
+    opening: bool,
 ) -> int:
     """For rules that these chunks do not affect: every allowed domain takes as many as fit."""
     allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations

@@ -15,7 +15,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Rule
+from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
@@ -147,15 +147,15 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
     return placed
 
 
-def _others(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+def _others(rules: Sequence[TopologyRule]) -> tuple[TopologyRule, ...]:
     return tuple(rule for rule in rules if not rule.by_minimum)
 
 
-def _bootstrapping(state: State, rules: Sequence[Rule]) -> tuple[AffinityRule, ...]:
+def _bootstrapping(state: State, rules: Sequence[TopologyRule]) -> tuple[AffinityRule, ...]:
     return state.topology.bootstrapping(affinity_of(rules))
 
 
-def _allowed(state: State, batch: Batch, rules: Sequence[Rule], number: int) -> int:
+def _allowed(state: State, batch: Batch, rules: Sequence[TopologyRule], number: int) -> int:
     """How many chunks the bin may take by rules on labels other than the hostname, spread excepted.
 
     0 on a bin whose domain is not decided yet."""

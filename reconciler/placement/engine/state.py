@@ -14,7 +14,7 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.constraints.domain_counters import Domain, Rule
+from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
 from reconciler.placement.constraints.node_share import NodeShare
@@ -318,12 +318,12 @@ class State:
             return number
         return self.planned.decided(number - self.base, key)
 
-    def domains_of(self, rule: Rule) -> set[Domain]:
+    def domains_of(self, rule: TopologyRule) -> set[Domain]:
         """Domains that a spread constraint looks at: of existing and planned bins, and those expected. Not for hostnames."""
         inclusion = self.topology.counters[rule.counter].counted.inclusion
         return self.topology.existing_domains(rule) | self.planned.domains(rule.key, inclusion)
 
-    def least_of(self, rule: Rule) -> int:
+    def least_of(self, rule: TopologyRule) -> int:
         """The global minimum of a spread constraint: the fewest pods that count in any domain it looks at."""
         counter = self.topology.counters[rule.counter]
         if rule.key != HOSTNAME_LABEL:
@@ -343,7 +343,7 @@ class State:
         counts = self.topology.hosts.table[counter.host_row, np.concatenate([existing, planned])]
         return rule.least([int(counts.min())] if len(counts) else [], hosts)
 
-    def bound_of(self, rule: Rule) -> int:
+    def bound_of(self, rule: TopologyRule) -> int:
         """The most pods that may count in a domain under the rule, as things stand."""
         return rule.bound(self.least_of(rule) if rule.by_minimum else 0)
 

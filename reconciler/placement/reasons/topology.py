@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Counter, Domain, Rule, Standing
+from reconciler.placement.constraints.domain_counters import Counter, Domain, RuleStanding, TopologyRule
 from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.phrases import listed, selector_words
@@ -32,14 +32,14 @@ def topology_words(state: State, batch: Batch, number: int | None = None) -> str
     return "ruled out by " + ", and by ".join(sorted(set(words)))
 
 
-def _once(state: State, rules: Sequence[Rule]) -> list[Rule]:
+def _once(state: State, rules: Sequence[TopologyRule]) -> list[TopologyRule]:
     """Leaves out the anti-affinity of other pods where the chunk has the same one itself."""
     counted = {rule: state.topology.counters[rule.counter].counted for rule in rules}
     own = {(item.key, item.selections) for item in counted.values() if not item.owners}
     return [rule for rule, item in counted.items() if not (item.owners and (item.key, item.selections) in own)]
 
 
-def _rules_out(state: State, batch: Batch, rule: Rule, number: int | None) -> bool:
+def _rules_out(state: State, batch: Batch, rule: TopologyRule, number: int | None) -> bool:
     domains = [state.decided(number, rule.key)] if number is not None else _to_be_made(state, batch, rule.key)
     return all(_keeps_off(state, batch, rule, domain) for domain in domains)
 
@@ -51,7 +51,7 @@ def _to_be_made(state: State, batch: Batch, key: str) -> list[Domain | None]:
     return sorted({item.value(key) for item in combinations if item.makeable}, key=str) or [None]
 
 
-def _keeps_off(state: State, batch: Batch, rule: Rule, domain: Domain | None) -> bool:
+def _keeps_off(state: State, batch: Batch, rule: TopologyRule, domain: Domain | None) -> bool:
     if domain is None:
         return not rule.apart
     constraints = state.constraints(batch)
@@ -61,13 +61,13 @@ def _keeps_off(state: State, batch: Batch, rule: Rule, domain: Domain | None) ->
     return not rule.allowed(state.topology.counters[rule.counter].count(domain), state.bound_of(rule))
 
 
-def _standing(state: State, rule: Rule, number: int | None) -> Standing:
+def _standing(state: State, rule: TopologyRule, number: int | None) -> RuleStanding:
     counter = state.topology.counters[rule.counter]
     counted = counter.counted
     domains = _domains(state, rule) if rule.by_minimum else set()
     there = _counts(state, counter, _taken(counter))
     domain = None if number is None else state.decided(number, rule.key)
-    return Standing(
+    return RuleStanding(
         whom=listed(sorted({selector_words(item) for part in counted.selections for item in part.selectors})),
         there=there,
         lacks_label=number is not None and domain is None,
@@ -78,7 +78,7 @@ def _standing(state: State, rule: Rule, number: int | None) -> Standing:
     )
 
 
-def _domains(state: State, rule: Rule) -> set[Domain]:
+def _domains(state: State, rule: TopologyRule) -> set[Domain]:
     if rule.key != HOSTNAME_LABEL:
         return state.domains_of(rule)
     planned = state.planned.hosts(state.topology.counters[rule.counter].counted.inclusion) + state.base

@@ -15,7 +15,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.amounts import Amounts, Numbers, ResourceColumns
-from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion, Rule
+from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion, TopologyRule
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.resources_fit import weighed
@@ -138,7 +138,7 @@ class SchedulerArrays:
         mask = np.where(self._taints.tolerating(tolerations), mask, TAINTS)
         return np.where(np.array(closed, dtype=np.bool_), CLOSED, mask)
 
-    def _row(self, rule: Rule) -> tuple[int, ...]:
+    def _row(self, rule: TopologyRule) -> tuple[int, ...]:
         return (rule.code, rule.counter, *rule.numbers, rule.counts_itself, CAUSES.index(rule.cause), 0)
 
     def _port_rows(self, shape: PodShape) -> list[tuple[int, ...]]:
