@@ -84,7 +84,7 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
         return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
     with (
-        patch("reconciler.optimizer.repacking.packing_problem", lambda state: _dear(packing_problem(state))),
+        patch("reconciler.optimizer.place_in_mode.packing_problem", lambda state: _dear(packing_problem(state))),
         patch("reconciler.optimizer.place_in_mode._objection", found),
     ):
         said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)

@@ -152,7 +152,7 @@ def test_the_best_that_was_found_is_used_when_the_time_is_over_in_the_middle(loo
 
 @pytest.mark.parametrize("most", [1, 100_000])
 def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -> None:
-    with patch("reconciler.optimizer.repacking.WorkBudget", lambda left, **_named: WorkBudget(left, most=most)):
+    with patch("reconciler.optimizer.place_in_mode.WorkBudget", lambda left, **_named: WorkBudget(left, most=most)):
         one, other = placed(*MIX), placed(*MIX)
 
     assert one == other

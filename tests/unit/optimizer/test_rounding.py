@@ -8,8 +8,8 @@ import numpy as np
 
 from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
+from reconciler.optimizer.place_in_mode import improved, rounded
 from reconciler.optimizer.pricing import MasterSolution
-from reconciler.optimizer.repacking import improved, rounded
 from reconciler.optimizer.solver import WorkBudget
 
 LARGE, SMALL = 5.0, 1.0
