@@ -32,6 +32,7 @@ from reconciler.report.plan.words import (
     SPAN,
     held,
     made_by_words,
+    node_actions,
     node_name,
     offered,
     price_notes,
@@ -195,10 +196,10 @@ def plan_page(
                 section("Pending pods that cannot be placed", [_left_over_row(row) for row in left_over(plan)]),
                 *_cost_sections(spending),
                 section("Nodes to create", [creation_row(item) for item in plan.node_claims.create]),
-                section("Nodes to hold", [action_row(item) for item in plan.node_claims.hold]),
-                section("Nodes to release", [action_row(item) for item in plan.node_claims.release]),
-                section("Nodes to untaint", [action_row(item) for item in plan.node_claims.untaint]),
-                section("Nodes to delete", [action_row(item) for item in plan.node_claims.delete]),
+                *(
+                    section(f"Nodes to {verb}", list(map(action_row, actions)))
+                    for verb, actions in node_actions(plan.node_claims)
+                ),
                 section(
                     "Objects to apply", [object_row(item) for item in plan.objects if item.action is not Action.DELETE]
                 ),

@@ -18,6 +18,7 @@ from reconciler.report.plan.words import (
     SPAN,
     domain_lines,
     held,
+    node_actions,
     node_name,
     offered,
     one_shot_words,
@@ -47,6 +48,7 @@ from reconciler.report.words import (
     size_words,
 )
 
+_NODE_SIGNS = {"hold": ("cyan", "="), "release": ("yellow", "-"), "untaint": ("cyan", "="), "delete": ("red", "-")}
 _SIGNS = {
     Action.CREATE: ("green", "+"),
     Action.UPDATE: ("yellow", "~"),
@@ -197,12 +199,8 @@ def _change_lines(plan: Plan, paint: Paint) -> list[str]:
             paint("dim", f"      in NodePool {creation.planned.node_pool}{own}, for {held(creation.planned.holdings)}")
         )
     lines += rest_lines(claims.create)
-    for sign, style, verb, actions in (
-        ("=", "cyan", "hold", claims.hold),
-        ("-", "yellow", "release", claims.release),
-        ("=", "cyan", "untaint", claims.untaint),
-        ("-", "red", "delete", claims.delete),
-    ):
+    for verb, actions in node_actions(claims):
+        style, sign = _NODE_SIGNS[verb]
         for action in actions[:MOST_ROWS]:
             holds = f", for {held(action.holdings)}" if action.holdings else ""
             # The reason of a hold repeats what the node holds.

@@ -11,6 +11,7 @@ from reconciler.model.changes import (
     DemandOutcome,
     DomainCount,
     NodeClaimAction,
+    NodeClaimChanges,
     NodeClaimCreation,
     ObjectChange,
     Plan,
@@ -198,18 +199,22 @@ def missing_words(plan: Plan) -> str:
     return f"{unplaced:,} of {counted(sum(item.demand.desired or 0 for item in short), 'chunk')} {of} {verb} no room"
 
 
+def node_actions(claims: NodeClaimChanges) -> tuple[tuple[str, tuple[NodeClaimAction, ...]], ...]:
+    """What becomes of existing nodes, by verb, in the order in which every report tells it."""
+    return (
+        ("hold", claims.hold),
+        ("release", claims.release),
+        ("untaint", claims.untaint),
+        ("delete", claims.delete),
+    )
+
+
 def summary(plan: Plan, zone: tzinfo | None = None) -> str:
     """One line that is never cut: `2 nodes to create and 1 node to release; 3 objects to apply and 1 object to delete`."""
     claims = plan.node_claims
     nodes = [
         f"{counted(len(items), 'node')} to {verb}"
-        for items, verb in (
-            (claims.create, "create"),
-            (claims.hold, "hold"),
-            (claims.release, "release"),
-            (claims.untaint, "untaint"),
-            (claims.delete, "delete"),
-        )
+        for verb, items in (("create", claims.create), *node_actions(claims))
         if items
     ]
     deleted = sum(change.action is Action.DELETE for change in plan.objects)
