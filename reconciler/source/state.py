@@ -1,6 +1,7 @@
 """What is known of the repository: the newest tree, and the state that outlives a restart.
 
-The newest tree is polled beside the passes: a poll may take a minute on a slow network, and a pass for a change of the cluster must not wait for it.
+The newest tree is polled beside the passes. A poll may take a minute on a slow network, and a pass for a change of the cluster must not
+wait for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Takes a snapshot: what is written of each kind, without secrets.
 
-Of a pod's status it keeps the phase, the nominated node, the resource claims made for it, and resources in use that differ from its spec.
+Of a pod's status it keeps the phase, the nominated node and the resource claims made for it. Resources in use are kept where they differ
+from its spec.
 
 Parameters and attributes of volumes are for the driver only and may name secrets, so they are never kept.
 
