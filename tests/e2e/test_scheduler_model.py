@@ -22,7 +22,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from reconciler.placement.scheduler.model import SchedulerModel
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import node_document, node_name, pod_document
+from tests.e2e.world_documents import (
+    node_document,
+    node_name,
+    owned_by,
+    pod_document,
+    replica_set_document,
+)
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 
 pytestmark = pytest.mark.e2e
@@ -109,34 +115,15 @@ def _stage(plane: ControlPlane, told: Told) -> None:
         plane.api.patch("v1", "Node", document["metadata"]["name"], {"spec": {"taints": document["spec"]["taints"]}})
     for kind, item in enumerate(told.world.kinds):
         if item.by_default:
-            plane.api.create(_replica_set(told, kind))
+            plane.api.create(replica_set_document(told.name, f"set-{kind}", item.shape))
     for pod in told.world.pods:
         plane.api.create(pod_document(told.name, pod.name, pod.shape, bound_to=pod.node_name))
-
-
-def _replica_set(told: Told, kind: int) -> Document:
-    """It selects by all labels of its pods, as a Deployment's does by template and pod-template-hash."""
-    labels = dict(told.world.kinds[kind].shape.labels)
-    containers = [{"name": "main", "image": "pause"}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": f"set-{kind}", "namespace": told.name},
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
-        },
-    }
 
 
 def _coming(told: Told, step: int) -> Document:
     kind = told.world.order[step]
     document = pod_document(told.name, f"pod-{step}", told.world.kinds[kind].shape)
-    if told.world.kinds[kind].by_default:
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"set-{kind}", "uid": f"uid-{kind}"}
-        document["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    return document
+    return owned_by(document, f"set-{kind}") if told.world.kinds[kind].by_default else document
 
 
 def _decided(plane: ControlPlane, step: int, count: int) -> dict[str, str]:

@@ -113,6 +113,21 @@ def pod_document(
     }
 
 
+def replica_set_document(world: str, name: str, shape: PodShape) -> Document:
+    """It selects by all labels of its pods, as a Deployment's does by template and pod-template-hash. It makes none itself."""
+    labels = dict(shape.labels)
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "pause"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": world}, "spec": spec}
+
+
+def owned_by(pod: Document, replica_set: str) -> Document:
+    """The pod as one of a ReplicaSet's, so that the default spread constraints apply to it."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set, "uid": f"uid-{replica_set}"}
+    metadata = {**pod["metadata"], "ownerReferences": [{**owner, "controller": True}]}
+    return {**pod, "metadata": metadata}
+
+
 def resized(pod: Document, number: int) -> Document:
     """The pod's status while it is resized so that it counts for what it asks for now; which way changes from one to the next. The
     pod is made to ask for more or less where that is so."""
