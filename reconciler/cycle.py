@@ -68,7 +68,7 @@ class Cycle:
             MakeFirm(rules),
             Vacate(rules, memory),
             Consolidate(rules, memory),
-            Rehearse(),
+            Rehearse(rules),
             MakePlan(rules, catalog, templates),
         )
         self._render: Stage = Render(templates)

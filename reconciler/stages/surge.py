@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -11,11 +11,13 @@ from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
 from reconciler.model.refs import abridged
 from reconciler.model.surge import Wait
+from reconciler.placement.checker.pod_orders import order_violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
+from reconciler.placement.surge.standing import running_pods, standing_nodes
 from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.names import creations
 from reconciler.stages.rules import Rules
@@ -53,6 +55,7 @@ class Rehearse:
 
     phase: ClassVar[str] = "placement"
 
+    rules: Rules
     memory: Memory = field(default_factory=Memory)
 
     def run(self, state: PassState) -> PassState:
@@ -67,11 +70,24 @@ class Rehearse:
             )
             for wait in waits
         ]
-        return replace(state, waits=waits, findings=(*state.findings, *findings))
+        doubts = tuple(_doubts(problem, state, waits)) if self.rules.check_placement else ()
+        return replace(state, waits=waits, findings=(*state.findings, *findings), notes=(*state.notes, *doubts))
 
 
 def _waits(problem: Problem, state: PassState) -> tuple[Wait, ...]:
     return Rehearsal(problem, state.placement, _names(problem, state.placement), state.scarce).waits()
+
+
+def _doubts(problem: Problem, state: PassState, waits: Iterable[Wait]) -> Iterator[str]:
+    """What the checker has to say against the orders that show the waits."""
+    standing = standing_nodes(problem, state.placement, _names(problem, state.placement))
+    nodes, pods = [item.node for item in standing], running_pods(problem, standing)
+    shapes = {demand.ref: demand.groups[0].shape for demand in problem.demands if len(demand.groups) == 1}
+    for wait in waits:
+        if all(item.demand in shapes for item in wait.bindings):
+            order = [(shapes[item.demand], item.node) for item in wait.bindings]
+            for words in order_violations(nodes, pods, problem.view.namespaces, order):
+                yield f"the checker does not agree that pods of {wait.demand} may wait: {words}"
 
 
 def _names(problem: Problem, placement: Placement) -> list[str]:

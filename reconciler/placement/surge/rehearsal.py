@@ -46,10 +46,11 @@ class _Coming:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """One order. coming: by pod, the number of its demand."""
+    """One order. coming: by pod, the number of its demand. waiting: by number of a demand, how many of its pods wait."""
 
     coming: Numbers
     nodes: Numbers
+    waiting: Counter[int]
 
 
 class Rehearsal:
@@ -124,10 +125,10 @@ class Rehearsal:
         steps = max(1, pods * len(self._model.nodes))
         most = max(LEAST_ORDERS, min(MOST_ORDERS, MOST_STEPS // steps))
         by_places = sorted(range(len(self._coming)), key=lambda number: -self._places[number])
-        blocks = [[*(item for item in by_places if item != last), last] for last in reversed(by_places)]
-        for order in blocks[: max(1, most // 2)]:
-            yield self._tried(order, seed=None)
-        for seed in range(most - min(len(blocks), max(1, most // 2))):
+        lasts = list(reversed(by_places))[: max(1, most // 2)]
+        for last in lasts:
+            yield self._tried([*(item for item in by_places if item != last), last], seed=None)
+        for seed in range(most - len(lasts)):
             yield self._tried(by_places, seed, mixed=True)
 
     def _tried(self, order: Sequence[int], seed: int | None, *, mixed: bool = False) -> _Tried:
@@ -145,7 +146,7 @@ class Rehearsal:
         nodes = self._model.schedule(kinds, lots)
         self._retry(kinds, nodes, lots)
         self._model.take_back()
-        return _Tried(coming, nodes)
+        return _Tried(coming, nodes, Counter(coming[nodes < 0].tolist()))
 
     def _retry(self, kinds: Numbers, nodes: Numbers, lots: Numbers) -> None:
         """Pods that wait are tried again once others were bound: some of those they want beside them may have come only then."""
@@ -158,7 +159,7 @@ class Rehearsal:
             waiting = still
 
     def _waiting(self, tried: _Tried, number: int) -> int:
-        return int(((tried.coming == number) & (tried.nodes < 0)).sum())
+        return tried.waiting[number]
 
     def _worst(self, number: int, all_tried: Iterable[_Tried]) -> _Tried | None:
         worst = max(all_tried, key=lambda tried: self._waiting(tried, number), default=None)

@@ -54,6 +54,7 @@ def test_the_room_of_those_with_few_places_is_marked_until_it_is_used() -> None:
 def test_as_planned_the_wait_is_only_told() -> None:
     shop = two_pools("planned")
     assert scarce(shop) == []
+    assert shop.cycle.plan().required_plan.notes == (), "the checker agrees"
     assert told(shop) == [
         "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
     ]
