@@ -16,12 +16,15 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
-from reconciler.placement.surge.rehearsal import Rehearsal
+from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.names import creations
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
+
+HURRIED = frozenset({"taken", "change"})
+"""Triggers of passes that answer what pods do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class MakeFirm:
         mode = self.rules.surge
         if mode is SurgeMode.PLANNED or not state.is_whole:
             return state
+        if mode is SurgeMode.ALONE and not any(map(may_fail_alone, state.demands)):
+            return state
         problem, tight = state.problem, state.placement
         firmer = Firmer(mode, place, partial(_names, problem))
         found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
@@ -51,18 +56,24 @@ class MakeFirm:
 
 @dataclass(frozen=True, slots=True)
 class Rehearse:
-    """memory: the waits of the pass before, so that an unchanged cluster costs nothing."""
+    """memory: the waits of the last rehearsal, so that an unchanged cluster costs nothing. last: those waits.
+
+    A pass that refills what was just taken does not wait for a rehearsal; the next one at leisure has it."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
     memory: Memory = field(default_factory=Memory)
+    last: list[Wait] = field(default_factory=list)
 
     def run(self, state: PassState) -> PassState:
         problem = state.problem
         inputs = (*_seen(problem, state.placement), state.scarce)
-        waits = self.memory.once("waits", inputs, lambda: _waits(problem, state))
         sources = {demand.ref: demand.source for demand in state.demands}
+        is_rehearsed = state.trigger not in HURRIED
+        if is_rehearsed:
+            self.last[:] = self.memory.once("waits", inputs, lambda: _waits(problem, state))
+        waits = tuple(wait for wait in self.last if wait.demand in sources)
         findings = [
             Finding(
                 *(PODS_MAY_WAIT.name, PODS_MAY_WAIT.severity, wait.words, sources.get(wait.demand), wait.demand),
@@ -70,7 +81,7 @@ class Rehearse:
             )
             for wait in waits
         ]
-        doubts = tuple(_doubts(problem, state, waits)) if self.rules.check_placement else ()
+        doubts = tuple(_doubts(problem, state, waits)) if is_rehearsed and self.rules.check_placement else ()
         return replace(state, waits=waits, findings=(*state.findings, *findings), notes=(*state.notes, *doubts))
 
 

@@ -22,6 +22,7 @@ from tests.perf.many_buffers import held_buffers
 from tests.perf.measure import Figures, measure
 from tests.perf.placement_limits import held_placement
 from tests.perf.status_page import held_page
+from tests.perf.surge_time import held_rehearsal
 
 HEADROOM = str(Path(sys.executable).with_name("headroom"))
 DOCUMENTS = 1000
@@ -167,7 +168,7 @@ def held_commands() -> int:
             f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
             f"{held}{memory}{'  EXCEEDED' if over else ''}",
         )
-    return failed + held_buffers() + held_page()
+    return failed + held_buffers() + held_rehearsal() + held_page()
 
 
 if __name__ == "__main__":

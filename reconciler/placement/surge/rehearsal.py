@@ -68,6 +68,7 @@ class Rehearsal:
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
         demands = {item.ref: item for item in problem.demands if _takes_part(item)}
+        self._doubtful = {item.ref for item in demands.values() if may_fail_alone(item)}
         kinds: dict[PodKind, int] = {}
         held: dict[ObjectRef, Counter[tuple[int, str]]] = {ref: Counter() for ref in sorted(demands)}
         for item in standing:
@@ -101,12 +102,14 @@ class Rehearsal:
         found: list[Wait] = []
         numbers = range(len(self._coming))
         alone = {
-            number: self._worst(number, [self._tried([number], seed) for seed in range(_ALONE)]) for number in numbers
+            number: self._worst(number, [self._tried([number], seed) for seed in range(_ALONE)])
+            for number in numbers
+            if self._coming[number].demand in self._doubtful
         }
         in_company = list(self._together()) if together and len(self._coming) > 1 else []
         for number in numbers:
             least = 0
-            if (tried := alone[number]) is not None:
+            if (tried := alone.get(number)) is not None:
                 least = self._waiting(tried, number)
                 found.append(self._wait(number, tried, alone=True))
             tried = self._worst(number, in_company)
@@ -209,6 +212,14 @@ def shuffled(count: int, seed: int) -> Numbers:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
     return np.argsort(keys ^ (keys >> np.uint64(31)), kind="stable").astype(np.int64)
+
+
+def may_fail_alone(demand: Demand) -> bool:
+    """Pods that are alike and under no rule between pods find the room that their chunks have, whichever of it comes first."""
+    shapes = [group.shape for group in demand.groups]
+    return len(shapes) > 1 or any(
+        shape.topology_spread or shape.pod_affinity or shape.pod_anti_affinity or shape.host_ports for shape in shapes
+    )
 
 
 def _takes_part(demand: Demand) -> bool:
