@@ -105,9 +105,9 @@ def staged(seed: int, mode: SurgeMode) -> Staged:
     found = Firmer(mode, place, names_of).firm(problem, place(problem))
     announced = Rehearsal(found.problem, found.placement, names_of(found.placement), found.scarce).waits()
     placed: Counter[ObjectRef] = Counter()
-    for item in (*found.placement.occupied, *found.placement.planned):
-        for holding in item.holdings:
-            placed[holding.demand] += holding.count
+    bins = [item.holdings for item in found.placement.occupied] + [item.holdings for item in found.placement.planned]
+    for holding in (holding for holdings in bins for holding in holdings):
+        placed[holding.demand] += holding.count
     asked = [item for item in problem.demands if placed[item.ref]]
     everyone = [item.ref for item in asked for _ in range(placed[item.ref])]
     chance = random.Random(seed)
