@@ -105,10 +105,10 @@ class Consolidate:
         held = [item for item in bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
         if not held:
             return state
-        now, shapes = state.cluster_now, _shapes(state)
+        now = state.cluster_now
         state, turns = self._candidates(state, bins, pods, is_guest, savings.price)
         for number, candidate in enumerate(turns[:MOST_TRIALS]):
-            names = _hosts(state, candidate, held, shapes, self.memory.of("guests", number))
+            names = _hosts(state, candidate, held, savings.shapes, self.memory.of("guests", number))
             hosts = [item for item in held if item.name in names]
             chunks = Resources.total(map(savings.chunks, hosts))
             movable = [pods.get(item.name, ()) for item in bins if is_guest(item) and item.name != candidate.bin.name]
@@ -156,11 +156,6 @@ def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
     turn = int(now.timestamp() / _TURN.total_seconds())
     others = sorted(by_price[1:], key=lambda item: sha256(f"{turn} {item.bin.name}".encode()).digest())
     return [*by_price[:1], *others][:MOST_TRIALS]
-
-
-def _shapes(state: PassState) -> dict[tuple[ObjectRef, int], PodShape]:
-    """The shape of each demand's groups."""
-    return {(demand.ref, index): group.shape for demand in state.demands for index, group in enumerate(demand.groups)}
 
 
 def _hosts(

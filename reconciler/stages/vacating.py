@@ -17,7 +17,6 @@ from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import Savings, pods_by_node
-from reconciler.plan.holding.spare_room import could_fit_elsewhere
 from reconciler.plan.holding.vacating import Vacancy, vacancies
 from reconciler.plan.rejection import rejections
 from reconciler.stages.rules import Rules
@@ -74,13 +73,15 @@ class Vacate:
         savings: Savings,
     ) -> tuple[PassState, frozenset[str]]:
         """Leaves as many of one NodePool's placeholders as it may and can. left: placeholders of other NodePools that are left already."""
-        before, by_name = len(left), {item.name: item for item in bins}
+        before = len(left)
         for name in vacancy.candidates:
             if vacancy.most is not None and len(left) - before >= vacancy.most:
                 break
-            if not could_fit_elsewhere(name, bins, state.demands, state.prepared.room, vacancy.closed | left):
+            leaving = next(item for item in bins if item.name == name)
+            away = vacancy.closed | left | {name}
+            if not savings.could_fit(leaving, (item for item in bins if item.name not in away)):
                 continue
-            more = savings.chunks(by_name[name])
+            more = savings.chunks(leaving)
             closed = vacancy.closed | savings.are_too_large(bins, more, state.effective.node_pools)
             memory = next(memories, None)
             if memory is None:

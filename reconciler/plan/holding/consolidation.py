@@ -64,7 +64,7 @@ class Savings:
         self._prices = Prices(instance_types)
         self._least = LeastPrices(instance_types)
         self._requests: dict[str, Resources] = {}
-        self._shapes = {
+        self.shapes = {
             (demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)
         }
 
@@ -76,18 +76,35 @@ class Savings:
     def price_if_possible(self, item: Bin, more: Resources = NOTHING) -> float | None:
         """The node's price if leaving the node may be worth it. more: requested there beside its pods and chunks."""
         price = self.price(item)
-        if price is None:
-            return None
-        requests = self._requests.get(item.name)
-        if requests is None:
+        return (
+            price
+            if price is not None and self._rules.is_worth(price - self._least.of(self._used(item) + more), price)
+            else None
+        )
+
+    def could_fit(self, leaving: Bin, others: Iterable[Bin]) -> bool:
+        """Whether the others could have room for the node's chunks, together and for each chunk on some node. Mostly they have not, which
+        saves trying a placement."""
+        free = [
+            item.node.allocatable - self._used(item) for item in others if item.node is not None and item.node.ready
+        ]
+        asked = (self.shapes.get((part.demand, part.group)) for part in leaving.chunks)
+        return self.chunks(leaving).fits(Resources.total(free)) and all(
+            any(shape.requests.fits(room) for room in free) for shape in asked if shape is not None
+        )
+
+    def _used(self, item: Bin) -> Resources:
+        """What its pods and chunks request."""
+        known = self._requests.get(item.name)
+        if known is None:
             pods = self._pods.get(item.name, ())
-            requests = Resources.total([self.chunks(item), *(pod.shape.requests for pod in pods)])
-            self._requests[item.name] = requests
-        return price if self._rules.is_worth(price - self._least.of(requests + more), price) else None
+            known = Resources.total([self.chunks(item), *(pod.shape.requests for pod in pods)])
+            self._requests[item.name] = known
+        return known
 
     def chunks(self, item: Bin) -> Resources:
         """What the node's chunks request together."""
-        known = ((self._shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
+        known = ((self.shapes.get((part.demand, part.group)), part.count) for part in item.chunks)
         return Resources.total(shape.requests * count for shape, count in known if shape is not None)
 
     def are_too_large(self, bins: Iterable[Bin], more: Resources, node_pools: Iterable[NodePool]) -> frozenset[str]:
