@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
+from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
 from reconciler.model.refs import abridged
@@ -40,15 +41,19 @@ class MakeFirm:
         mode = self.rules.surge
         if mode is SurgeMode.PLANNED or not state.is_whole:
             return state
-        if mode is SurgeMode.ALONE and not any(map(may_fail_alone, state.demands)):
+        if mode is SurgeMode.ALONE and not any(
+            may_fail_alone(item) for item in state.demands if item.ref.kind != REQUEST_KIND
+        ):
             return state
         problem, tight = state.problem, state.placement
         firmer = Firmer(mode, place, partial(_names, problem))
         found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
+        # What was found before stands for equal facts; all else that a demand says is as it is now.
+        spare = [item for item in found.problem.demands if item.ref.kind == SPARE_KIND]
         return replace(
             state,
-            demands=tuple(found.problem.demands),
-            placement=found.placement,
+            demands=(*state.demands, *spare),
+            placement=tight if found.placement == tight else found.placement,
             scarce=found.scarce,
             notes=(*state.notes, *_notes(mode, found, tight)),
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from reconciler.model.demand import SPARE_KIND, ChunkGroup, Demand
+from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
 from reconciler.model.placement import Placement, read_holdings
 from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
@@ -104,6 +104,8 @@ class Firmer:
         """New nodes of larger types only. Machines on their way may still become any type, so that all are needed then."""
         if begun.spare or not begun.placement.planned or any(item.node is None for item in problem.view.machines):
             return
+        if any(item.ref.kind == REQUEST_KIND for item in problem.demands):
+            return
         sizes = sorted({item.capacity.get(CPU) for item in problem.instance_types})
         for least in sizes[1:4]:
             types = tuple(item for item in problem.instance_types if item.capacity.get(CPU) >= least)
@@ -136,9 +138,13 @@ class Firmer:
         return Rehearsal(item.problem, item.placement, names, scarce, blocked=blocked)
 
     def _relevant(self, rehearsal: Rehearsal) -> tuple[Wait, ...]:
-        """No room helps pods that want to be beside others, while those are not there."""
+        """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
         found = rehearsal.waits(together=self.mode is SurgeMode.ALL)
-        return tuple(wait for wait in found if not (wait.alone and wait.waiting == wait.promised))
+        return tuple(
+            wait
+            for wait in found
+            if wait.demand.kind != REQUEST_KIND and not (wait.alone and wait.waiting == wait.promised)
+        )
 
 
 def spare_ref(demand: ObjectRef) -> ObjectRef:
