@@ -68,10 +68,10 @@ class Firmer:
         if self.mode is SurgeMode.PLANNED:
             return tight
         if known:
-            # Room that spare chunks keep free is there only because of them, so they are needed if others need it.
-            kept = self._with(problem, known)
-            if self._waits(kept, blocked=True):
-                return self._firmest(problem, self._judged(kept))
+            # The room stands there anyway until it is given back. So what counts is whether a plan from scratch would need it.
+            anew = _without_placeholders(problem)
+            if self._judged(Firm(anew, self.place(anew))).waiting:
+                return self._firmest(problem, self._judged(self._with(problem, known)))
         return self._firmest(problem, self._judged(tight))
 
     def _firmest(self, problem: Problem, begun: Firm) -> Firm:
@@ -130,12 +130,8 @@ class Firmer:
             return replace(item, waiting=_waiting(steered), waits=steered, scarce=scarce)
         return replace(item, waiting=_waiting(waits), waits=waits)
 
-    def _waits(self, item: Firm, *, blocked: bool) -> tuple[Wait, ...]:
-        return self._relevant(self._rehearsal(item, blocked=blocked))
-
-    def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset(), *, blocked: bool = False) -> Rehearsal:
-        names = self.names_of(item.placement)
-        return Rehearsal(item.problem, item.placement, names, scarce, blocked=blocked)
+    def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset()) -> Rehearsal:
+        return Rehearsal(item.problem, item.placement, self.names_of(item.placement), scarce)
 
     def _relevant(self, rehearsal: Rehearsal) -> tuple[Wait, ...]:
         """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
@@ -174,6 +170,16 @@ def spare_before(problem: Problem) -> Counter[ObjectRef]:
             found[demand] += count
     there = ((item.ref, found[str(spare_ref(item.ref))]) for item in problem.demands if item.groups)
     return Counter({ref: count for ref, count in there if count})
+
+
+def _without_placeholders(problem: Problem) -> Problem:
+    """As if nodes that hold nothing but chunks were not there."""
+    view = problem.view
+    held = [item for item in view.machines if item.is_held and item.name not in view.nodes_in_use]
+    gone = {id(side) for item in held for side in (item.node, item.node_claim)}
+    nodes = tuple(node for node in view.nodes if id(node) not in gone)
+    claims = tuple(claim for claim in view.node_claims if id(claim) not in gone)
+    return replace(problem, view=replace(view, nodes=nodes, node_claims=claims))
 
 
 def _waiting(waits: Iterable[Wait]) -> int:

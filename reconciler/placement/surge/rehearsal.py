@@ -54,7 +54,7 @@ class _Tried:
 
 
 class Rehearsal:
-    """names: of the planned nodes. scarce: nodes with the taint of scarce room. blocked: as if spare room was in use."""
+    """names: of the planned nodes. scarce: nodes with the taint of scarce room."""
 
     def __init__(
         self,
@@ -62,8 +62,6 @@ class Rehearsal:
         placement: Placement,
         names: Sequence[str],
         scarce: Collection[str] = (),
-        *,
-        blocked: bool = False,
     ) -> None:
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
@@ -76,7 +74,7 @@ class Rehearsal:
                 if holding.demand in demands:
                     kind = _kind(demands[holding.demand], holding.group)
                     held[holding.demand][kinds.setdefault(kind, len(kinds)), item.node.name] += holding.count
-        pods = running_pods(problem, standing, blocked=blocked)
+        pods = running_pods(problem, standing)
         sampling = len(nodes) >= _SAMPLED_FROM
         self._model = SchedulerModel(nodes, pods, list(kinds), problem.view.namespaces, sampling=sampling)
         if sum(sum(counts.values()) for counts in held.values()) * len(nodes) * MOST_ORDERS >= WORTH_SCHEDULING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.demand import SPARE_KIND
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
@@ -74,13 +73,9 @@ def standing_nodes(problem: Problem, placement: Placement, names: Sequence[str])
     return found
 
 
-def running_pods(problem: Problem, nodes: Iterable[RehearsedNode], *, blocked: bool = False) -> list[Pod]:
-    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet. blocked: as if spare room was in use."""
-    shapes = {
-        demand.ref: demand
-        for demand in problem.demands
-        if demand.is_pending_pod or (blocked and demand.ref.kind == SPARE_KIND)
-    }
+def running_pods(problem: Problem, nodes: Iterable[RehearsedNode]) -> list[Pod]:
+    """Those that run, pending ones where they are placed, and daemons of nodes that are not up yet."""
+    shapes = {demand.ref: demand for demand in problem.demands if demand.is_pending_pod}
     daemons = daemons_of(problem.view.daemon_sets, ResourceColumns(()))
     there = {(pod.namespace, pod.owner_name, pod.node_name) for pod in problem.view.pods if pod.is_daemon}
     pods = list(problem.view.pods)

@@ -60,6 +60,23 @@ def test_as_planned_the_wait_is_only_told() -> None:
     ]
 
 
+def test_spare_room_stays_where_it_is() -> None:
+    """No order of two sizes fits two nodes; a third is there for that, and chunks are not drawn together again."""
+    shop = KeptCluster(instance_types=(SMALL,), surge="all")
+    shop.cluster.apply(node_pool(consolidate_after="30s"))
+    for name, cpu, count in (("a", "950m", 2), ("b", "600m", 3)):
+        shop.cluster.apply(workload(name, replicas=0, cpu=cpu))
+        target = {"apiGroup": "apps", "kind": "Deployment", "name": name}
+        shop.cluster.apply(buffer(name, replicas=count, scalableRef=target))
+    shop.keep(300)
+    assert told(shop) == []
+    assert shop.keep(900, step=5) == []
+    for name, count in (("a", 2), ("b", 3)):
+        shop.cluster.scale(workload_ref(name), count)
+    shop.keep(1)
+    assert None not in shop.where().values()
+
+
 def test_alone_looks_at_no_other_buffer() -> None:
     shop = two_pools("alone")
     assert scarce(shop) == []
