@@ -81,16 +81,13 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     tallies = _tallies(facts, bins, created, capped)
     requests = _requests(facts, rules.requests, bins, tallies)
     created = made_by_others(for_requests(created, facts.demands, requests.decisions), facts.demands)
-    held = _held(facts, bins, created, capped, prices, blocked=bool(blocked))
-    held = held if blocked else held.with_deleted(rolled_back(bins, facts.demands, requests.decisions, prices.of))
+    held = _held(facts, bins, created, capped, prices, requests, blocked=bool(blocked))
     freed = () if blocked else untainted(bins, facts.demands, requests.decisions)
     missed = stock_outs(facts.launches, facts.demands, created, placement.unplaced, facts.cluster_now)
-    objects, pruning, changes = _objects(facts, rules, requests, bins, blocked=bool(blocked))
-    applied = tuple(change for change in changes if change.ref not in unrendered)
+    objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered, blocked=bool(blocked))
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
     once = one_shot_memory(outcomes, bins, view, facts.cluster_now)
     resized = static_pool_changes(facts.effective.node_pools, view.objects, applied, bins, facts.instance_types)
-    static = static_pool_findings(facts.effective.node_pools, bins, view, facts.cluster_now)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
     return Plan(
         revision=facts.tree.revision,
@@ -110,7 +107,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
             static=resized,
             assumptions=_assumptions(facts, capped),
         ),
-        findings=_findings(facts, rules.owner, (*objects.findings, *pruning.findings, *static)),
+        findings=_findings(facts, rules.owner, bins, (*objects.findings, *pruning.findings)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         unused=_unused(bins, facts.replaced),
@@ -160,7 +157,13 @@ def _created(
 
 
 def _objects(
-    facts: Facts, rules: PlanRules, requests: RequestPlan, bins: Sequence[Bin], *, blocked: bool
+    facts: Facts,
+    rules: PlanRules,
+    requests: RequestPlan,
+    bins: Sequence[Bin],
+    unrendered: Mapping[ObjectRef, str],
+    *,
+    blocked: bool,
 ) -> tuple[ObjectPlan, Pruning, tuple[ObjectChange, ...]]:
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = facts.view
@@ -180,7 +183,8 @@ def _objects(
         facts.demands, requests, view, facts.cluster_now, rules=rules.requests, applyset_id=rules.owner.id
     )
     added = priority_class_changes(facts.demands, view)
-    return objects, pruning, (*added, *objects.changes, *pruning.changes, *(() if blocked else collection))
+    changes = (change for change in objects.changes if change.ref not in unrendered)
+    return objects, pruning, (*added, *changes, *pruning.changes, *(() if blocked else collection))
 
 
 def _held(
@@ -189,11 +193,12 @@ def _held(
     created: Sequence[NodeClaimCreation],
     capped: Capped,
     prices: Prices,
+    requests: RequestPlan,
     *,
     blocked: bool,
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
-    return holds(
+    held = holds(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
@@ -206,6 +211,7 @@ def _held(
         price_of=prices.of,
         blocked=blocked,
     )
+    return held if blocked else held.with_deleted(rolled_back(bins, facts.demands, requests.decisions, prices.of))
 
 
 def _requests(facts: Facts, rules: RequestRules, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
@@ -257,10 +263,13 @@ def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOu
     return tuple(notes)
 
 
-def _findings(facts: Facts, owner: Owner, of_the_changes: Sequence[Finding]) -> tuple[Finding, ...]:
+def _findings(
+    facts: Facts, owner: Owner, bins: Sequence[Bin], of_the_changes: Sequence[Finding]
+) -> tuple[Finding, ...]:
     of_the_view = (*hostname_findings(facts.view.nodes), *clock_findings(facts.view.clock_skew))
     new = new_inventory_finding(facts.view, owner)
-    found = {*facts.findings, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
+    static = static_pool_findings(facts.effective.node_pools, bins, facts.view, facts.cluster_now)
+    found = {*facts.findings, *of_the_changes, *of_the_view, *static, *(() if new is None else (new,))}
     return tuple(sorted(found, key=_finding_order))
 
 
