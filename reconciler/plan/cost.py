@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import fsum
 
-from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimCreation, StaticPoolChange
+from reconciler.model.changes import Cost, NodeClaimChanges, StaticPoolChange
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Offering
 from reconciler.model.refs import abridged
 from reconciler.model.requirements import Operator
@@ -69,10 +69,8 @@ def _is_asked(offering: Offering, asked: dict[str, tuple[str, ...]]) -> bool:
 def cost_of(
     bins: Sequence[Bin],
     prices: Prices,
+    changes: NodeClaimChanges,
     *,
-    created: Sequence[NodeClaimCreation],
-    deleted: Sequence[NodeClaimAction],
-    released: Sequence[NodeClaimAction],
     static: Sequence[StaticPoolChange] = (),
     assumptions: Iterable[str],
 ) -> Cost:
@@ -82,12 +80,12 @@ def cost_of(
 
     Released nodes that nothing runs on count as gone, because Karpenter removes them; nodes on their way out likewise.
     """
-    deletions = {action.node or action.node_claim for action in deleted}
-    releases = {action.node or action.node_claim for action in released}
+    deletions = {action.node or action.node_claim for action in changes.delete}
+    releases = {action.node or action.node_claim for action in changes.release}
     leavers = frozenset[str]().union(*(leaving(change, bins) for change in static))
     before: list[float] = []
-    after: list[float] = [creation.planned.price for creation in created if creation.planned.price_known]
-    unknown = [creation.name for creation in created if not creation.planned.price_known]
+    after: list[float] = [creation.planned.price for creation in changes.create if creation.planned.price_known]
+    unknown = [creation.name for creation in changes.create if not creation.planned.price_known]
     going = emptied = 0
     for item in bins:
         price = prices.of(item)
@@ -105,7 +103,7 @@ def cost_of(
     after.append(fsum((change.price or 0.0) * max(0, change.after - change.before) for change in static))
     notes = [*assumptions, *map(_static_note, static)]
     if any(item.label(CAPACITY_TYPE_LABEL) == SPOT for item in bins) or any(
-        SPOT in creation.planned.capacity_types for creation in created
+        SPOT in creation.planned.capacity_types for creation in changes.create
     ):
         notes.append("spot prices are those of the price source; they change")
     if emptied:

@@ -88,25 +88,18 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
     once = one_shot_memory(outcomes, bins, view, facts.cluster_now)
     resized = static_pool_changes(facts.effective.node_pools, view.objects, applied, bins, facts.instance_types)
+    node_claims = NodeClaimChanges(created, held.delete, held.hold, held.release, freed)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
     return Plan(
         revision=facts.tree.revision,
         now=facts.now,
         demands=tuple(item for item in outcomes if facts.include_pending or not item.demand.is_pending_pod),
-        node_claims=NodeClaimChanges(created, held.delete, held.hold, held.release, freed),
+        node_claims=node_claims,
         objects=applied,
         static_pools=resized,
         schedules=tuple(state_at(schedule, facts.now) for schedule in facts.effective.schedules),
         budgets=budget_outcomes(facts.effective.node_pools, states, facts.now),
-        cost=cost_of(
-            bins,
-            prices,
-            created=created,
-            deleted=held.delete,
-            released=held.release,
-            static=resized,
-            assumptions=_assumptions(facts, capped),
-        ),
+        cost=cost_of(bins, prices, node_claims, static=resized, assumptions=_assumptions(facts, capped)),
         findings=_findings(facts, rules.owner, bins, (*objects.findings, *pruning.findings)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
@@ -198,14 +191,17 @@ def _held(
     blocked: bool,
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
+    # If no node can take the chunks, what they left goes all the same: a NodePool at its limit could never replace a node otherwise.
+    replacement_waits = (
+        bool(created)
+        or any(item.is_on_its_way and (item.chunks or item.name in waiting) for item in bins)
+        or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+    )
     held = holds(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
-        replaced=facts.replaced,
-        replacement_waits=bool(created)
-        or any(item.is_on_its_way and (item.chunks or item.name in waiting) for item in bins)
-        or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts),
+        replaced=facts.replaced if replacement_waits else frozenset(),
         opened=opened(bins, facts.departures, facts.cluster_now),
         rooms=waiting,
         price_of=prices.of,

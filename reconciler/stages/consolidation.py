@@ -89,8 +89,7 @@ class Consolidate:
             *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
             staying=self._staying(state, bins),
             known=state.departures,
-            may_be_left=may_be_left,
-            price_of=price_of,
+            price_of=lambda item: price_of(item) if may_be_left(item) else None,
             pods=pods,
         )
         if found.next_look is not None:

@@ -204,14 +204,13 @@ def candidates(
     *,
     staying: Collection[str],
     known: Sequence[Departure],
-    may_be_left: Callable[[Bin], bool],
     price_of: Callable[[Bin], float | None],
     pods: Mapping[str, tuple[Pod, ...]],
 ) -> Candidates:
     """Nodes that may be left, and that Karpenter may consolidate then.
 
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
-    node's price if leaving the node may be worth it. pods: as of `pods_by_node`.
+    node's price if the node may be left, and leaving it may be worth it. pods: as of `pods_by_node`.
     """
     busy = {item.node for item in known if item.is_under_way(now)}
     tried = {item.node for item in known}.union(staying)
@@ -226,8 +225,7 @@ def candidates(
         of_pool = []
         for item in own:
             running = pods.get(item.name, ())
-            is_open = item.name not in tried and may_be_left(item)
-            price = price_of(item) if is_open else None
+            price = None if item.name in tried else price_of(item)
             if price is None or not _karpenter_may(pool, running, view, states.get(pool.name, PoolState()), now):
                 continue
             rested = unchanged_since(item) + wait

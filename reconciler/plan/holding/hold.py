@@ -43,7 +43,6 @@ def holds(
     now: datetime,
     node_pools: Mapping[str, NodePool],
     replaced: frozenset[str],
-    replacement_waits: bool,
     opened: frozenset[str] = frozenset(),
     rooms: frozenset[str] = frozenset(),
     price_of: PriceOf,
@@ -51,9 +50,9 @@ def holds(
 ) -> Holds:
     """What to protect, release and delete. Nodes that Karpenter did not make, and nodes on their way out, are left alone.
 
-    replaced: bins that chunks had to leave. With replacement_waits they stay protected, since the nodes that take their chunks are not
-    there yet. opened: held nodes to which Karpenter may move pods at present. rooms: nodes that wait for pods, protected and without a taint. If no node can take them they are released all the same: a pool at its limit could never replace a node otherwise. blocked:
-    nothing is released or deleted.
+    replaced: bins that chunks had to leave, while the nodes that take their chunks are not there yet: they stay protected. opened: held
+    nodes to which Karpenter may move pods at present. rooms: nodes that wait for pods, protected and without a taint. blocked: nothing is
+    released or deleted.
     """
     own = [item for item in bins if item.is_karpenters and not item.is_going]
     held = tuple(
@@ -62,7 +61,7 @@ def holds(
         if item.chunks and not _is_held_well(item, closed=(closed := _is_to_be_closed(item, opened)))
     )
     free = [item for item in own if not item.chunks and not item.pods and item.name not in rooms]
-    waiting = [item for item in free if replacement_waits and item.name in replaced and item.is_marked]
+    waiting = [item for item in free if item.name in replaced and item.is_marked]
     staying = {item.name for item in waiting}
     leaving = [item for item in free if item.name not in staying]
     notes = [f"{item.name} stays protected until the node that replaces it is there" for item in waiting]

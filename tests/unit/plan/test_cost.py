@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.changes import Cost, NodeClaimAction
+from reconciler.model.changes import Cost, NodeClaimAction, NodeClaimChanges
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, ZONE_LABEL, Offering
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
@@ -30,15 +30,17 @@ def cost(
     deleted: Iterable[str] = (),
     released: Iterable[str] = (),
 ) -> Cost:
-    def actions(names: Iterable[str]) -> list[NodeClaimAction]:
-        return [NodeClaimAction(f"claim-of-{name}", name, "general", "") for name in names]
+    def actions(names: Iterable[str]) -> tuple[NodeClaimAction, ...]:
+        return tuple(NodeClaimAction(f"claim-of-{name}", name, "general", "") for name in names)
 
     return cost_of(
         all_bins(view),
         Prices(CATALOG),
-        created=creations([planned(price=0.3)] * created, ()),
-        deleted=actions(deleted),
-        released=actions(released),
+        NodeClaimChanges(
+            tuple(creations([planned(price=0.3)] * created, ())),
+            delete=actions(deleted),
+            release=actions(released),
+        ),
         assumptions=("prices of a test",),
     )
 

@@ -38,7 +38,6 @@ def held(
     *,
     pool: NodePool | None = None,
     replaced: frozenset[str] = frozenset(),
-    replacement_waits: bool = False,
     blocked: bool = False,
 ) -> Holds:
     pool = pool or node_pool()
@@ -47,7 +46,6 @@ def held(
         now=NOW,
         node_pools={pool.name: pool},
         replaced=replaced,
-        replacement_waits=replacement_waits,
         price_of=lambda _: None,
         blocked=blocked,
     )
@@ -169,10 +167,10 @@ def test_nothing_is_released_while_the_plan_is_blocked() -> None:
 
 
 def test_a_replaced_node_stays_protected_until_its_successor_is_there() -> None:
-    waiting = held(with_node("node-1", HELD), replaced=frozenset({"node-1"}), replacement_waits=True)
+    waiting = held(with_node("node-1", HELD), replaced=frozenset({"node-1"}))
     assert waiting.release == ()
     assert "node-1 stays protected" in waiting.notes[0]
-    assert held(with_node("node-1", HELD), replaced=frozenset({"node-1"})).release[0].node == "node-1"
+    assert held(with_node("node-1", HELD)).release[0].node == "node-1"
 
 
 def test_in_a_pool_that_never_consolidates_empty_placeholders_are_deleted() -> None:
