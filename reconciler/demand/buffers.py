@@ -8,19 +8,22 @@ from datetime import datetime
 from itertools import groupby
 
 from reconciler.demand import codes
-from reconciler.demand.buffer_fields import field_of
-from reconciler.demand.chunk import SHOWN_IN_FULL, chunks_in_words, virtual_pod
-from reconciler.demand.dialect import Dialect
-from reconciler.demand.dialect_difference import difference_of_shapes
+from reconciler.demand.dialect import Dialect, difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
-from reconciler.demand.live_pods import LivePods
-from reconciler.demand.one_shot import once
-from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.quota import Allowance, QuotaRequest, within_quotas, without
-from reconciler.demand.resolve import READY, RESOLUTION_FAILED, RESOLVED, workload_index
+from reconciler.demand.kept_sizes import is_suspended, kept_size, once, suspended
+from reconciler.demand.precedence import Allowance, Priorities, QuotaRequest, declared_priority, within_quotas, without
+from reconciler.demand.resolve import (
+    READY,
+    RESOLUTION_FAILED,
+    RESOLVED,
+    SHOWN_IN_FULL,
+    LivePods,
+    chunks_in_words,
+    virtual_pod,
+    workload_index,
+)
 from reconciler.demand.shares import RunningShares
-from reconciler.demand.suspension import is_suspended, kept_size, suspended
 from reconciler.model.buffers import (
     Buffer,
     Fulfilment,
@@ -41,6 +44,29 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
+
+_OF_ITS_TARGET = frozenset(
+    {codes.TARGET_NOT_FOUND, codes.TARGET_WITHOUT_PODS, codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP}
+)
+_OF_ITS_GROUP = frozenset({codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP})
+
+
+def field_of(buffer: Buffer, code: Code) -> str:
+    """Its path; "" for the whole buffer."""
+    proposed = buffer.ref.kind == "Buffer"
+    if code in _OF_ITS_TARGET:
+        if buffer.pod_template is not None:
+            return "spec.podTemplateRef.name"
+        return f"spec.{'targetRef' if proposed else 'scalableRef'}.{'apiGroup' if code in _OF_ITS_GROUP else 'name'}"
+    if code in {codes.BUFFER_TOO_LARGE, codes.PERCENTAGE_IGNORED}:
+        by_percentage = buffer.percentage is not None and (buffer.replicas is None or code == codes.PERCENTAGE_IGNORED)
+        return "spec.capacity" if proposed else f"spec.{'percentage' if by_percentage else 'replicas'}"
+    if code == codes.INVALID_ANNOTATION:
+        return f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
+    if code == codes.LIMITS_MATCH_NOTHING:
+        return "spec.limits"
+    return "spec" if code == codes.SIZE_NOT_KNOWN else ""
+
 
 LIMITED = "LimitedByQuotas"
 NOT_CREATED_YET = "9999"

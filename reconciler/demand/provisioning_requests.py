@@ -14,8 +14,14 @@ from statistics import median
 
 from reconciler.demand.codes import IMMUTABLE_FIELD, PODS_BEFORE_ANSWER, TARGET_NOT_FOUND
 from reconciler.demand.consumer_findings import consumer_findings
-from reconciler.demand.priorities import Priorities, declared_priority
-from reconciler.demand.quota import Allowance, QuotaRequest, with_reserved, within_quotas
+from reconciler.demand.precedence import (
+    Allowance,
+    Priorities,
+    QuotaRequest,
+    declared_priority,
+    with_reserved,
+    within_quotas,
+)
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared

@@ -1,20 +1,124 @@
-"""What a buffer points to: the pod shape of its chunks, and the replicas of its workload."""
+"""What a buffer points to: the pod shape of its chunks, and the replicas of its workload.
+
+A workload's newest live pod shows what admission makes of its pods. A chunk is a virtual pod: that shape made ready to be placed without
+ever existing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.live_pods import LivePods
 from reconciler.demand.size import Base
-from reconciler.model.buffers import Buffer
+from reconciler.model.buffers import Buffer, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
-from reconciler.model.pods import Pod, PodShape, Workload
+from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
+
+_UNKNOWN = datetime.min.replace(tzinfo=UTC)
+_Places = dict[tuple[str, str], list[Pod]]
+
+
+class LivePods:
+    """Pods that are not being deleted, looked up by selector.
+
+    Equal pods share one shape, so only the newest pod of each shape is kept. Each is indexed by one of its labels, since a namespace may
+    have hundreds of workloads.
+    """
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._pods = pods
+        self._by_namespace: dict[str, dict[int, Pod]] | None = None
+        self._by_label: dict[str, _Places] = {}
+
+    def newest(self, workload: Workload) -> Pod | None:
+        """The newest pod in the workload's namespace that its selector matches."""
+        selector = workload.selector
+        if selector is None:
+            return None
+        candidates = self._candidates(workload.ref.namespace, selector)
+        own = (pod for pod in candidates if selector.matches(dict(pod.shape.labels)))
+        return max(own, key=_age, default=None)
+
+    def _candidates(self, namespace: str, selector: LabelSelector) -> Iterable[Pod]:
+        if not selector.match_labels:
+            return self._newest_of_shapes().get(namespace, {}).values()
+        if namespace not in self._by_label:
+            self._by_label[namespace] = _places(self._newest_of_shapes().get(namespace, {}).values())
+        places = self._by_label[namespace]
+        return min((places.get(label, []) for label in selector.match_labels), key=len)
+
+    def _newest_of_shapes(self) -> dict[str, dict[int, Pod]]:
+        if self._by_namespace is None:
+            self._by_namespace = {}
+            for pod in self._pods:
+                if not pod.deleting:
+                    alike = self._by_namespace.setdefault(pod.namespace, {})
+                    known = alike.get(id(pod.shape))
+                    if known is None or _age(pod) > _age(known):
+                        alike[id(pod.shape)] = pod
+        return self._by_namespace
+
+
+def _places(pods: Iterable[Pod]) -> _Places:
+    places: _Places = {}
+    for label, pod in _labelled(pods):
+        places.setdefault(label, []).append(pod)
+    return places
+
+
+def _labelled(pods: Iterable[Pod]) -> Iterator[tuple[tuple[str, str], Pod]]:
+    for pod in pods:
+        for label in pod.shape.labels:
+            yield label, pod
+
+
+def _age(pod: Pod) -> tuple[datetime, str]:
+    return (pod.created or _UNKNOWN, pod.name)
+
+
+SHOWN_IN_FULL = 10**15
+"""A larger number of chunks is a typing error, and its digits are not printed."""
+
+
+def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
+    """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
+
+    Volume claims and the priority class go: no claim exists for a virtual pod, and by the RFC it has the lowest priority.
+    ResourceClaims that were generated for a live pod belong to it. Another pod would get its own from the templates.
+    """
+    labels = dict(shape.labels) | virtual_labels(buffer.ref)
+    return replace(
+        shape,
+        namespace=buffer.ref.namespace,
+        labels=tuple(sorted(labels.items())),
+        volume_claims=(),
+        ephemeral_claims=(),
+        resource_claim_templates=tuple(
+            sorted((*shape.resource_claim_templates, *(claim.template for claim in shape.generated_claims)))
+        ),
+        generated_claims=(),
+        priority_class_name="",
+    )
+
+
+def chunks_in_words(count: int) -> str:
+    """`1 chunk`, `2,000 chunks`."""
+    return f"{count:,} {'chunk' if count == 1 else 'chunks'}" if count < SHOWN_IN_FULL else "too many chunks"
+
+
+def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:
+    """The shape on these nodes only."""
+    here = Requirement("metadata.name", Operator.IN, names)
+    terms = shape.required_node_terms or (NodeSelectorTerm(),)
+    return replace(shape, required_node_terms=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
+
 
 READY = "ReadyForProvisioning"
 RESOLVED = "Resolved"

@@ -13,7 +13,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.refs import abridged
 from reconciler.model.requirements import Operator
 from reconciler.plan.bins import Bin
-from reconciler.plan.node_pools.static_nodes import leaving
+from reconciler.plan.node_pools.static_pools import leaving
 
 SPOT = "spot"
 _MOST_NAMES = 5

@@ -24,15 +24,11 @@ from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons
-from reconciler.plan.buffers.keeping_edges import keeping_edges
-from reconciler.plan.buffers.one_shots import one_shot_edges, one_shot_memory
-from reconciler.plan.buffers.served_elsewhere import served_elsewhere
-from reconciler.plan.buffers.shares import share_edges, shares_memory
-from reconciler.plan.buffers.shortages import with_shortages
-from reconciler.plan.capped_nodes import capped_nodes
-from reconciler.plan.clock_skew import clock_findings
+from reconciler.plan.buffers.keeping import keeping_edges, served_elsewhere, with_shortages
+from reconciler.plan.buffers.memory import one_shot_edges, one_shot_memory, share_edges, shares_memory
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import Facts, PlanRules
+from reconciler.plan.findings import clock_findings, hostname_findings, nominated_notes
 from reconciler.plan.holding.consolidation import (
     DEPARTURES_KEY,
     departures_memory,
@@ -41,27 +37,35 @@ from reconciler.plan.holding.consolidation import (
     rooms,
     with_claims,
 )
-from reconciler.plan.holding.domains import domain_counts, topology_keys
 from reconciler.plan.holding.hold import Holds, holds
-from reconciler.plan.holding.nominated import nominated_notes
-from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY
-from reconciler.plan.launching.caps import Capped, cap_notes, cost_notes
-from reconciler.plan.launching.hostnames import hostname_findings
-from reconciler.plan.launching.makers import made_by_others
-from reconciler.plan.launching.names import creations
-from reconciler.plan.launching.stock_out_reasons import retry_words, stock_outs
-from reconciler.plan.launching.unrendered import COST_NOTE, TEMPLATE_FAILED, without_unrendered
+from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, retry_words, stock_outs
+from reconciler.plan.launching.caps import (
+    COST_NOTE,
+    TEMPLATE_FAILED,
+    Capped,
+    cap_notes,
+    capped_nodes,
+    cost_notes,
+    without_unrendered,
+)
+from reconciler.plan.launching.creations import creations, made_by_others
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
-from reconciler.plan.node_pools.static_nodes import static_pool_changes
-from reconciler.plan.node_pools.static_pools import static_pool_findings
+from reconciler.plan.node_pools.static_pools import static_pool_changes, static_pool_findings
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
 from reconciler.plan.objects.prune import Pruning, prune, with_waiting
 from reconciler.plan.objects.prune_hour import PRUNES_KEY
-from reconciler.plan.outcomes import Tallies, pending_outcome
-from reconciler.plan.requests.collection import collect, remembered, still_to_run
-from reconciler.plan.requests.requests import RequestPlan, attempts_tried, for_requests, request_plan
-from reconciler.plan.requests.rollback import rolled_back
-from reconciler.plan.requests.untaint import untainted
+from reconciler.plan.outcomes import Tallies, domain_counts, pending_outcome, topology_keys
+from reconciler.plan.requests import (
+    RequestPlan,
+    attempts_tried,
+    collect,
+    for_requests,
+    remembered,
+    request_plan,
+    rolled_back,
+    still_to_run,
+    untainted,
+)
 from reconciler.timetable.capacity_schedule import state_at
 
 

@@ -21,7 +21,7 @@ from reconciler.model.spending import DemandCost, PoolCost, SteadyState
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
-from reconciler.plan.node_pools.static_nodes import cheapest_admitted, leaving, nodes_after
+from reconciler.plan.node_pools.static_pools import cheapest_admitted, leaving, nodes_after
 
 
 @dataclass(slots=True)

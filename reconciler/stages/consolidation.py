@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import ClassVar
 
-from reconciler.demand.pending import demand_of_pod
+from reconciler.demand.pods import demand_of_pod
 from reconciler.model.departures import Departure
 from reconciler.model.placement import Holding, Placement, PlannedNode
 from reconciler.model.pods import Pod, PodShape
@@ -24,7 +24,6 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.capped_nodes import capped_nodes
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import (
     OPEN,
@@ -38,7 +37,8 @@ from reconciler.plan.holding.consolidation import (
     pods_by_node,
     takes_no_chunks_room,
 )
-from reconciler.plan.holding.settling import unchanged_since
+from reconciler.plan.holding.vacating import unchanged_since
+from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.pods_first import used_by
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState

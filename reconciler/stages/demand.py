@@ -6,12 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar
 
-from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
-from reconciler.demand.combine import demands, with_leaving
+from reconciler.demand.combine import demands, settled, with_leaving
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.fulfilment import with_default_fulfilment
+from reconciler.demand.pods import leaving_balloons, without_balloons, without_waiting_balloons
 from reconciler.demand.schedules import follow_schedules
-from reconciler.demand.settled import settled
 from reconciler.demand.shares import with_shrink_after
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.pass_memory import PassMemory

@@ -13,10 +13,9 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import all_bins
-from reconciler.plan.capped_nodes import capped_nodes, refused_cuts, still_refused
 from reconciler.plan.cost import Prices
-from reconciler.plan.launching.caps import Cut
-from reconciler.plan.rejection import rejections
+from reconciler.plan.findings import rejections
+from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
 from reconciler.stages.pods_first import no_room_findings, with_promised
 from reconciler.stages.rules import Rules

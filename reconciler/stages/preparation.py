@@ -14,20 +14,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
-from reconciler.demand.leaving import leaving_demands, without_leaving
-from reconciler.demand.suspension import suspended_buffers
+from reconciler.demand.kept_sizes import suspended_buffers
+from reconciler.demand.pods import leaving_demands, without_leaving
 from reconciler.model.schedules import Edge
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.problem import PlacementOptions
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.consolidation import departures, opened, rooms
-from reconciler.plan.holding.not_ready import briefly_not_ready
-from reconciler.plan.holding.replacement import leaving_bins
-from reconciler.plan.holding.suspended import suspended_bins
+from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
 from reconciler.plan.launching.back_offs import BackOffRules, launch_record
-from reconciler.plan.requests.bookings import booked_places
-from reconciler.plan.requests.requests import attempts_since
+from reconciler.plan.requests import attempts_since, booked_places
 from reconciler.stages.state import PassState, Prepared
 
 

@@ -20,7 +20,7 @@ from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from reconciler.plan.codes import PODS_MAY_WAIT
-from reconciler.plan.launching.names import creations
+from reconciler.plan.launching.creations import creations
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 

@@ -16,9 +16,9 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
+from reconciler.plan.findings import rejections
 from reconciler.plan.holding.consolidation import Savings, pods_by_node
 from reconciler.plan.holding.vacating import Vacancy, vacancies
-from reconciler.plan.rejection import rejections
 from reconciler.stages.rules import Rules
 from reconciler.stages.state import PassState
 

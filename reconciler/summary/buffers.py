@@ -20,7 +20,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import is_own
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from reconciler.model.view import LiveObject
-from reconciler.plan.buffers.served_elsewhere import also_served
+from reconciler.plan.buffers.keeping import also_served
 
 _PROVISIONING = "Provisioning"
 _CONDITIONS = "status.conditions"

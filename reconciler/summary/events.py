@@ -27,7 +27,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.launching.stock_out_reasons import AT_LIMIT, NOT_AVAILABLE
+from reconciler.plan.launching.back_offs import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
 from reconciler.requests.conditions import FAILED_ATTEMPT, LOST

@@ -113,7 +113,7 @@ def remote_of(folder: Path) -> str | None:
 
 def release_all(settings: Settings) -> tuple[WriteResult, ...]:
     """The result of each write. Raises `Stalled` if the cluster cannot be read in full, since something might stay held."""
-    from reconciler.plan.holding.release_all import releases
+    from reconciler.plan.holding.hold import releases
 
     cluster = open_cluster(settings, SystemClock())
     try:

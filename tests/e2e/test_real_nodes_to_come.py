@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.demand.pending import pending_demands
+from reconciler.demand.pods import pending_demands
 from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place

@@ -17,7 +17,7 @@ from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
-"""A label value; for hostnames the number of the bin, or of the first bin with the same hostname (see `hostnames.py`)."""
+"""A label value; for hostnames the number of the bin, or of the first bin with the same hostname (see `plan/findings.py`)."""
 EACH_NODE = ""
 """The key of a counter that counts on each node by itself, whatever its labels."""
 

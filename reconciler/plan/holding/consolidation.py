@@ -23,7 +23,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.cost import Prices
-from reconciler.plan.holding.settling import unchanged_since, wait_of
+from reconciler.plan.holding.vacating import unchanged_since, wait_of
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, UNDERUTILIZED, PoolState, allowed, pool_states
 
 DEPARTURES_KEY = "departures"

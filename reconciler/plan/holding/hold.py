@@ -1,4 +1,4 @@
-"""Which nodes are protected because they hold chunks, and which are handed back.
+"""Which nodes are protected because they hold chunks, which are handed back, and how all are before headroom is removed.
 
 Only changes are listed: a node that holds chunks and is already protected needs none.
 """
@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.model.changes import NodeClaimAction
-from reconciler.model.nodes import NodePool
+from reconciler.model.changes import Annotate, NodeClaimAction
+from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, SCARCE_TAINT, NodePool
 from reconciler.model.placement import Holding
-from reconciler.model.refs import abridged
+from reconciler.model.provisioning_requests import reserved_taints
+from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
@@ -155,3 +157,24 @@ def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
     for holding in holdings:
         counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
     return abridged((f"{count:,} of {demand}" for demand, count in sorted(counts.items())), most)
+
+
+def releases(view: ClusterView) -> tuple[Annotate, ...]:
+    """Removes the mark, the taints, and `do-not-disrupt` where the mark is beside it. A person's own do-not-disrupt stays."""
+    gone = ((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))
+    reason = "headroom leaves this cluster"
+    claims = [ObjectRef("karpenter.sh", "NodeClaim", "", claim.name) for claim in view.node_claims if is_marked(claim)]
+    nodes = [ObjectRef("", "Node", "", node.name) for node in view.nodes if is_marked(node)]
+    reserved = {
+        ObjectRef("", "Node", "", node.name): tuple((taint, False) for taint in found)
+        for node in view.nodes
+        if (found := reserved_taints(node.taints))
+    }
+    return (
+        *(Annotate(ref, gone, reason) for ref in claims),
+        *(
+            Annotate(ref, gone, reason, taints=((HELD_TAINT, False), (SCARCE_TAINT, False), *reserved.pop(ref, ())))
+            for ref in nodes
+        ),
+        *(Annotate(ref, (), reason, taints=taints) for ref, taints in reserved.items()),
+    )

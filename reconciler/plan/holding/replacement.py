@@ -1,7 +1,11 @@
-"""Nodes that chunks must leave: about to expire, or drifted. Their chunks go elsewhere first, then they are released.
+"""Nodes that chunks must leave (about to expire, or drifted), and nodes from which nothing moves for now (just not ready, or suspended).
 
-Computed before placement, which must not use these bins. The plan keeps them protected until their replacement is there. Karpenter expires
-nodes whatever their annotations and budgets say (controllers/nodeclaim/expiration), but does not disrupt a protected one for drift.
+All are computed before placement. Chunks that must leave go elsewhere first: placement must not use those bins, and the plan keeps them
+protected until their replacement is there. Karpenter expires nodes whatever their annotations and budgets say
+(controllers/nodeclaim/expiration), but does not disrupt a protected one for drift.
+
+Chunks of a node that has just become not ready wait a while before other room is made, and do not count as provisioned. The node's own
+condition says since when it is not ready. Nodes with chunks of suspended buffers stay as they are.
 """
 
 from __future__ import annotations
@@ -183,3 +187,47 @@ def _since(item: Bin) -> str:
 def _age(item: Bin) -> tuple[str, str]:
     created = item.claim.created if item.claim is not None else None
     return ("" if created is None else created.isoformat(), item.name)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingNodes:
+    """names: of nodes whose chunks wait. until: when the first of them has waited long enough."""
+
+    names: frozenset[str] = frozenset()
+    until: datetime | None = None
+
+
+def briefly_not_ready(
+    bins: Iterable[Bin], now: datetime, grace: timedelta, *, for_ever: frozenset[str] = frozenset()
+) -> WaitingNodes:
+    """now: by the cluster's clock. for_ever: names of nodes without a limit on the wait. A node that has never been ready is on its way,
+    and does not count here."""
+    since = {item.name: at for item in bins if (at := _not_ready_since(item)) is not None}
+    ends = {name: at + grace for name, at in since.items() if name not in for_ever and now < at + grace}
+    return WaitingNodes(frozenset(ends) | since.keys() & for_ever, min(ends.values(), default=None))
+
+
+def _not_ready_since(item: Bin) -> datetime | None:
+    node = item.node
+    if node is None or node.ready or node.ready_changed is None or not item.is_marked:
+        return None
+    return None if item.is_going or item.is_on_its_way or node.unschedulable else node.ready_changed
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedBins:
+    """Names of nodes (of NodeClaims, where there is no node yet). some: nodes that hold such chunks; only: nodes that hold nothing else."""
+
+    some: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
+
+
+def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> SuspendedBins:
+    names = {str(ref) for ref in suspended}
+    if not names:
+        return SuspendedBins()
+    held = {item.name: item.holders for item in view.machines if item.is_held}
+    return SuspendedBins(
+        frozenset(name for name, demands in held.items() if not names.isdisjoint(demands)),
+        frozenset(name for name, demands in held.items() if demands and demands <= names),
+    )

@@ -1,13 +1,21 @@
-"""Caps on what one pass may make. Demands are cut from the end of their order."""
+"""Caps on what one pass may make, and the nodes of a placement that are not made: beyond a cap, or without a template.
+
+Demands are cut from the end of their order.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from reconciler.model.placement import PlannedNode
+from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.demand import Demand
+from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.plan.bins import Bin
+from reconciler.plan.cost import Prices
 from reconciler.plan.objects.prune import PruneRules
 
 
@@ -260,3 +268,80 @@ def _fate(*, one: bool, passing: bool) -> str:
 
 def _nodes(count: int) -> str:
     return f"{count:,} {'node' if count == 1 else 'nodes'}"
+
+
+def made_in_attempts(bins: Iterable[Bin], demands: Iterable[Demand]) -> dict[ObjectRef, int]:
+    """How many nodes the current attempt of each request has."""
+    attempts = {
+        demand.request.record.attempt_label: demand.ref
+        for demand in demands
+        if demand.request is not None and demand.request.record.under_way
+    }
+    made: dict[ObjectRef, int] = {}
+    for item in bins if attempts else ():
+        label = "" if item.claim is None or item.is_going else item.claim.label(ATTEMPT_LABEL)
+        if label in attempts:
+            made[attempts[label]] = made.get(attempts[label], 0) + 1
+    return made
+
+
+def capped_nodes(
+    planned: Sequence[PlannedNode], demands: Sequence[Demand], bins: Sequence[Bin], prices: Prices, caps: PlanCaps
+) -> Capped:
+    """demands: in the order of placement."""
+    nodes: dict[str, int] = {}
+    known: list[float] = []
+    for item in bins:
+        if item.is_going:
+            continue
+        nodes[item.node_pool] = nodes.get(item.node_pool, 0) + 1
+        price = prices.of(item)
+        if price is not None:
+            known.append(price)
+    return within_caps(
+        planned,
+        caps,
+        Standing(sum(known), nodes, made_in_attempts(bins, demands)),
+        order={demand.ref: index for index, demand in enumerate(demands)},
+        whole={demand.ref for demand in demands if demand.whole},
+    )
+
+
+def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
+    """The cut nodes of demands that are then placed again without new nodes."""
+    found = []
+    for cut in capped.cuts:
+        refused = capped.refused.intersection(holding.demand for holding in cut.node.holdings)
+        if refused:
+            found.append(replace(cut, refused=refused))
+    return tuple(found)
+
+
+def still_refused(cuts: Sequence[Cut], placement: Placement) -> tuple[Cut, ...]:
+    """The cuts of which some demand is still unplaced; the others found room on existing nodes."""
+    unplaced = {item.demand for item in placement.unplaced}
+    return tuple(cut for cut in cuts if cut.refused & unplaced)
+
+
+TEMPLATE_FAILED = "template failed"
+COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
+_KINDS = ("NodeClaim", "NodePool")
+
+
+def without_unrendered(
+    created: Sequence[NodeClaimCreation], capped: Capped, unrendered: Mapping[ObjectRef, str]
+) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
+    """The creations that can be made, and cuts with the others added. unrendered: the reason, by object.
+
+    A NodeClaim copies its NodePool, so it waits for that, too. Nodes for pending pods need none, since Karpenter makes them.
+    """
+    claims, pools = ({ref.name: why for ref, why in unrendered.items() if ref.kind == kind} for kind in _KINDS)
+    kept: list[NodeClaimCreation] = []
+    cuts: list[Cut] = []
+    for item in created:
+        why = claims.get(item.name) or pools.get(item.planned.node_pool)
+        if why is None or any(holding.demand.kind == "Pod" for holding in item.planned.holdings):
+            kept.append(item)
+        else:
+            cuts.append(Cut(item.planned, why, TEMPLATE_FAILED))
+    return tuple(kept), replace(capped, cuts=(*capped.cuts, *cuts))

@@ -1,22 +1,145 @@
-"""Static NodePools that are to shrink, and the pods that keep their nodes.
+"""Static NodePools: how many nodes each gains and loses once a plan is applied, which go, and the pods that keep their nodes.
 
-Karpenter 1.14 (controllers/static/deprovisioning) deletes surplus nodes whatever the NodePool's budgets say: empty ones first,
-those with do-not-disrupt pods last. A node being drained waits for its do-not-disrupt pods, and for pods that a
-PodDisruptionBudget does not let go.
+Karpenter 1.14 acts by itself as soon as `spec.replicas` changes. It makes missing nodes within `limits.nodes`
+(controllers/static/provisioning). Of surplus ones it removes NodeClaims without an instance first, then empty nodes, and those with
+do-not-disrupt pods last, whatever the NodePool's budgets say (controllers/static/deprovisioning). A node being drained waits for its
+do-not-disrupt pods, and for pods that a PodDisruptionBudget does not let go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NodePool
+from reconciler.model.nodes import (
+    ARCHITECTURE_LABEL,
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    OPERATING_SYSTEM_LABEL,
+    ZONE_LABEL,
+    InstanceType,
+    NodePool,
+    Offering,
+)
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
-from reconciler.model.view import ClusterView
+from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.codes import STATIC_POOL_BLOCKED
+
+_NODE_POOL = "NodePool"
+_NODES = "nodes"
+
+
+def static_pool_changes(
+    pools: Iterable[NodePool],
+    objects: Mapping[ObjectRef, LiveObject],
+    changes: Iterable[ObjectChange],
+    bins: Sequence[Bin],
+    instance_types: Sequence[InstanceType],
+) -> tuple[StaticPoolChange, ...]:
+    """Pools that gain or lose nodes, by name. pools: those in force; objects: the cluster's; changes: what the plan applies."""
+    typed = {pool.name: pool for pool in pools}
+    there: dict[str, int] = {}
+    for item in bins:
+        if not item.is_going:
+            there[item.node_pool] = there.get(item.node_pool, 0) + 1
+    found = []
+    for name, replicas in sorted(_replicas_after(objects, changes).items()):
+        before = there.get(name, 0)
+        after = nodes_after(typed.get(name), before, replicas)
+        if after > before:
+            kind, price = cheapest_admitted(typed[name], instance_types)
+            found.append(StaticPoolChange(name, before, after, kind, price, replicas - after))
+        elif after < before:
+            found.append(StaticPoolChange(name, before, after))
+    return tuple(found)
+
+
+def leaving(change: StaticPoolChange, bins: Iterable[Bin]) -> frozenset[str]:
+    """Names of the bins that go, as far as that can be foreseen."""
+    own = [item for item in bins if item.node_pool == change.node_pool and not item.is_going]
+    own.sort(key=lambda item: (item.node is not None, item.in_use, item.name))
+    return frozenset(item.name for item in own[: max(0, change.before - change.after)])
+
+
+def _replicas_after(objects: Mapping[ObjectRef, LiveObject], changes: Iterable[ObjectChange]) -> dict[str, int]:
+    """What every static NodePool asks for when the changes are applied; a deleted one loses its nodes with it."""
+    replicas = {
+        ref.name: count
+        for ref, live in objects.items()
+        if ref.kind == _NODE_POOL and (count := _replicas_of(live.body)) is not None
+    }
+    for change in changes:
+        if change.ref.kind != _NODE_POOL:
+            continue
+        count = _replicas_of(change.manifest or {})
+        if change.action is not Action.DELETE and count is not None:
+            replicas[change.ref.name] = count
+        elif change.action is Action.DELETE and change.ref.name in replicas:
+            replicas[change.ref.name] = 0
+    return replicas
+
+
+def _replicas_of(body: Manifest) -> int | None:
+    replicas = (body.get("spec") or {}).get("replicas")
+    return replicas if isinstance(replicas, int) else None
+
+
+def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
+    """A pool that is not ready or is being deleted gets no more. Limits keep it from growing, and take nothing away."""
+    if replicas <= before:
+        return replicas
+    if pool is None or pool.deleting or not pool.ready:
+        return before
+    return max(before, min(replicas, dict(pool.limits or ()).get(_NODES, replicas)))
+
+
+def cheapest_admitted(pool: NodePool, instance_types: Iterable[InstanceType]) -> tuple[str, float | None]:
+    """Instance type and USD an hour of the cheapest node that the pool may buy; ("", None) if no price is known."""
+    kinds = list(instance_types)
+    template = pool.template
+    keys = {key for kind in kinds for offering in kind.offerings for key in _labels(kind, offering, "")}
+    fixed = (Requirement(key, Operator.IN, (value,)) for key, value in template.labels)
+    # A label that no type has is a person's own, and rules no type out.
+    wanted = [need for need in (*template.requirements, *fixed) if need.key in keys]
+    prices = [
+        (offering.price, kind.name)
+        for kind in kinds
+        for offering in kind.offerings
+        if offering.available and offering.price_known and _is_admitted(kind, offering, wanted)
+    ]
+    price, name = min(prices, default=(None, ""))
+    return name, price
+
+
+def _is_admitted(kind: InstanceType, offering: Offering, wanted: Sequence[Requirement]) -> bool:
+    return any(
+        all(need.holds(labels.get(need.key)) for need in wanted)
+        for labels in (_labels(kind, offering, system) for system in kind.operating_systems)
+    )
+
+
+def _labels(kind: InstanceType, offering: Offering, system: str) -> dict[str, str]:
+    return {
+        **dict(kind.labels),
+        **dict(_single_valued(offering.requirements)),
+        INSTANCE_TYPE_LABEL: kind.name,
+        ARCHITECTURE_LABEL: kind.architecture,
+        OPERATING_SYSTEM_LABEL: system,
+        ZONE_LABEL: offering.zone,
+        CAPACITY_TYPE_LABEL: offering.capacity_type,
+    }
+
+
+def _single_valued(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    for need in requirements:
+        if need.operator is Operator.IN and len(need.values) == 1:
+            yield need.key, need.values[0]
+
 
 _MOST_SHOWN = 5
 

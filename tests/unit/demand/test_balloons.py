@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.demand.balloons import leaving_balloons, without_balloons, without_waiting_balloons
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.pending import pending_demands
+from reconciler.demand.pods import leaving_balloons, pending_demands, without_balloons, without_waiting_balloons
 from reconciler.model.buffers import balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.pending import pending_demands
+from reconciler.demand.pods import pending_demands
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.marks import PRIORITY_ANNOTATION

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.demand.combine import demands, with_leaving
 from reconciler.demand.dialect import Dialect
-from reconciler.demand.leaving import leaving_demands, without_leaving
+from reconciler.demand.pods import leaving_demands, without_leaving
 from reconciler.model.declared import Declared
 from reconciler.model.nodes import DISRUPTED_TAINT, DO_NOT_DISRUPT, NodeClaim
 from reconciler.model.pods import Pod, PodDisruptionBudget

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.demand.live_pods import LivePods
+from reconciler.demand.resolve import LivePods
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from tests.builders import deployment, pod, shape

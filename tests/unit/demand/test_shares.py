@@ -21,7 +21,7 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import Pod, PodShape, Workload
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, Inventory
-from reconciler.plan.buffers.shares import share_edges, shares_memory
+from reconciler.plan.buffers.memory import share_edges, shares_memory
 from tests.builders import buffer, node, node_pool, pod, shape
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

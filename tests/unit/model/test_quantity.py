@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.catalog.karpenter_metrics import parse_scrape
-from reconciler.demand.priorities import declared_priority
+from reconciler.demand.precedence import declared_priority
 from reconciler.manifests.budgets import allow_windows_of
 from reconciler.manifests.schedule_words import read_window
 from reconciler.manifests.tree import resolve_plain

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.demand.pending import pending_demands
+from reconciler.demand.pods import pending_demands
 from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod
 from reconciler.model.view import ClusterView

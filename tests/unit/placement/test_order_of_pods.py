@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reconciler.demand.pending import pending_demands
+from reconciler.demand.pods import pending_demands
 from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread

@@ -13,7 +13,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.cost import Prices, cost_of
-from reconciler.plan.launching.names import creations
+from reconciler.plan.launching.creations import creations
 from tests.builders import instance_type, node, pod
 from tests.unit.plan.worlds import claim, planned, pool_node, together, with_node
 

@@ -14,7 +14,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
 from reconciler.plan.launching.caps import Cut
-from reconciler.plan.launching.names import creations
+from reconciler.plan.launching.creations import creations
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from tests.builders import buffer_ref, demand, node
 from tests.unit.demand.buffer_cases import Case, cases

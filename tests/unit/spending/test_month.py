@@ -21,7 +21,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.plan.facts import Facts
-from reconciler.plan.node_pools.static_nodes import cheapest_admitted
+from reconciler.plan.node_pools.static_pools import cheapest_admitted
 from reconciler.spending import month
 from reconciler.spending.month import Basis, spending
 from tests.builders import buffer_ref, instance_type, node_pool

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.demand.leaving import leaving_demands
+from reconciler.demand.pods import leaving_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, PLACEHOLDER_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.placement import Holding, OccupiedBin, Placement

@@ -11,7 +11,7 @@ from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.changes import DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.buffers.keeping_edges import keeping_edges
+from reconciler.plan.buffers.keeping import keeping_edges
 from tests.builders import buffer_ref, demand
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

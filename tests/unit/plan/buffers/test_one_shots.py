@@ -12,7 +12,7 @@ from reconciler.model.nodes import Node
 from reconciler.model.placement import Holding
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin
-from reconciler.plan.buffers.one_shots import one_shot_memory
+from reconciler.plan.buffers.memory import one_shot_memory
 from tests.builders import buffer_ref, resources, shape
 
 REF = buffer_ref()

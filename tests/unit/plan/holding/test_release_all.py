@@ -9,7 +9,7 @@ from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, 
 from reconciler.model.provisioning_requests import reserved_taint
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.plan.holding.release_all import releases
+from reconciler.plan.holding.hold import releases
 from tests.fakes.embedded import Sandbox, node_ref
 from tests.unit.plan.worlds import HELD, pool_node, together, with_node
 

@@ -11,7 +11,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZON
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.plan.launching.back_offs import BackOffRules, LaunchRecord, launch_record
 from reconciler.plan.launching.caps import Capped
-from reconciler.plan.launching.names import creations
+from reconciler.plan.launching.creations import creations
 from tests.builders import buffer_ref, instance_type
 from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, pairs, planned, pool_node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.plan.launching.names import LONGEST, creations
+from reconciler.plan.launching.creations import LONGEST, creations
 from tests.unit.plan.worlds import chunks, planned
 
 

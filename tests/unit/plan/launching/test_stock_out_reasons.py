@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.placement import Unplaced, UnplacedReason
-from reconciler.plan.launching.back_offs import BackOff, BackOffRules, Launch, LaunchRecord, Offered
-from reconciler.plan.launching.stock_out_reasons import NOT_AVAILABLE, stock_outs
+from reconciler.plan.launching.back_offs import (
+    NOT_AVAILABLE,
+    BackOff,
+    BackOffRules,
+    Launch,
+    LaunchRecord,
+    Offered,
+    stock_outs,
+)
 from tests.builders import buffer_ref, demand
 from tests.unit.plan.worlds import NOW
 

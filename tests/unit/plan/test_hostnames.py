@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.plan.launching.hostnames import hostname_findings
+from reconciler.plan.findings import hostname_findings
 from tests.builders import node
 from tests.unit.placement.worlds import with_hostname
 

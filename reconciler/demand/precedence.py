@@ -1,5 +1,6 @@
-"""ResourceQuotas as Cluster Autoscaler applies them to buffers: each namespace's oldest buffer first.
+"""Who goes first where room is short: the priority of pods, `headroom.dev/priority`, and ResourceQuotas.
 
+Pods have theirs by PriorityClass. ResourceQuotas are applied to buffers as Cluster Autoscaler does: each namespace's oldest buffer first.
 Only what pods request is compared; counts of pods and limits are not (capacitybuffer/controller/resourcequotas.go).
 """
 
@@ -8,11 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.demand import ChunkGroup
-from reconciler.model.pods import PodAffinityTerm, PodShape
+from reconciler.model.demand import ChunkGroup, is_priority
+from reconciler.model.marks import PRIORITY_ANNOTATION
+from reconciler.model.nodes import Labels
+from reconciler.model.pods import PodAffinityTerm, PodShape, PriorityClass
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.requirements import LabelSelector, Requirement
 from reconciler.model.view import ResourceQuota
+
+
+class Priorities:
+    """PriorityClasses by name. without_class: the priority of shapes that name none, where no class is the default."""
+
+    def __init__(self, classes: Iterable[PriorityClass], *, without_class: int) -> None:
+        known = tuple(classes)
+        self._values = {item.name: item.value for item in known}
+        self._default = max((item.value for item in known if item.global_default), default=without_class)
+
+    def of(self, shape: PodShape) -> int:
+        """That of its class; a class that is not there counts as none."""
+        return self._values.get(shape.priority_class_name, self._default)
+
+
+def declared_priority(annotations: Labels) -> int:
+    """As annotated. Text that is not a number counts as the default; validation reports it."""
+    written = next((value for name, value in annotations if name == PRIORITY_ANNOTATION), "")
+    return int(written) if is_priority(written) else 0
+
 
 PRIORITY_CLASS = "PriorityClass"
 

@@ -11,7 +11,7 @@ from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.plan.bins import Bin
-from reconciler.plan.holding.domains import domain_counts, topology_keys
+from reconciler.plan.outcomes import domain_counts, topology_keys
 from tests.builders import buffer_ref, demand, node, shape
 from tests.plans import planned
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.model.view import ClusterView
 from reconciler.placement.nodes.machines import with_nominated
-from reconciler.plan.holding.nominated import nominated_notes
+from reconciler.plan.findings import nominated_notes
 from tests.builders import node, pod
 
 

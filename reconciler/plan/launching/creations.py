@@ -1,4 +1,4 @@
-"""Names of new NodeClaims.
+"""New NodeClaims: their names, and who makes them in a forecast.
 
 A name follows from the pool, from what is asked for, and from how many equal NodeClaims come before it. Names that are taken are
 skipped. A pass may be repeated, because the last one was cut short or its result is not visible yet. It then asks for
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from reconciler.model.changes import NodeClaimCreation
+from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
 from reconciler.model.placement import PlannedNode
+from reconciler.model.refs import ObjectRef
 from reconciler.plan.holding.hold import chunk_words
 
 LONGEST = 63
@@ -57,3 +60,27 @@ def _name(pool: str, content: str, ordinal: int) -> str:
     digest = hashlib.sha256(f"{ordinal}:{content}".encode()).hexdigest()[:_DIGITS]
     front = pool[: LONGEST - len(_INFIX) - _DIGITS].rstrip("-.")
     return f"{front}{_INFIX}{digest}"
+
+
+def made_by_others(created: Iterable[NodeClaimCreation], demands: Iterable[Demand]) -> tuple[NodeClaimCreation, ...]:
+    """Adds the maker to each node that holds only demands for which headroom makes none."""
+    makers = {demand.ref: maker for demand in demands if (maker := maker_of(demand))}
+    return tuple(_made(item, makers) for item in created)
+
+
+def maker_of(demand: Demand) -> str:
+    """Who makes nodes for the demand, in words; "" for headroom."""
+    match keeper_of(demand):
+        case Keeper.AUTOSCALER:
+            return autoscaler_of(demand) or "the autoscaler that serves it"
+        case Keeper.BALLOON_PODS:
+            return "the autoscaler, for its balloon pods"
+    return ""
+
+
+def _made(item: NodeClaimCreation, makers: Mapping[ObjectRef, str]) -> NodeClaimCreation:
+    own = {makers.get(holding.demand, "") for holding in item.planned.holdings}
+    if not makers or len(own) != 1 or "" in own:
+        return item
+    maker = own.pop()
+    return replace(item, made_by=maker, reason=f"{item.reason}, made by {maker}")

@@ -1,14 +1,27 @@
-"""What the inventory remembers about one-shot buffers: that they were filled, what is left of them, what ended them, and when one gives up."""
+"""What the inventory remembers of buffers, and when each of them changes by the clock alone.
+
+Of a one-shot buffer: that it was filled, what is left of it, what ended it. Of a share of running pods: its size.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace, remembered_one_shots
+from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
+from reconciler.model.buffers import (
+    ONE_SHOTS_KEY,
+    SHARES_KEY,
+    OneShot,
+    OneShotPlace,
+    remembered_one_shots,
+    remembered_shares,
+    share_key,
+)
 from reconciler.model.changes import DemandOutcome
+from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
@@ -135,3 +148,25 @@ def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
                 counts = found.setdefault(holding.demand, {})
                 counts[item.node.name] = counts.get(item.node.name, 0) + holding.count
     return found
+
+
+def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
+    """JSON values, unchanged as long as no share changes. One entry for each such buffer; one that is not ready keeps what it had."""
+    known = remembered_shares(view.inventory.memory)
+    entries = {}
+    for demand in demands:
+        key = share_key(demand.ref)
+        if demand.share is not None:
+            entries[key] = demand.share.as_json()
+        elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in known:
+            entries[key] = known[key].as_json()
+    return {SHARES_KEY: dict(sorted(entries.items()))} if entries else {}
+
+
+def share_edges(demands: Iterable[Demand], clock_skew: timedelta) -> tuple[Edge, ...]:
+    """Instants by this machine's clock. clock_skew: that clock's time less the cluster's."""
+    return tuple(
+        Edge(demand.shrinks_at + clock_skew, f"{demand.ref}: its share of running pods has been less for long enough")
+        for demand in demands
+        if demand.shrinks_at is not None
+    )

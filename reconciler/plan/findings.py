@@ -1,0 +1,119 @@
+"""What a plan says of the cluster rather than of a manifest: its clock, shared hostnames, nominated pods, a rejected placement.
+
+Ages of nodes go by the API server's clock, schedules by this machine's. Rules between pods by kubernetes.io/hostname go by that label, not
+by the node: to kube-scheduler two nodes with one value are one. A nominated pod is one for which kube-scheduler has already chosen a node
+(`status.nominatedNodeName`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import HOSTNAME_LABEL, Node
+from reconciler.model.pods import Pod
+from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.view import ClusterView
+from reconciler.plan.codes import CLOCK_SKEW, CLOCK_UNKNOWN, PLACEMENT_REJECTED, SHARED_HOSTNAME
+
+TOLERATED = timedelta(minutes=1)
+NOT_TOLD = Finding(
+    CLOCK_UNKNOWN.name,
+    CLOCK_UNKNOWN.severity,
+    "the API server's answers have no Date: ages are judged by this machine's clock, and no node is replaced before it expires",
+    hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
+)
+"""Said instead of a skew, if none can be known."""
+
+
+def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
+    """skew: this machine's time less the API server's."""
+    if abs(skew) <= TOLERATED:
+        return ()
+    direction = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        Finding(
+            CLOCK_SKEW.name,
+            CLOCK_SKEW.severity,
+            f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
+            hint="keep the time of both machines with NTP",
+        ),
+    )
+
+
+_MOST_NAMES = 5
+
+
+def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
+    """One for each hostname that several nodes carry."""
+    hostnames = [value for node in nodes for key, value in node.labels if key == HOSTNAME_LABEL]
+    if len(set(hostnames)) == len(hostnames):
+        return ()
+    members: dict[str, list[str]] = {}
+    for node in nodes:
+        hostname = node.label(HOSTNAME_LABEL)
+        if hostname is not None:
+            members.setdefault(hostname, []).append(node.name)
+    return tuple(_finding(hostname, sorted(names)) for hostname, names in sorted(members.items()) if len(names) > 1)
+
+
+def _finding(hostname: str, names: Sequence[str]) -> Finding:
+    return Finding(
+        SHARED_HOSTNAME.name,
+        SHARED_HOSTNAME.severity,
+        f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({abridged(names, _MOST_NAMES)}): spread, affinity and anti-affinity by it take them for one",
+        ref=ObjectRef("", "Node", "", names[0]),
+        hint="give each machine a host name of its own, and delete nodes whose machine is no more",
+    )
+
+
+_MOST_PODS = 3
+
+
+def nominated_notes(view: ClusterView) -> tuple[str, ...]:
+    """One sentence for those that count as being on their node, one for those whose node cannot take them. view: from `with_nominated`."""
+    there = [pod for pod in view.nominated if pod.node_name is not None]
+    lost = [pod for pod in view.nominated if pod.node_name is None and not pod.deleting]
+    notes = []
+    if there:
+        one = len(there) == 1
+        notes.append(
+            f"{_listed(there, _waits_for)} (status.nominatedNodeName): {'it counts' if one else 'they count'} as running there, "
+            f"and no node is planned for {'it' if one else 'them'}, as Karpenter makes none"
+        )
+    if lost:
+        one = len(lost) == 1
+        notes.append(
+            f"{_listed(lost, _has_lost)} (status.nominatedNodeName): {'it is' if one else 'they are'} placed like any other pod; "
+            f"Karpenter makes no node for {'it' if one else 'them'} until kube-scheduler withdraws the nomination"
+        )
+    return tuple(notes)
+
+
+def _listed(pods: Sequence[Pod], words: Callable[[Pod], str]) -> str:
+    return abridged(map(words, pods), _MOST_PODS)
+
+
+def _waits_for(pod: Pod) -> str:
+    return (
+        f"Pod/{pod.namespace}/{pod.name} waits for room on {pod.nominated_node}, which kube-scheduler has chosen for it"
+    )
+
+
+def _has_lost(pod: Pod) -> str:
+    return f"Pod/{pod.namespace}/{pod.name} was to go to {pod.nominated_node}, which is gone or takes no pods"
+
+
+MOST_SHOWN = 20
+"""Findings for one rejected placement, since one error may break a rule at every node."""
+
+
+def rejections(broken: Sequence[str]) -> tuple[Finding, ...]:
+    """One for each broken rule, up to a limit."""
+    hint = "nothing of this plan is applied; report it as a defect of headroom, with the cluster's `headroom snapshot`"
+    shown = [f"the placement breaks a rule: {sentence}" for sentence in broken[:MOST_SHOWN]]
+    more = len(broken) - MOST_SHOWN
+    if more > 0:
+        shown.append(f"the placement breaks {more:,} more {'rule' if more == 1 else 'rules'}")
+    return tuple(Finding(PLACEMENT_REJECTED.name, PLACEMENT_REJECTED.severity, message, hint=hint) for message in shown)

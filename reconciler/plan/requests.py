@@ -1,0 +1,353 @@
+"""What becomes of ProvisioningRequests: decisions, bookings, attempts that are rolled back, requests that have ended.
+
+Placement is told where booked capacity is, so that a booking stays where it was. Nodes of an attempt are deleted if not all of its nodes
+can be made. Reserved nodes whose request is over lose the taint that kept other pods off. The view alone decides that: the node is reserved
+for a request that has ended or no longer exists. So after a kill at any point the next pass finishes the work.
+
+Requests from Git that have ended or lost their document are never applied again, and deleted after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
+from reconciler.model.conditions import Availability
+from reconciler.model.declared import Declared
+from reconciler.model.demand import REQUEST_KIND, Demand
+from reconciler.model.machines import Machine
+from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
+from reconciler.model.placement import read_holdings
+from reconciler.model.provisioning_requests import RequestRules, RequestState, reserved_taint, reserved_taints
+from reconciler.model.quantity import format_duration
+from reconciler.model.refs import ObjectRef
+from reconciler.model.request_records import RequestRecord, read_records, record_name
+from reconciler.model.schedules import Edge
+from reconciler.model.view import ClusterView
+from reconciler.plan.bins import Bin, is_kept, is_marked
+from reconciler.plan.launching.back_offs import LaunchRecord
+from reconciler.plan.objects.prune import reason_to_keep
+from reconciler.requests.life import Decision, cancelled, decide
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """decisions: by request. records: what the inventory remembers. edges: instants at which a request asks for something else."""
+
+    decisions: Mapping[ObjectRef, Decision] = field(default_factory=dict)
+    records: Mapping[str, RequestRecord] = field(default_factory=dict)
+    edges: tuple[Edge, ...] = ()
+
+
+def request_plan(
+    demands: Iterable[Demand],
+    availability: Mapping[ObjectRef, Availability],
+    bins: Sequence[Bin],
+    view: ClusterView,
+    now: datetime,
+    *,
+    rules: RequestRules,
+    unknown: bool,
+) -> RequestPlan:
+    """now: by the cluster's clock. unknown: some documents could not be read, so a request may be declared although none is seen."""
+    decisions: dict[ObjectRef, Decision] = {}
+    asked = [(demand, demand.request) for demand in demands if demand.request is not None]
+    records = _kept(read_records(view.inventory.memory), view, now, rules, unknown=unknown)
+    edges: list[Edge] = []
+    located = _located(bins, {demand.ref: len(demand.groups) for demand, _ in asked})
+    for demand, state in asked:
+        decision = decide(demand, state, availability.get(demand.ref, Availability()), now, rules)
+        if decision.record.provisioned is not None:
+            decision = replace(decision, record=replace(decision.record, located=located.get(demand.ref, {})))
+        decisions[demand.ref] = decision
+        name = record_name(demand.ref.namespace, demand.ref.name)
+        if _is_remembered(state, decision.record):
+            records[name] = decision.record
+        else:
+            records.pop(name, None)
+        edges += _edges(demand.ref, state, decision.record, rules, view.clock_skew)
+    return RequestPlan(decisions, records, tuple(sorted(edges, key=lambda edge: (edge.at, edge.why))))
+
+
+def _kept(
+    records: Mapping[str, RequestRecord], view: ClusterView, now: datetime, rules: RequestRules, *, unknown: bool
+) -> dict[str, RequestRecord]:
+    """Records of requests that are neither declared nor in the cluster. They are kept for a while, so that a reverted commit runs nothing
+    again."""
+    if unknown or not view.complete:
+        return dict(records)
+    return {
+        name: record
+        for name, record in records.items()
+        if record.ended is not None and now < record.ended + rules.kept_for
+    }
+
+
+def _is_remembered(state: RequestState, record: RequestRecord) -> bool:
+    """It has begun or ended. The end of a request that is not from Git is in its conditions."""
+    if not record.uid:
+        return False
+    if record.ended is not None:
+        return state.declared
+    return record.attempt > 0 or record.provisioned is not None
+
+
+def _located(bins: Iterable[Bin], groups: Mapping[ObjectRef, int]) -> dict[ObjectRef, dict[str, tuple[int, ...]]]:
+    """Chunks of each pod set, by request and node. Left out are nodes whose annotation says as much."""
+    found: dict[ObjectRef, dict[str, tuple[int, ...]]] = {}
+    for item in bins:
+        said = _holdings_said(item)
+        counts: dict[ObjectRef, list[int]] = {}
+        for holding in item.chunks:
+            if holding.demand in groups:
+                counts.setdefault(holding.demand, [0] * groups[holding.demand])[holding.group] += holding.count
+        for ref, amounts in counts.items():
+            if any(said.get((str(ref), group), 0) < amount for group, amount in enumerate(amounts)):
+                found.setdefault(ref, {})[item.name] = tuple(amounts)
+    return found
+
+
+def _holdings_said(item: Bin) -> Mapping[tuple[str, int], int]:
+    words = next((words for side in reversed(item.sides) if (words := side.annotation(HOLDS_ANNOTATION))), "")
+    return read_holdings(words) if words else {}
+
+
+def _edges(
+    ref: ObjectRef, state: RequestState, record: RequestRecord, rules: RequestRules, skew: timedelta
+) -> Iterable[Edge]:
+    """By this machine's clock."""
+    if record.ended is not None:
+        if state.declared and state.exists:
+            yield Edge(record.ended + rules.kept_for + skew, f"{ref} is due to be collected")
+    elif record.provisioned is not None:
+        yield Edge(record.provisioned + state.booked_for + skew, f"the booking of {ref} ends")
+    elif state.exists:
+        if record.retry_at is not None:
+            yield Edge(record.retry_at + skew, f"{ref} is tried again")
+        if state.valid_until is not None:
+            yield Edge(state.valid_until + skew, f"{ref} is not valid any more")
+
+
+def attempts_since(view: ClusterView) -> datetime | None:
+    """When the first of the attempts under way began; None if there are none."""
+    records = read_records(view.inventory.memory).values()
+    return min((record.began for record in records if record.under_way and record.began is not None), default=None)
+
+
+def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
+    """Requests whose current attempt has made NodeClaims or set nodes aside, even if those are gone since the last pass."""
+    asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
+    under_way = {str(ref): (ref, record.attempt_label) for ref, record in asked if record.under_way}
+    if not under_way:
+        return frozenset()
+    sides: tuple[Node | NodeClaim, ...] = (*view.node_claims, *view.nodes)
+    labels = {side.label(ATTEMPT_LABEL) for side in sides}
+    words = (
+        *(side.annotation(HOLDS_ANNOTATION) for side in sides),
+        *(item.holds for item in launches.vanished.values()),
+    )
+    held = {name for text in set(words) if text for name, _ in read_holdings(text)}
+    return frozenset(ref for name, (ref, label) in under_way.items() if label in labels or name in held)
+
+
+def for_requests(
+    created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
+) -> tuple[NodeClaimCreation, ...]:
+    """New nodes with what the requests on them ask for: a bounded life, and labels.
+
+    The labels name the attempt that a node is made in, or makes good. With several requests on one node, the first in order counts. A node
+    that is reserved has the value of its taint as a label, which pods can select.
+    """
+    asking = {
+        demand.ref: (decision.record.attempt_label, demand.request.runs_for)
+        for demand in demands
+        if demand.request is not None and (decision := decisions.get(demand.ref)) is not None
+        if decision.makes_nodes and decision.record.uid
+    }
+    if not asking:
+        return tuple(created)
+    order = {ref: number for number, ref in enumerate(asking)}
+
+    def completed(creation: NodeClaimCreation) -> NodeClaimCreation:
+        own = sorted(
+            {item.demand for item in creation.planned.holdings if item.demand in asking}, key=order.__getitem__
+        )
+        if not own:
+            return creation
+        reserved = ((taint.key, taint.value) for taint in reserved_taints(creation.planned.taints))
+        return replace(
+            creation,
+            labels=((ATTEMPT_LABEL, asking[own[0]][0]), *reserved),
+            lives_for=min(filter(None, (asking[ref][1] for ref in own)), default=None),
+        )
+
+    return tuple(map(completed, created))
+
+
+@dataclass(frozen=True, slots=True)
+class BookedPlaces:
+    """held: name of a node, or of a NodeClaim without one; request; its chunks there by pod set. kept: nodes that are not replaced while
+    the booking lasts."""
+
+    held: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    kept: frozenset[str] = frozenset()
+
+
+def booked_places(view: ClusterView) -> BookedPlaces:
+    """From the records of requests that are provisioned and have not ended."""
+    booked = {
+        name: record
+        for name, record in read_records(view.inventory.memory).items()
+        if record.provisioned is not None and record.ended is None
+    }
+    if not booked:
+        return BookedPlaces()
+    held = tuple(
+        (node, f"{REQUEST_KIND}/{name}", counts)
+        for name, record in sorted(booked.items())
+        for node, counts in sorted(record.located.items())
+    )
+    return BookedPlaces(held, frozenset(node for node, _, _ in held) | _saying(view, booked.keys()))
+
+
+def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
+    """Machines whose annotation names one of these requests."""
+    names = {f"{REQUEST_KIND}/{name}" for name in booked}
+    return frozenset(machine.name for machine in view.machines if not names.isdisjoint(_held_by(machine)))
+
+
+def _held_by(machine: Machine) -> Iterable[str]:
+    for side in (machine.node, machine.node_claim):
+        words = None if side is None else side.annotation(HOLDS_ANNOTATION)
+        if words and REQUEST_KIND in words:
+            yield from (demand for demand, _ in read_holdings(words))
+
+
+def rolled_back(
+    bins: Iterable[Bin],
+    demands: Iterable[Demand],
+    decisions: Mapping[ObjectRef, Decision],
+    price_of: Callable[[Bin], float | None],
+) -> tuple[NodeClaimAction, ...]:
+    """Empty nodes of failed attempts, whatever their NodePool's policy: nobody asked for a part of a request.
+
+    Nodes that hold pods or other chunks by now stay. Nodes of a request that is gone are released like others.
+    """
+    by_uid = {
+        decision.record.uid: (demand.ref, decision)
+        for demand in demands
+        if (decision := decisions.get(demand.ref)) is not None and decision.record.uid
+    }
+    if not by_uid:
+        return ()
+    actions = []
+    for item in bins:
+        if item.claim is None or item.is_going or item.chunks or item.pods or item.in_use or not item.is_placeholder:
+            continue
+        uid, _, number = (item.claim.label(ATTEMPT_LABEL) or "").rpartition(".")
+        if uid not in by_uid or any(is_kept(side) and not is_marked(side) for side in item.sides):
+            continue
+        ref, decision = by_uid[uid]
+        if _has_failed(decision, number):
+            actions.append(
+                NodeClaimAction(
+                    node_claim=item.claim.name,
+                    node=None if item.node is None else item.node.name,
+                    node_pool=item.node_pool,
+                    reason=f"attempt {number} of {ref} has failed, so its nodes are deleted",
+                    price=price_of(item),
+                )
+            )
+    return tuple(actions)
+
+
+def _has_failed(decision: Decision, number: str) -> bool:
+    record = decision.record
+    if record.ended is not None:
+        return decision.has_failed
+    return number != str(record.attempt) or not (record.under_way or record.provisioned is not None)
+
+
+def untainted(
+    bins: Sequence[Bin], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
+) -> tuple[NodeClaimAction, ...]:
+    """Nodes that any pod may use from now on. A NodeClaim cannot be changed: its node is freed in a later pass, once it exists."""
+    reserved = [item for item in bins if not item.is_going and _values(item)]
+    if not reserved:
+        return ()
+    live = {
+        reserved_taint(demand.ref).value
+        for demand in demands
+        if demand.request is not None and (_has_not_ended(decisions.get(demand.ref)))
+    }
+    return tuple(
+        NodeClaimAction(
+            item.claim.name if item.claim is not None else None,
+            item.name,
+            item.node_pool,
+            f"the provisioning request that it was reserved for ({value}) is over",
+        )
+        for item in reserved
+        for value in _values(item)[:1]
+        if not live.intersection(_values(item))
+    )
+
+
+def _values(item: Bin) -> list[str]:
+    return [] if item.node is None else [taint.value for taint in reserved_taints(item.node.taints)]
+
+
+def _has_not_ended(decision: Decision | None) -> bool:
+    return decision is None or decision.record.ended is None
+
+
+def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
+    """Leaves out documents of requests that have ended: they must not run again.
+
+    The document of a request that never had an object stays: only an object can tell its user how it ended.
+    """
+    ended = {ref for ref, decision in requests.decisions.items() if decision.record.ended and decision.record.uid}
+    if not ended:
+        return declared
+    return replace(declared, manifests=tuple(item for item in declared.manifests if item.ref not in ended))
+
+
+def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:
+    """The records, with those cancelled whose object was deleted while they were under way. Removing the document ends a request for good,
+    as deleting the object does. now: by the cluster's clock."""
+    gone = {
+        record_name(change.ref.namespace, change.ref.name)
+        for change in changes
+        if change.ref.kind == REQUEST_KIND and change.action is Action.DELETE
+    }
+    return {
+        name: cancelled(record, now) if name in gone and record.ended is None else record
+        for name, record in requests.records.items()
+    }
+
+
+def collect(
+    demands: Iterable[Demand],
+    requests: RequestPlan,
+    view: ClusterView,
+    now: datetime,
+    *,
+    rules: RequestRules,
+    applyset_id: str,
+) -> tuple[ObjectChange, ...]:
+    """Deletions of objects that headroom applied and whose request ended long ago. now: by the cluster's clock."""
+    due = []
+    for demand in demands:
+        decision = requests.decisions.get(demand.ref)
+        if decision is None or demand.request is None or not demand.request.declared:
+            continue
+        ended = decision.record.ended
+        if ended is None or now < ended + rules.kept_for or demand.ref not in view.inventory.members:
+            continue
+        live = view.objects.get(demand.ref)
+        if live is not None and reason_to_keep(live, frozenset(), applyset_id) is None:
+            reason = f"it ended {format_duration(rules.kept_for)} ago"
+            due.append(ObjectChange(demand.ref, Action.DELETE, reason=reason))
+    return tuple(due)

@@ -1,1 +1,0 @@
-"""What becomes of ProvisioningRequests: decisions, bookings, attempts that are rolled back, requests that have ended."""
