@@ -32,8 +32,8 @@ from reconciler.report.difference.objects import document_changes
 from reconciler.report.words import moment
 from reconciler.spending.month import Basis, as_declared, spending
 from reconciler.spending.states import first_differences
-from reconciler.stages.lowered_limits import lowered_limits
-from reconciler.stages.result import PassResult
+from reconciler.stages.limits import lowered_limits
+from reconciler.stages.state import PassResult
 
 UNCAPPED = PlanCaps(
     new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, pruning=PruneRules(lifted=True), nodes_per_request=0

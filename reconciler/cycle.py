@@ -16,24 +16,17 @@ from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
-from reconciler.stages.application import ApplyWrites
-from reconciler.stages.cluster import ReadCluster
 from reconciler.stages.consolidation import Consolidate
 from reconciler.stages.demand import FindDemand
-from reconciler.stages.manifests import ReadManifests, ReadSource
 from reconciler.stages.placement import Place
-from reconciler.stages.planning import MakePlan
+from reconciler.stages.planning import MakePlan, UpcomingEdges
 from reconciler.stages.preparation import Prepare
-from reconciler.stages.progress import PassProgress
-from reconciler.stages.proposal import ProposeWrites
-from reconciler.stages.rendering import Render
-from reconciler.stages.result import Observation, PassResult, result_of
-from reconciler.stages.rules import Rules
-from reconciler.stages.set_aside import Inputs, SetAside
-from reconciler.stages.state import PassState, Stage
+from reconciler.stages.reading import ReadCluster, ReadManifests, ReadSource
+from reconciler.stages.running import Inputs, PassProgress, SetAside
+from reconciler.stages.state import Observation, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
-from reconciler.stages.upcoming_edges import UpcomingEdges
 from reconciler.stages.vacating import Vacate
+from reconciler.stages.writes import ApplyWrites, ProposeWrites, Render
 
 
 class Cycle:

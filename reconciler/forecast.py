@@ -9,7 +9,7 @@ from reconciler.cycle import Cycle
 from reconciler.model.changes import Action
 from reconciler.model.spending import Spending
 from reconciler.spending.month import is_steady, spending
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 
 
 def forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending | None:

@@ -23,7 +23,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Edge, Following, Schedule, following_of
 from reconciler.model.view import LiveObject, Manifest
-from reconciler.timetable.lead_time import next_look, value_with_lead
+from reconciler.timetable.capacity_schedule import next_look, value_with_lead
 
 NODE_POOL = "NodePool"
 _POOL_GROUP = "karpenter.sh"

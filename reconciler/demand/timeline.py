@@ -18,7 +18,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, Schedule, following_of
 from reconciler.model.timelines import DemandSpan
 from reconciler.model.view import ClusterView
-from reconciler.timetable.lead_time import spans_with_lead
+from reconciler.timetable.capacity_schedule import spans_with_lead
 
 State = tuple[int | None, bool]
 """What the schedules say at an instant: replicas (None: its own number), and whether it exists."""

@@ -64,8 +64,8 @@ def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 
 @lru_cache(maxsize=4096)
 def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
+    from reconciler.timetable.activity import can_match, is_within
     from reconciler.timetable.collisions import overlaps
-    from reconciler.timetable.pattern import can_match, is_within
 
     findings = []
     for index, behavior in enumerate(schedule.behaviors):
@@ -100,7 +100,7 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 
 
 def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.lost_windows import skipped_window
+    from reconciler.timetable.collisions import skipped_window
 
     skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
     if skipped is None:
@@ -173,7 +173,7 @@ def _local(instant: datetime, zone: ZoneInfo) -> str:
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
     """The end of the search. It is nearer if the schedule repeats every year, or matches too often to search five years."""
-    from reconciler.timetable.pattern import matches_a_day
+    from reconciler.timetable.activity import matches_a_day
 
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)
     by_date = any(item.start.days or item.end.days for item in schedule.behaviors)

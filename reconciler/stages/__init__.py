@@ -1,1 +1,1 @@
-"""The stages of a pass, a file each, in the order in which `cycle` has them."""
+"""The stages of a pass; `cycle` has them in their order."""

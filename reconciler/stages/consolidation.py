@@ -39,9 +39,8 @@ from reconciler.plan.holding.consolidation import (
 )
 from reconciler.plan.holding.vacating import unchanged_since
 from reconciler.plan.launching.caps import capped_nodes
-from reconciler.stages.pods_first import used_by
-from reconciler.stages.rules import Rules
-from reconciler.stages.state import PassState
+from reconciler.stages.limits import used_by
+from reconciler.stages.state import PassState, Rules
 from reconciler.stages.vacating import problem_without
 
 MOST_TRIALS = 3

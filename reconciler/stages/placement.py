@@ -17,9 +17,8 @@ from reconciler.plan.cost import Prices
 from reconciler.plan.findings import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
-from reconciler.stages.pods_first import no_room_findings, with_promised
-from reconciler.stages.rules import Rules
-from reconciler.stages.state import PassState
+from reconciler.stages.limits import no_room_findings, with_promised
+from reconciler.stages.state import PassState, Rules
 
 
 @dataclass(frozen=True, slots=True)

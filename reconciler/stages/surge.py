@@ -21,8 +21,7 @@ from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.creations import creations
-from reconciler.stages.rules import Rules
-from reconciler.stages.state import PassState
+from reconciler.stages.state import PassState, Rules
 
 HURRIED = frozenset({"taken", "change"})
 """Triggers of passes that answer what pods do."""

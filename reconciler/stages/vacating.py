@@ -19,8 +19,7 @@ from reconciler.plan.cost import Prices
 from reconciler.plan.findings import rejections
 from reconciler.plan.holding.consolidation import Savings, pods_by_node
 from reconciler.plan.holding.vacating import Vacancy, vacancies
-from reconciler.stages.rules import Rules
-from reconciler.stages.state import PassState
+from reconciler.stages.state import PassState, Rules
 
 MOST_TRIALS = 6
 """Trials in one pass. The next pass continues, since placeholders that chunks have left are released by then."""

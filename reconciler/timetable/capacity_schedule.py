@@ -1,23 +1,37 @@
-"""The value of a capacity schedule: at an instant, next, and over a span.
+"""The value of a capacity schedule: at an instant, next, over a span, and with a lead time.
 
 A behavior is active from a match of its start until the next match of its end after that, half-open. Of several active ones
 the highest priority counts, then the first in the spec; with none the default does (Karpenter design "Scheduled Capacity").
+
+With a lead time the value rises earlier by the lead, and falls when the schedule does. At any instant it is the largest value of
+[instant, instant + lead], both ends included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 
 from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
-from reconciler.timetable.activity import activities, first_of_each, instant_of, seconds_of, seconds_up, winners_of
+from reconciler.timetable.activity import (
+    LONGEST_GAP,
+    activities,
+    can_match,
+    first_of_each,
+    instant_of,
+    is_within,
+    seconds_of,
+    seconds_up,
+    winners_of,
+)
 from reconciler.timetable.collisions import collisions_in
-from reconciler.timetable.pattern import LONGEST_GAP, can_match, is_within
 from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
@@ -164,3 +178,65 @@ def _spans_ahead(start: int) -> Iterator[tuple[int, int]]:
 def _values(schedule: Schedule) -> Seconds:
     """Replicas by behavior; the default comes last, where index `NONE` (-1) finds it."""
     return np.array([*(item.replicas for item in schedule.behaviors), schedule.default_replicas], dtype=np.int64)
+
+
+_INSTANT = timedelta(microseconds=1)
+"""The resolution of `datetime`: added to the end, it makes a half-open span include it."""
+
+
+def value_with_lead(schedule: Schedule, lead: timedelta, at: datetime) -> int:
+    """Replicas at the instant. Raises `Invalid` for an unknown time zone."""
+    if not lead:
+        return state_at(schedule, at).current_value
+    return max(span.value for span in timeline(schedule, at, at + lead + _INSTANT, at).spans)
+
+
+def spans_with_lead(
+    schedule: Schedule,
+    lead: timedelta,
+    start: datetime,
+    end: datetime,
+) -> tuple[tuple[datetime, datetime, int], ...]:
+    """Spans as (start, end, replicas) that fill [start, end) without gaps; neighbours differ."""
+    spans = timeline(schedule, start, end + lead, start).spans
+    found: list[tuple[datetime, datetime, int]] = []
+    for opens, closes, value in _highest(spans, lead, start, end):
+        if found and found[-1][2] == value:
+            found[-1] = (found[-1][0], closes, value)
+        else:
+            found.append((opens, closes, value))
+    return tuple(found)
+
+
+def _highest(
+    spans: tuple[ScheduleSpan, ...],
+    lead: timedelta,
+    start: datetime,
+    end: datetime,
+) -> list[tuple[datetime, datetime, int]]:
+    """Each span counts from `lead` before it begins until it ends; where several do, the highest wins."""
+    moments = {start, end}
+    for span in spans:
+        moments |= {moment for moment in (span.start - lead, span.end) if start < moment < end}
+    ordered = sorted(moments)
+    waiting = list(spans)
+    waiting.reverse()
+    open_spans: list[tuple[int, datetime]] = []
+    pieces = []
+    for opens, closes in pairwise(ordered):
+        while waiting and waiting[-1].start - lead <= opens:
+            span = waiting.pop()
+            heappush(open_spans, (-span.value, span.end))
+        while open_spans and open_spans[0][1] <= opens:
+            heappop(open_spans)
+        pieces.append((opens, closes, -open_spans[0][0]))
+    return pieces
+
+
+def next_look(schedule: Schedule, lead: timedelta, after: datetime) -> datetime | None:
+    """The first instant after this one at which the value with lead may change; None: never again."""
+    falls = next_change(schedule, after)
+    rises = next_change(schedule, after + lead) if lead else None
+    return min(
+        (moment for moment in (falls, None if rises is None else rises - lead) if moment is not None), default=None
+    )

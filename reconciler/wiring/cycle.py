@@ -19,7 +19,7 @@ from reconciler.plan.objects.objects import Owner
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
-from reconciler.stages.rules import Rules
+from reconciler.stages.state import Rules
 from reconciler.wiring.cluster import inventory_parent
 
 

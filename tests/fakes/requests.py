@@ -12,7 +12,7 @@ from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import PlacementSettings, Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import Document, Sandbox, node_pool

@@ -22,7 +22,7 @@ from reconciler.model.findings import Severity
 from reconciler.settings.settings import Settings
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.controlplane import ControlPlane
 from tests.fakes.embedded import Sandbox, workload

@@ -16,7 +16,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.timetable.lead_time import next_look
+from reconciler.timetable.capacity_schedule import next_look
 from tests.builders import deployment, deployment_ref
 
 NIGHT = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)

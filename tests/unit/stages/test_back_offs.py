@@ -11,7 +11,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.settings.settings import PlacementSettings, Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import SMALL, Sandbox, apply, buffer, node_claim, node_pool, workload

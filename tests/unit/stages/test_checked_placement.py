@@ -19,8 +19,8 @@ from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 from reconciler.stages import placement as stage
-from reconciler.stages.rendering import Render
 from reconciler.stages.state import PassState
+from reconciler.stages.writes import Render
 from reconciler.wiring.session import Session, open_session
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples-repo"

@@ -12,7 +12,7 @@ from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource

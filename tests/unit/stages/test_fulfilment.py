@@ -14,7 +14,7 @@ from reconciler.model.nodes import HELD_TAINT
 from reconciler.packaged import packaged_text
 from reconciler.report.plan.text import plan_text
 from reconciler.settings.settings import PlacementSettings, Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload

@@ -14,7 +14,7 @@ from reconciler.cycle import Cycle
 from reconciler.manifests.declared import live_declared
 from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, pool_ref
 from tests.fakes.source import FakeSource

@@ -12,7 +12,7 @@ from reconciler.model.changes import Apply, Outcome
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.settings.settings import InventorySettings, Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, node_pool, pool_ref
 from tests.fakes.source import FakeSource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
 

@@ -14,7 +14,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.ports import Proposals, ProposedPlan
 from reconciler.settings.settings import Settings
-from reconciler.stages.proposal import file_of
+from reconciler.stages.writes import file_of
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource

@@ -9,7 +9,7 @@ import pytest
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import DemandOutcome
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, node_pool
 from tests.fakes.source import FakeSource

@@ -13,7 +13,7 @@ from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.words import summary
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.clock import START

@@ -9,7 +9,7 @@ from reconciler.model.changes import Apply
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Sandbox, node_pool
 from tests.fakes.source import FakeSource

@@ -21,7 +21,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, identity_of
 from reconciler.report.status.text import daemon_status_text
 from reconciler.settings.settings import Settings
-from reconciler.stages.result import PassResult
+from reconciler.stages.state import PassResult
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
 from reconciler.wiring.cycle import make_cycle
@@ -155,15 +155,15 @@ def assert_the_good_one_is_served(result: PassResult) -> None:
 
 
 STAGES = {
-    "in_force": "reconciler.stages.cluster.in_force",
-    "schedules": "reconciler.stages.cluster.schedule_findings",
+    "in_force": "reconciler.stages.reading.in_force",
+    "schedules": "reconciler.stages.reading.schedule_findings",
     "prepare": "reconciler.stages.preparation.launch_record",
     "demand": "reconciler.stages.demand.demands",
     "placement": "reconciler.stages.placement.place_in_mode",
     "vacate": "reconciler.stages.vacating.vacancies",
     "plan": "reconciler.stages.planning.make_plan",
-    "render": "reconciler.stages.rendering.render_writes",
-    "statuses": "reconciler.stages.rendering.status_writes",
+    "render": "reconciler.stages.writes.render_writes",
+    "statuses": "reconciler.stages.writes.status_writes",
 }
 KINDS = (
     "CapacityBuffer", "PodTemplate", "MetricsProducer", "ProvisioningRequest",
@@ -273,7 +273,7 @@ def test_what_is_new_is_suspected_before_what_was_served_until_now(monkeypatch: 
 
 def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are looked for one by one in a pass."""
-    monkeypatch.setattr("reconciler.stages.set_aside.MOST_TRIALS", 6)
+    monkeypatch.setattr("reconciler.stages.running.MOST_TRIALS", 6)
     world = World()
     world.sandbox.cluster.apply(workload("many", replicas=20, nodeName=f"node-{BAD}"))
     plant(monkeypatch, STAGES["demand"], lambda ref: ref.kind == "Pod", at_hand=True)
@@ -311,7 +311,7 @@ def test_events_that_headroom_fails_on_leave_what_was_written(monkeypatch: pytes
         yield from ()
         raise ValueError("a planted fault")
 
-    monkeypatch.setattr("reconciler.stages.application.events", broken)
+    monkeypatch.setattr("reconciler.stages.writes.events", broken)
     world = World()
 
     result = world.passes()

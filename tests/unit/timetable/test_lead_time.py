@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.timetable.capacity_schedule import next_change, state_at
-from reconciler.timetable.lead_time import next_look, spans_with_lead, value_with_lead
+from reconciler.timetable.capacity_schedule import next_change, next_look, spans_with_lead, state_at, value_with_lead
 
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "office")
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)

@@ -1,4 +1,7 @@
-"""Pending pods come before chunks at a NodePool's limit too, though it is Karpenter that makes their nodes."""
+"""Limits of NodePools: pending pods come before chunks there, and a change may lower a limit below what nodes use.
+
+It is Karpenter that makes the nodes of pending pods. Where a limit was lowered no node goes, but none is added until enough have gone.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ from dataclasses import replace
 
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType
+from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.placement import Placement, PlannedNode
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.placement.constraints.limits import NODES
+from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM
+from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM, POOL_OVER_LIMIT
 
 
 def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Problem:
@@ -104,3 +107,22 @@ def _findings(bins: Iterable[Bin], pods: Sequence[ObjectRef], demands: Iterable[
             ref,
             hint="raise the limit, make the buffer smaller, or give it a NodePool of its own",
         )
+
+
+def lowered_limits(
+    before: Sequence[NodePool], after: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]
+) -> Iterator[Finding]:
+    """A warning for each limit in `after` that the pool's nodes exceed, and did not exceed in `before`."""
+    code = POOL_OVER_LIMIT
+    known, limits = (PoolLimits(pools, view, instance_types) for pools in (before, after))
+    for pool in after:
+        was = known.left(pool.name)
+        allowed = dict(pool.limits or ())
+        for resource, left in sorted(limits.left(pool.name).items()):
+            if left >= 0 or was.get(resource, 0) < 0:
+                continue
+            limit, used = (format_amount(resource, amount) for amount in (allowed[resource], allowed[resource] - left))
+            message = f"it is over its {resource} limit of {limit}: {used} used"
+            hint = "raise the limit, or expect no new node in it until enough of them have gone"
+            ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
+            yield Finding(code.name, code.severity, message, pool.position, ref, f"spec.limits.{resource}", hint)

@@ -1,4 +1,4 @@
-"""Objects that headroom itself fails on: each is found and set aside with a finding, and the pass is made for all others.
+"""How the stages of a pass are run: one after the other until one fails, and again without an object that headroom itself fails on.
 
 A stage may raise what no stage should raise, for one object among thousands. Nothing of a pass would be done then. So the stages run again
 without the objects that the failed function had in hand. If that does not help, halves of all objects are left out in turn, until the
@@ -9,6 +9,7 @@ What is set aside counts as broken or unread: nothing is deleted or released bec
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -16,12 +17,46 @@ from traceback import format_exception, walk_tb
 
 from reconciler.manifests.declared import every_object
 from reconciler.model.declared import Declared
+from reconciler.model.errors import Failure
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, identity_of
-from reconciler.stages.progress import PassProgress
 from reconciler.stages.state import Input, InputOrigin, PassState, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class PassProgress:
+    """timings: seconds by phase. failure: what ended the pass; `state` is then what the last successful stage left.
+
+    fault: the same, where a stage raised what no stage should raise: a defect of headroom. passed: how many stages succeeded.
+    """
+
+    state: PassState
+    timings: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+    fault: Exception | None = None
+    passed: int = 0
+
+    def after(self, stages: Sequence[Stage], tell: Callable[[str], None]) -> PassProgress:
+        """The progress after these stages. A pass that has failed runs no more of them. tell: called with the phase of each stage."""
+        state, timings, failure, fault = self.state, dict(self.timings), self.failure, self.fault
+        passed = self.passed
+        for stage in stages:
+            if failure is not None or fault is not None:
+                break
+            tell(stage.phase)
+            began = time.perf_counter()
+            try:
+                state = stage.run(state)
+            except Failure as error:
+                failure = error
+            except Exception as error:  # noqa: BLE001 - whoever runs the stages finds the object that it is about, or raises it
+                fault = error
+            timings[stage.phase] = timings.get(stage.phase, 0.0) + time.perf_counter() - began
+            passed += failure is None and fault is None
+        return PassProgress(state, timings, failure, fault, passed)
+
 
 SET_ASIDE = Code("set-aside", Severity.ERROR)
 TRIED_AGAIN_AFTER = timedelta(minutes=10)
