@@ -49,6 +49,27 @@ _OF_ITS_TARGET = frozenset(
     {codes.TARGET_NOT_FOUND, codes.TARGET_WITHOUT_PODS, codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP}
 )
 _OF_ITS_GROUP = frozenset({codes.TARGET_IN_WRONG_GROUP, codes.TARGET_IN_ANOTHER_GROUP})
+LIMITED = "LimitedByQuotas"
+NOT_CREATED_YET = "9999"
+"""Sorts after every creation time: a buffer that is only in Git is the youngest."""
+_FOUND_BY_MANIFESTS = frozenset(
+    {
+        codes.TEMPLATE_AND_SCALABLE,
+        codes.BUFFER_WITHOUT_REFERENCE,
+        codes.UNKNOWN_STRATEGY,
+        codes.CHUNK_TOO_LARGE,
+        codes.INVALID_ANNOTATION,
+    },
+)
+_FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
+MOST_CHUNKS = 150_000
+"""Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
+
+One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
+_SIZE_HINTS: Mapping[Code, str] = {
+    codes.LIMITS_MATCH_NOTHING: "limit a resource that the pods request, such as cpu or memory",
+    codes.SIZE_NOT_KNOWN: "add replicas or limits",
+}
 
 
 def field_of(buffer: Buffer, code: Code) -> str:
@@ -66,21 +87,6 @@ def field_of(buffer: Buffer, code: Code) -> str:
     if code == codes.LIMITS_MATCH_NOTHING:
         return "spec.limits"
     return "spec" if code == codes.SIZE_NOT_KNOWN else ""
-
-
-LIMITED = "LimitedByQuotas"
-NOT_CREATED_YET = "9999"
-"""Sorts after every creation time: a buffer that is only in Git is the youngest."""
-_FOUND_BY_MANIFESTS = frozenset(
-    {
-        codes.TEMPLATE_AND_SCALABLE,
-        codes.BUFFER_WITHOUT_REFERENCE,
-        codes.UNKNOWN_STRATEGY,
-        codes.CHUNK_TOO_LARGE,
-        codes.INVALID_ANNOTATION,
-    },
-)
-_FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +161,6 @@ def _demand_and_findings(
     priorities = Priorities(classes, without_class=NO_PRIORITY_CLASS)  # chunks yield to every pod
     findings = [*_findings(item, answer, dialect), *_findings_of_keeping(item.buffer, kept)]
     return _kept(_demand(item, answer, dialect, priorities), item, kept), findings
-
-
-MOST_CHUNKS = 150_000
-"""Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
-
-One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
 
 
 def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, Allowance]:
@@ -326,12 +326,6 @@ def _findings_of_keeping(buffer: Buffer, kept: Keeping) -> list[Finding]:
     message = f"{name} serves this buffer too, whatever its fulfilment: both keep its capacity"
     hint = f"switch buffers off in {name}, declare a Buffer instead, which it does not know, or leave it to {name}"
     return [_finding(buffer, codes.SERVED_TWICE, message, hint)]
-
-
-_SIZE_HINTS: Mapping[Code, str] = {
-    codes.LIMITS_MATCH_NOTHING: "limit a resource that the pods request, such as cpu or memory",
-    codes.SIZE_NOT_KNOWN: "add replicas or limits",
-}
 
 
 def _size_in_words(count: int | None) -> str:

@@ -25,6 +25,8 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules, selects_reserved_nodes
 from reconciler.model.view import ClusterView, LiveObject
 
+_ORDER = attrgetter("order")
+
 
 def demands(
     declared: Declared,
@@ -77,9 +79,6 @@ def _kept_from(requests: Sequence[Demand], buffers: Sequence[Demand]) -> Sequenc
     if highest is None:
         return buffers
     return [item if item.serves_requests else replace(item, kept_from=highest) for item in buffers]
-
-
-_ORDER = attrgetter("order")
 
 
 def settled(demands: tuple[Demand, ...], view: ClusterView) -> tuple[Demand, ...]:

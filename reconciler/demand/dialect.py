@@ -8,6 +8,15 @@ from enum import StrEnum
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import PODS, Resources
 
+_FIELDS: Mapping[str, str] = {
+    "node_selector": "node selector",
+    "required_node_terms": "node affinity",
+    "pod_affinity": "pod affinity",
+    "pod_anti_affinity": "pod anti-affinity",
+    "topology_spread": "topology spread",
+}
+"""Fields of a shape that decide where chunks go. Labels and tolerations are left out: every live pod has some of its own."""
+
 
 class Dialect(StrEnum):
     """Whose reading counts where Karpenter and Cluster Autoscaler size the same buffer differently (`--dialect`)."""
@@ -18,16 +27,6 @@ class Dialect(StrEnum):
     @property
     def spoken(self) -> str:
         return "Karpenter" if self is Dialect.KARPENTER else "Cluster Autoscaler"
-
-
-_FIELDS: Mapping[str, str] = {
-    "node_selector": "node selector",
-    "required_node_terms": "node affinity",
-    "pod_affinity": "pod affinity",
-    "pod_anti_affinity": "pod anti-affinity",
-    "topology_spread": "topology spread",
-}
-"""Fields of a shape that decide where chunks go. Labels and tolerations are left out: every live pod has some of its own."""
 
 
 def difference_of_shapes(shapes: Mapping[Dialect, PodShape], dialect: Dialect, *, pod: str) -> str:

@@ -30,6 +30,9 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
 
+SUSPENDED = "Suspended"
+"""The condition."""
+
 
 def once(
     demand: Demand, buffer: Buffer, uid: str, records: Mapping[str, OneShot], now: datetime | None = None
@@ -91,10 +94,6 @@ def _said(demand: Demand, message: str) -> Demand:
         replace(item, message=message) if ready and item.type == READY else item for item in demand.conditions
     )
     return replace(demand, conditions=conditions, explanation=(*demand.explanation, message))
-
-
-SUSPENDED = "Suspended"
-"""The condition."""
 
 
 def is_suspended(buffer: Buffer, live: LiveObject | None) -> bool:

@@ -17,6 +17,8 @@ from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
 from reconciler.model.requirements import LabelSelector, Requirement
 from reconciler.model.view import ResourceQuota
 
+PRIORITY_CLASS = "PriorityClass"
+
 
 class Priorities:
     """PriorityClasses by name. without_class: the priority of shapes that name none, where no class is the default."""
@@ -35,9 +37,6 @@ def declared_priority(annotations: Labels) -> int:
     """As annotated. Text that is not a number counts as the default; validation reports it."""
     written = next((value for name, value in annotations if name == PRIORITY_ANNOTATION), "")
     return int(written) if is_priority(written) else 0
-
-
-PRIORITY_CLASS = "PriorityClass"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,26 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 
 _UNKNOWN = datetime.min.replace(tzinfo=UTC)
 _Places = dict[tuple[str, str], list[Pod]]
+SHOWN_IN_FULL = 10**15
+"""A larger number of chunks is a typing error, and its digits are not printed."""
+READY = "ReadyForProvisioning"
+RESOLVED = "Resolved"
+SCALABLE_NOT_FOUND = "ScalableRefNotFound"
+TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
+RESOLUTION_FAILED = "ResolutionFailed"
+POD_TEMPLATE = "PodTemplate"
+GROUPS: Mapping[str, str] = {
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "ReplicaSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+    "ReplicationController": "",
+}
+AbsenceOf: TypeAlias = Callable[[ObjectRef], Absence]
+"""Says why nothing is known of an object (see `Declared.absence_of`)."""
+_KUBERNETES_OWN = "k8s.io"
+"""The API groups of Kubernetes itself end so, or have no dot."""
 
 
 class LivePods:
@@ -83,10 +103,6 @@ def _age(pod: Pod) -> tuple[datetime, str]:
     return (pod.created or _UNKNOWN, pod.name)
 
 
-SHOWN_IN_FULL = 10**15
-"""A larger number of chunks is a typing error, and its digits are not printed."""
-
-
 def virtual_pod(shape: PodShape, buffer: Buffer) -> PodShape:
     """The shape with the labels of a buffer's virtual pods (Karpenter RFC "CapacityBuffer"), in the buffer's namespace.
 
@@ -118,28 +134,6 @@ def on_nodes(shape: PodShape, names: tuple[str, ...]) -> PodShape:
     here = Requirement("metadata.name", Operator.IN, names)
     terms = shape.required_node_terms or (NodeSelectorTerm(),)
     return replace(shape, required_node_terms=tuple(replace(term, fields=(*term.fields, here)) for term in terms))
-
-
-READY = "ReadyForProvisioning"
-RESOLVED = "Resolved"
-SCALABLE_NOT_FOUND = "ScalableRefNotFound"
-TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
-RESOLUTION_FAILED = "ResolutionFailed"
-POD_TEMPLATE = "PodTemplate"
-
-GROUPS: Mapping[str, str] = {
-    "Deployment": "apps",
-    "StatefulSet": "apps",
-    "ReplicaSet": "apps",
-    "Job": "batch",
-    "CronJob": "batch",
-    "ReplicationController": "",
-}
-
-AbsenceOf: TypeAlias = Callable[[ObjectRef], Absence]
-"""Says why nothing is known of an object (see `Declared.absence_of`)."""
-_KUBERNETES_OWN = "k8s.io"
-"""The API groups of Kubernetes itself end so, or have no dot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ NOT_TOLD = Finding(
     hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
 )
 """Said instead of a skew, if none can be known."""
+_MOST_NAMES = 5
+_MOST_PODS = 3
+MOST_SHOWN = 20
+"""Findings for one rejected placement, since one error may break a rule at every node."""
 
 
 def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
@@ -40,9 +44,6 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
             hint="keep the time of both machines with NTP",
         ),
     )
-
-
-_MOST_NAMES = 5
 
 
 def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
@@ -66,9 +67,6 @@ def _finding(hostname: str, names: Sequence[str]) -> Finding:
         ref=ObjectRef("", "Node", "", names[0]),
         hint="give each machine a host name of its own, and delete nodes whose machine is no more",
     )
-
-
-_MOST_PODS = 3
 
 
 def nominated_notes(view: ClusterView) -> tuple[str, ...]:
@@ -103,10 +101,6 @@ def _waits_for(pod: Pod) -> str:
 
 def _has_lost(pod: Pod) -> str:
     return f"Pod/{pod.namespace}/{pod.name} was to go to {pod.nominated_node}, which is gone or takes no pods"
-
-
-MOST_SHOWN = 20
-"""Findings for one rejected placement, since one error may break a rule at every node."""
 
 
 def rejections(broken: Sequence[str]) -> tuple[Finding, ...]:

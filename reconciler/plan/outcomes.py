@@ -27,6 +27,9 @@ from reconciler.plan.launching.caps import Cut
 
 MOST_OF_A_REASON = 5
 """Sentences for one reason: in a cluster with many NodePools a few are enough to see what is wrong."""
+_ORDER = attrgetter("order")
+_FIRST = 100
+"""Comes before any reason that placement gives."""
 
 
 @dataclass(slots=True)
@@ -61,11 +64,6 @@ class _Tally:
                 last = alike[-1]
                 alike[-1] = replace(last, count=last.count + item.count, chunks=max(last.chunks, item.chunks))
         return tuple(sorted((item for alike in rows.values() for item in alike), key=_ORDER))
-
-
-_ORDER = attrgetter("order")
-_FIRST = 100
-"""Comes before any reason that placement gives."""
 
 
 class Tallies:

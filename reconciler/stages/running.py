@@ -24,6 +24,15 @@ from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.stages.state import Input, InputOrigin, PassState, Stage
 
+SET_ASIDE = Code("set-aside", Severity.ERROR)
+TRIED_AGAIN_AFTER = timedelta(minutes=10)
+"""An object that was set aside is judged again after this time, since the fault may have been in what surrounds it."""
+MOST_TRIALS = 200
+"""Trials in one pass. After that, all objects that are still suspected are set aside together."""
+_MOST_IN_HAND = 6
+_LONGEST_ERROR = 200
+_FILE = "File"
+
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
@@ -57,15 +66,6 @@ class PassProgress:
             passed += failure is None and fault is None
         return PassProgress(state, timings, failure, fault, passed)
 
-
-SET_ASIDE = Code("set-aside", Severity.ERROR)
-TRIED_AGAIN_AFTER = timedelta(minutes=10)
-"""An object that was set aside is judged again after this time, since the fault may have been in what surrounds it."""
-MOST_TRIALS = 200
-"""Trials in one pass. After that, all objects that are still suspected are set aside together."""
-_MOST_IN_HAND = 6
-_LONGEST_ERROR = 200
-_FILE = "File"
 
 Run = Callable[[PassProgress, Sequence[Stage]], PassProgress]
 

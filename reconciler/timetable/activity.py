@@ -29,6 +29,13 @@ _MARGIN = 2
 """Days by which local dates may differ from UTC's (Samoa once skipped a whole day)."""
 _EPOCH_WEEKDAY = 4
 """1 January 1970 was a Thursday."""
+Activity = NDArray[np.bool_]
+"""A row for each behavior, a column for each instant."""
+NONE = -1
+"""Stands for the default where no behavior is active."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOOK_BACKS = (8, 72, 800, LONGEST_GAP)
+"""Days before a span that are searched for its first state, each only if the one before has no match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +127,6 @@ def _calendar(first_year: int, last_year: int) -> tuple[Seconds, NDArray[np.int6
     days = dates.astype(np.int64)
     of_month = (dates - months).astype(np.int64) + 1
     return days, (months.astype(np.int64) % 12 + 1) * 32 + of_month, (days + _EPOCH_WEEKDAY) % 7
-
-
-Activity = NDArray[np.bool_]
-"""A row for each behavior, a column for each instant."""
-NONE = -1
-"""Stands for the default where no behavior is active."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOOK_BACKS = (8, 72, 800, LONGEST_GAP)
-"""Days before a span that are searched for its first state, each only if the one before has no match."""
 
 
 def activities(schedule: Schedule, start: int, end: int) -> tuple[Seconds, Activity]:

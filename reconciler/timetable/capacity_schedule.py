@@ -37,6 +37,8 @@ from reconciler.timetable.time_zone import DAY, Seconds
 _LOOK_AHEADS = (8, 72, *range(438, LONGEST_GAP, 366))
 _REACHES = (8, 72, 800, LONGEST_GAP)
 """Days to search for the beginning or end of a span, each only if the one before was not enough."""
+_INSTANT = timedelta(microseconds=1)
+"""The resolution of `datetime`: added to the end, it makes a half-open span include it."""
 
 
 def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
@@ -178,10 +180,6 @@ def _spans_ahead(start: int) -> Iterator[tuple[int, int]]:
 def _values(schedule: Schedule) -> Seconds:
     """Replicas by behavior; the default comes last, where index `NONE` (-1) finds it."""
     return np.array([*(item.replicas for item in schedule.behaviors), schedule.default_replicas], dtype=np.int64)
-
-
-_INSTANT = timedelta(microseconds=1)
-"""The resolution of `datetime`: added to the end, it makes a half-open span include it."""
 
 
 def value_with_lead(schedule: Schedule, lead: timedelta, at: datetime) -> int:

@@ -27,6 +27,7 @@ from reconciler.timetable.time_zone import DAY, Seconds, year_of, zone_offsets
 
 _LOOK_BACK = 400
 """Days."""
+_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,6 @@ def collisions_in(
         ends = instant_of(int(instants[first + over])) if over else end
         found.append(Collision(begins, ends, winner, loser))
     return tuple(sorted(found, key=lambda item: (item.start, item.winner, item.loser)))
-
-
-_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)

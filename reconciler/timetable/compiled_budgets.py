@@ -37,6 +37,16 @@ _EVERY_WEEKDAY = frozenset(range(7))
 _FEWEST_IN_A_RANGE = 3
 Month = tuple[int, int]
 """Year and month."""
+MOST_BUDGETS = 50
+"""maxItems of spec.disruption.budgets in Karpenter's CustomResourceDefinition."""
+HORIZONS = (11, 5, 2)
+"""Months to compile for; the first that fits is taken. Two is the least: the present month and the next."""
+REASONS = ("Underutilized", "Empty", "Drifted")
+"""Every reason that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
+_UTC = "UTC"
+_BLOCKED = "0"
+_Sourced = tuple[int | None, DisruptionBudget]
+_Windows = tuple[tuple[str, timedelta], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +172,6 @@ def _listed(numbers: Iterable[int], names: Sequence[str] = ()) -> str:
         texts = [names[number] if names else str(number) for number in run]
         words += [f"{texts[0]}-{texts[-1]}"] if len(run) >= _FEWEST_IN_A_RANGE else texts
     return ",".join(words)
-
-
-MOST_BUDGETS = 50
-"""maxItems of spec.disruption.budgets in Karpenter's CustomResourceDefinition."""
-HORIZONS = (11, 5, 2)
-"""Months to compile for; the first that fits is taken. Two is the least: the present month and the next."""
-REASONS = ("Underutilized", "Empty", "Drifted")
-"""Every reason that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
-_UTC = "UTC"
-_BLOCKED = "0"
-_Sourced = tuple[int | None, DisruptionBudget]
-_Windows = tuple[tuple[str, timedelta], ...]
 
 
 def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:

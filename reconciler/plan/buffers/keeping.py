@@ -32,6 +32,10 @@ from reconciler.model.view import ClusterView
 
 PROVISIONING = "Provisioning"
 FULFILMENT = "Fulfilment"
+_SHORT, _MISSING = "RequiresNewCapacity", "CapacityMissing"
+_TAKEN_BACK, _ALSO_SERVED = "TakenBack", "AlsoServed"
+_MOMENT = timedelta(seconds=1)
+"""Added since times in the cluster are whole seconds, and the second must be over."""
 
 
 def provisioning(demand: Demand, where: Availability, starting: int = 0) -> tuple[Condition, ...]:
@@ -51,7 +55,7 @@ def _missing(condition: Condition, demand: Demand, where: Availability) -> Condi
     if condition.type != FULFILMENT or not demand.silent or not where.unplaced or demand.autoscaler is None:
         return condition
     message = f"{demand.autoscaler.name} has not written for long, and not all of the capacity is there"
-    return Condition(FULFILMENT, ConditionStatus.FALSE, "CapacityMissing", message)
+    return Condition(FULFILMENT, ConditionStatus.FALSE, _MISSING, message)
 
 
 def _provisioning(demand: Demand, where: Availability, starting: int) -> Condition:
@@ -82,15 +86,12 @@ def _provisioning(demand: Demand, where: Availability, starting: int) -> Conditi
     if missing:
         message = f"of {chunks}, {', '.join(missing)}"
         message = "; ".join(filter(None, (message, where.cut, where.stopped)))
-        return _condition(ConditionStatus.FALSE, "RequiresNewCapacity", message)
+        return _condition(ConditionStatus.FALSE, _SHORT, message)
     return _condition(ConditionStatus.TRUE, "FitsExistingCapacity", words)
 
 
 def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
     return Condition(PROVISIONING, status, reason, message)
-
-
-_SHORT = "RequiresNewCapacity"
 
 
 def with_shortages(outcomes: Iterable[DemandOutcome], view: ClusterView) -> list[DemandOutcome]:
@@ -101,12 +102,9 @@ def with_shortages(outcomes: Iterable[DemandOutcome], view: ClusterView) -> list
 def _with_shortage(outcome: DemandOutcome, view: ClusterView) -> DemandOutcome:
     if outcome.demand.is_pending_pod or outcome.demand.request is not None:
         return outcome
-    before = condition_of(view.objects.get(outcome.demand.ref), "Provisioning")
+    before = condition_of(view.objects.get(outcome.demand.ref), PROVISIONING)
     since = time_of(before.get("lastTransitionTime")) if before.get("reason") == _SHORT else None
     return outcome if since is None else replace(outcome, short_since=since)
-
-
-_TAKEN_BACK, _ALSO_SERVED = "TakenBack", "AlsoServed"
 
 
 def served_elsewhere(demands: Iterable[Demand]) -> frozenset[ObjectRef]:
@@ -127,10 +125,6 @@ def also_served(demand: Demand) -> bool:
 
 def _says(demand: Demand, reason: str) -> bool:
     return any(item.type == FULFILMENT and item.reason == reason for item in demand.conditions)
-
-
-_MOMENT = timedelta(seconds=1)
-"""Added since times in the cluster are whole seconds, and the second must be over."""
 
 
 def keeping_edges(outcomes: Iterable[DemandOutcome], view: ClusterView, now: datetime) -> tuple[Edge, ...]:
@@ -155,8 +149,8 @@ def _edges(outcome: DemandOutcome, view: ClusterView, now: datetime) -> Iterable
             yield Edge(asked + _MOMENT, f"{ref}: {autoscaler.name} is asked whether it still serves it")
     elif outcome.unplaced and not outcome.demand.holds_nodes:
         yield Edge(written + SILENCE + _MOMENT, f"{ref}: {autoscaler.name} has written nothing for ten minutes")
-        told = condition_of(view.objects.get(ref), "Fulfilment")
-        since = time_of(told.get("lastTransitionTime")) if told.get("reason") == "CapacityMissing" else None
+        told = condition_of(view.objects.get(ref), FULFILMENT)
+        since = time_of(told.get("lastTransitionTime")) if told.get("reason") == _MISSING else None
         # A condition that is not there yet is written by this pass.
         began = since or max(now, written + SILENCE + _MOMENT)
         yield Edge(began + GRACE + _MOMENT, f"{ref}: its capacity has been missing for a minute")

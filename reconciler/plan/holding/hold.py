@@ -18,6 +18,8 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
 
+PriceOf = Callable[[Bin], float | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Holds:
@@ -34,9 +36,6 @@ class Holds:
         )
         delete = tuple(action for action in self.delete if action.node_claim not in names)
         return replace(self, release=release, delete=(*delete, *deleted))
-
-
-PriceOf = Callable[[Bin], float | None]
 
 
 def holds(

@@ -36,6 +36,9 @@ from reconciler.plan.launching.caps import PROBED, Capped, Cut
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
 _MOST_DOUBLINGS = 16
+NOT_AVAILABLE = "offering not available"
+AT_LIMIT = "NodePool limit"
+"""Causes that placement gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,11 +333,6 @@ def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[Back
     except (KeyError, TypeError, ValueError):
         return {}, []
     return launches, back_offs
-
-
-NOT_AVAILABLE = "offering not available"
-AT_LIMIT = "NodePool limit"
-"""Causes that placement gives."""
 
 
 def stock_outs(

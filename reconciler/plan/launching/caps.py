@@ -18,6 +18,15 @@ from reconciler.plan.bins import Bin
 from reconciler.plan.cost import Prices
 from reconciler.plan.objects.prune import PruneRules
 
+MOST_IN_A_WAVE = 500
+"""Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
+BEYOND_A_CAP = "beyond a cap"
+PROBED = "waits for another launch"
+"""All offerings of the node failed lately, and another NodeClaim tries them first."""
+TEMPLATE_FAILED = "template failed"
+COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
+_KINDS = ("NodeClaim", "NodePool")
+
 
 @dataclass(frozen=True, slots=True)
 class PlanCaps:
@@ -28,15 +37,6 @@ class PlanCaps:
     nodes_per_pool: int = 0
     pruning: PruneRules = field(default_factory=PruneRules)
     nodes_per_request: int = 0
-
-
-MOST_IN_A_WAVE = 500
-"""Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
-
-
-BEYOND_A_CAP = "beyond a cap"
-PROBED = "waits for another launch"
-"""All offerings of the node failed lately, and another NodeClaim tries them first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,11 +321,6 @@ def still_refused(cuts: Sequence[Cut], placement: Placement) -> tuple[Cut, ...]:
     """The cuts of which some demand is still unplaced; the others found room on existing nodes."""
     unplaced = {item.demand for item in placement.unplaced}
     return tuple(cut for cut in cuts if cut.refused & unplaced)
-
-
-TEMPLATE_FAILED = "template failed"
-COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
-_KINDS = ("NodeClaim", "NodePool")
 
 
 def without_unrendered(

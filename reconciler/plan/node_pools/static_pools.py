@@ -32,6 +32,7 @@ from reconciler.plan.codes import STATIC_POOL_BLOCKED
 
 _NODE_POOL = "NodePool"
 _NODES = "nodes"
+_MOST_SHOWN = 5
 
 
 def static_pool_changes(
@@ -139,9 +140,6 @@ def _single_valued(requirements: Iterable[Requirement]) -> Iterator[tuple[str, s
     for need in requirements:
         if need.operator is Operator.IN and len(need.values) == 1:
             yield need.key, need.values[0]
-
-
-_MOST_SHOWN = 5
 
 
 def static_pool_findings(
