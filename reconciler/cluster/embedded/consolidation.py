@@ -1,11 +1,10 @@
 """The embedded cluster's consolidation: removes empty nodes, and nodes whose pods can be had for less. Driven by World.
 
 A node is empty if it has only daemon pods. It is removed `consolidateAfter` after its last pod event (or its initialization), within
-the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeClaim prevents that. One that has drifted is removed at
-once, within the budgets for Drifted.
+the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeClaim prevents that.
 
 A node with pods goes, within the budgets for Underutilized, when they fit on other nodes, or on those and one cheaper new node. That node
-comes first. As in Karpenter, no pod moves to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot.
+comes first. A node that has drifted goes at once, within the budgets for Drifted, whatever the new one costs. As in Karpenter, no pod moves to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot.
 Rules between pods are not judged.
 """
 
@@ -13,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
@@ -124,11 +124,11 @@ class Consolidation:
         pool = pools.get(claim.label(NODEPOOL_LABEL) or "")
         if pool is None or pool.replicas is not None or _is_protected(node, claim):
             return None
-        empty = self._world.is_empty(name)
-        if _has_drifted(claim):
-            return self._world.now if empty else None
-        if not empty and (pool.consolidation_policy == "WhenEmpty" or name in self._replacements):
+        drifted, empty_only = _has_drifted(claim), pool.consolidation_policy == "WhenEmpty"
+        if not self._world.is_empty(name) and (name in self._replacements or (empty_only and not drifted)):
             return None
+        if drifted:
+            return self._world.now
         if pool.consolidate_after is None:
             return None
         return self._touched.get(name, self._world.now) + pool.consolidate_after
@@ -152,7 +152,8 @@ class Consolidation:
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         state = pool_state(pool.name, all_bins(self._world.views.view()))
         if not self._world.is_empty(name):
-            if allowed(pool, UNDERUTILIZED, state, self._world.now) != 0 and not self._replacements:
+            reason = DRIFTED if _has_drifted(claim) else UNDERUTILIZED
+            if allowed(pool, reason, state, self._world.now) != 0 and not self._replacements:
                 self._consolidate(name, claim)
             if name not in self._replacements and not self._is_going(name):
                 self._check_at(name, self._world.now + LOOK_AGAIN)
@@ -168,7 +169,7 @@ class Consolidation:
         self._world.store.delete(claim_ref(claim.name))
 
     def _consolidate(self, name: str, claim: NodeClaim) -> None:
-        """Removes the node if its pods fit elsewhere; otherwise makes a cheaper one for those that do not."""
+        """Removes the node if its pods fit elsewhere; otherwise makes a new one for those that do not, a cheaper one if it has not drifted."""
         view = self._world.views.view()
         pods = [pod for pod in view.pods if pod.node_name == name and not pod.is_daemon]
         if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
@@ -177,8 +178,9 @@ class Consolidation:
         if not left:
             self._remove(name, claim, "its pods fit elsewhere")
             return
-        price = self._price(name)
-        replacement = self._provisioner.node_for(left, cheaper_than=price, spot=not _is_spot(claim))
+        drifted = _has_drifted(claim)
+        price = inf if drifted else self._price(name)
+        replacement = self._provisioner.node_for(left, cheaper_than=price, spot=drifted or not _is_spot(claim))
         if replacement is not None:
             self._replacements[name] = replacement
 
@@ -227,7 +229,7 @@ class Consolidation:
                 self._dirty.add(name)
             elif coming.condition("Initialized") == "True":
                 del self._replacements[name]
-                self._remove(name, claim, "a cheaper node has its pods' room")
+                self._remove(name, claim, "a new node has its pods' room")
 
     def _remove(self, name: str, claim: NodeClaim, why: str) -> None:
         node = self._world.node(name)

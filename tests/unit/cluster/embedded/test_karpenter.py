@@ -160,6 +160,24 @@ def test_a_claim_made_from_an_older_template_drifts_until_the_template_is_back()
     assert claim(sandbox).condition("Drifted") == "Unknown"
 
 
+@pytest.mark.parametrize("annotations", [{}, {DO_NOT_DISRUPT: "true"}], ids=["ordinary", "not to be disrupted"])
+def test_a_drifted_node_with_pods_is_replaced_unless_they_must_not_be_disrupted(annotations: dict[str, str]) -> None:
+    sandbox = Sandbox(provisions_pending=True)
+    pool = node_pool(consolidate_after="1h")
+    sandbox.cluster.apply(pool)
+    deployment = workload()
+    deployment["spec"]["template"]["metadata"]["annotations"] = annotations
+    sandbox.cluster.apply(deployment)
+    sandbox.wait(120)
+    (before,) = sandbox.node_names()
+    pool["spec"]["template"]["metadata"] = {"labels": {"generation": "two"}}
+    sandbox.cluster.apply(pool)
+    sandbox.wait(300)
+    (after,) = sandbox.node_names()
+    assert set(sandbox.where().values()) == {after}
+    assert (after == before) == bool(annotations)
+
+
 def test_a_change_of_requirements_alone_is_no_drift_by_hash() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(node_pool())
