@@ -4,8 +4,8 @@ A node is empty if it has only daemon pods. It is removed `consolidateAfter` aft
 the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeClaim prevents that.
 
 A node with pods goes, within the budgets for Underutilized, when they fit on other nodes, or on those and one cheaper new node. That node
-comes first. A node that has drifted goes at once, within the budgets for Drifted, whatever the new one costs. As in Karpenter, no pod moves to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot.
-Rules between pods are not judged.
+comes first. A node that has drifted goes at once, within the budgets for Drifted, whatever the new one costs. As in Karpenter, no pod moves
+to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot. Rules between pods are not judged.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Consolidation:
         self._world.store.delete(claim_ref(claim.name))
 
     def _consolidate(self, name: str, claim: NodeClaim) -> None:
-        """Removes the node if its pods fit elsewhere; otherwise makes a new one for those that do not, a cheaper one if it has not drifted."""
+        """Removes the node if its pods fit elsewhere. Otherwise makes a new node for those that do not: a cheaper one, or any if it has drifted."""
         view = self._world.views.view()
         pods = [pod for pod in view.pods if pod.node_name == name and not pod.is_daemon]
         if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
