@@ -11,12 +11,15 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reconciler.model.changes import FieldChange
 from reconciler.model.redaction import MASK, redacted
 from reconciler.report.terminal import Paint, plain, wrapped
+
+if TYPE_CHECKING:  # every command starts with this file, and most need no plan
+    from reconciler.model.changes import FieldChange
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 """Unicode categories: controls, formats (among them those that reverse text), surrogates, line separators, no character."""
@@ -201,8 +204,8 @@ def masked_changes(changes: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
 def _masked(change: FieldChange) -> FieldChange:
     before, after = (_without_secrets(value, change.path) for value in (change.before, change.after))
     if before == after and change.before != change.after:
-        return FieldChange(change.path, f"{MASK} (before)", f"{MASK} (after)")
-    return FieldChange(change.path, before, after)
+        before, after = f"{MASK} (before)", f"{MASK} (after)"
+    return replace(change, before=before, after=after)
 
 
 def _without_secrets(value: Any, path: str) -> Any:
