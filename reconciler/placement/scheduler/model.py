@@ -96,7 +96,7 @@ class SchedulerModel:
 
     def best(self, kind: int) -> list[int]:
         """The rows with the highest score for the next pod of this kind: kube-scheduler takes any of them. [] if it has to wait."""
-        found = self._able(kind)
+        found = self.able(kind)
         if not found:
             return []
         PLAIN.score_nodes(*self._groups, kind, found)
@@ -108,11 +108,12 @@ class SchedulerModel:
         """Why nodes do not take a pod of this kind, in words, and how many."""
         if not self.nodes:
             return Counter()
-        self._able(kind)
+        self.able(kind)
         return Counter(CAUSES[verdict] for verdict in self._arrays.scratch[0].tolist() if verdict != ABLE)
 
-    def _able(self, kind: int) -> int:
-        return PLAIN.filter_nodes(*self._groups, kind, 0, len(self.nodes))[0] if self.nodes else 0
+    def able(self, kind: int) -> int:
+        """How many nodes take a pod of this kind now."""
+        return self._walk(1).filter_nodes(*self._groups, kind, 0, len(self.nodes))[0] if self.nodes else 0
 
     @property
     def _groups(self) -> tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]:

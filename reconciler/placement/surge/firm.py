@@ -1,7 +1,8 @@
 """Changes a placement until no order that is rehearsed leaves a pod waiting: `placement.surge`.
 
-The first thing that is tried costs nothing: nodes that hold chunks of those who wait get a taint that sends others elsewhere. Next are larger new nodes. Then comes spare room, as chunks that nobody comes for. They are demands of their own, so that the
-nodes say what they hold them for, and the next pass finds them there.
+The first thing that is tried costs nothing: nodes that hold chunks of those who wait get a taint that sends others elsewhere. Spare room,
+as chunks that nobody comes for, and larger new nodes are tried too, and what costs least is taken. Spare chunks are demands of their own,
+so that the nodes say what they hold them for, and the next pass finds them there.
 """
 
 from __future__ import annotations

@@ -84,15 +84,10 @@ class Rehearsal:
             _Coming(
                 ref,
                 np.repeat([kind for kind, _ in counts], list(counts.values())),
-                Counter({row: sum(n for (_, name), n in counts.items() if row_of[name] == row) for row in rows}),
+                Counter(row_of[name] for (_, name), count in counts.items() for _ in range(count)),
             )
             for ref, counts in held.items()
-            if (rows := {row_of[name] for _, name in counts})
-        ]
-        nodes_count = len(nodes)
-        self._places = [
-            max(nodes_count - self._model.causes(kind).total() for kind in set(item.kinds.tolist()))
-            for item in self._coming
+            if counts
         ]
 
     def waits(self, *, together: bool = True) -> tuple[Wait, ...]:
@@ -108,10 +103,10 @@ class Rehearsal:
         for number in numbers:
             least = 0
             if (tried := alone.get(number)) is not None:
-                least = self._waiting(tried, number)
+                least = tried.waiting[number]
                 found.append(self._wait(number, tried, alone=True))
             tried = self._worst(number, in_company)
-            if tried is not None and self._waiting(tried, number) > least:
+            if tried is not None and tried.waiting[number] > least:
                 found.append(self._shortest(number, tried))
         return tuple(found)
 
@@ -125,12 +120,16 @@ class Rehearsal:
         pods = sum(len(item.kinds) for item in self._coming)
         steps = max(1, pods * len(self._model.nodes))
         most = max(LEAST_ORDERS, min(MOST_ORDERS, MOST_STEPS // steps))
-        by_places = sorted(range(len(self._coming)), key=lambda number: -self._places[number])
+        by_places = sorted(range(len(self._coming)), key=self._places, reverse=True)
         lasts = list(reversed(by_places))[: max(1, most // 2)]
         for last in lasts:
             yield self._tried([*(item for item in by_places if item != last), last], seed=None)
         for seed in range(most - len(lasts)):
             yield self._tried(by_places, seed, mixed=True)
+
+    def _places(self, number: int) -> int:
+        """How many nodes take a pod of the demand while none has come."""
+        return max(self._model.able(kind) for kind in set(self._coming[number].kinds.tolist()))
 
     def _tried(self, order: Sequence[int], seed: int | None, *, mixed: bool = False) -> _Tried:
         """seed: of lots and shuffling. None: ties are broken in favour of nodes that hold chunks of who comes last."""
@@ -159,12 +158,9 @@ class Rehearsal:
                 return
             waiting = still
 
-    def _waiting(self, tried: _Tried, number: int) -> int:
-        return tried.waiting[number]
-
     def _worst(self, number: int, all_tried: Iterable[_Tried]) -> _Tried | None:
-        worst = max(all_tried, key=lambda tried: self._waiting(tried, number), default=None)
-        return worst if worst is not None and self._waiting(worst, number) else None
+        worst = max(all_tried, key=lambda tried: tried.waiting[number], default=None)
+        return worst if worst is not None and worst.waiting[number] else None
 
     def _shortest(self, number: int, tried: _Tried) -> Wait:
         """The worst order, or one of two demands that is as bad."""
@@ -172,7 +168,7 @@ class Rehearsal:
         refs = [item.demand for item in self._coming]
         for taker in wait.takers[:3]:
             pair = self._tried([refs.index(taker), number], seed=None)
-            if self._waiting(pair, number) >= wait.waiting:
+            if pair.waiting[number] >= wait.waiting:
                 return replace(self._wait(number, pair, alone=False), before=taker)
         return wait
 
@@ -181,7 +177,7 @@ class Rehearsal:
         nodes = [node.name for node in self._model.nodes]
         return Wait(
             own.demand,
-            waiting=self._waiting(tried, number),
+            waiting=tried.waiting[number],
             promised=len(own.kinds),
             alone=alone,
             takers=() if alone else self._takers(number, tried),
