@@ -23,6 +23,25 @@ from reconciler.cluster.access import Access
 from reconciler.cluster.server_clock import ServerClock
 from reconciler.model.errors import Transient, Waiting
 
+JSON = "application/json"
+USER_AGENT = f"headroom/{__version__}"
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+NOT_FOUND = 404
+CONFLICT = 409
+GONE = 410
+TOO_MANY = 429
+_NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
+"""Numbers of the operating system and places in Python's own source."""
+_CONNECT_SECONDS = 5
+_GZIP = 16 + zlib.MAX_WBITS
+_MOST_AT_ONCE = 64 * 2**20
+"""Bytes that are set aside for a body before it is unpacked, whatever size it claims."""
+
+Query = Sequence[tuple[str, str]]
+Count = Callable[[str, str, str], None]
+"""(method, resource, HTTP status or `error`): for metrics."""
+
 
 class RateLimit:
     """Allows `per_second` calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
@@ -50,26 +69,6 @@ class RateLimit:
             turn, self._next = self._next, self._next + self._interval
         if turn > now:
             self._sleep(turn - now)
-
-
-JSON = "application/json"
-USER_AGENT = f"headroom/{__version__}"
-UNAUTHORIZED = 401
-FORBIDDEN = 403
-NOT_FOUND = 404
-CONFLICT = 409
-GONE = 410
-TOO_MANY = 429
-_NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \(_ssl\.c:\d+\)$")
-"""Numbers of the operating system and places in Python's own source."""
-_CONNECT_SECONDS = 5
-_GZIP = 16 + zlib.MAX_WBITS
-_MOST_AT_ONCE = 64 * 2**20
-"""Bytes that are set aside for a body before it is unpacked, whatever size it claims."""
-
-Query = Sequence[tuple[str, str]]
-Count = Callable[[str, str, str], None]
-"""(method, resource, HTTP status or `error`): for metrics."""
 
 
 class CauseWire(msgspec.Struct):

@@ -136,8 +136,8 @@ class Consolidation:
     def _check(self, name: str) -> None:
         self._checks.pop(name, None)
         pools = self._world.node_pools()
-        due = self._due(name, pools)
-        if due is not None and not self._world.is_empty(name):
+        due, empty = self._due(name, pools), self._world.is_empty(name)
+        if due is not None and not empty:
             due = max(due, self._looked.setdefault(name, max(due, self._world.now)) + VALIDATED)
         else:
             self._looked.pop(name, None)
@@ -151,14 +151,13 @@ class Consolidation:
         assert claim is not None
         pool = pools[claim.label(NODEPOOL_LABEL) or ""]
         state = pool_state(pool.name, all_bins(self._world.views.view()))
-        if not self._world.is_empty(name):
-            reason = DRIFTED if _has_drifted(claim) else UNDERUTILIZED
+        reason = DRIFTED if _has_drifted(claim) else EMPTY if empty else UNDERUTILIZED
+        if not empty:
             if allowed(pool, reason, state, self._world.now) != 0 and not self._replacements:
                 self._consolidate(name, claim)
             if name not in self._replacements and not self._is_going(name):
                 self._check_at(name, self._world.now + LOOK_AGAIN)
             return
-        reason = DRIFTED if _has_drifted(claim) else EMPTY
         if allowed(pool, reason, state, self._world.now) == 0:
             self._check_at(name, self._looks_again(pool, reason, state))
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -169,7 +170,7 @@ class RuleStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyRule:
+class TopologyRule(ABC):
     """A rule between pods: which counter decides, and how. What each kind of rule is, is said in its plugin's file.
 
     counter: its number. key: the label whose values are domains. counts_itself: whether pods under the rule count in the counter too.
@@ -186,9 +187,9 @@ class TopologyRule:
     """Whether the bound goes by the fewest pods that count in any domain."""
 
     @property
+    @abstractmethod
     def code(self) -> int:
         """Of `loops/planned_nodes.allowed`, which says how many more may come."""
-        raise NotImplementedError
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -214,6 +215,6 @@ class TopologyRule:
         """How many more pods may come to a domain where so many count."""
         return allowed(self.code, bound, counted)
 
+    @abstractmethod
     def words(self, standing: RuleStanding) -> str:
         """Why the rule keeps pods off."""
-        raise NotImplementedError
