@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tests.controlplane.audit import AuditEvent
-    from tests.controlplane.process import Process
     from tests.controlplane.rest import Document, Rest
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -83,7 +82,6 @@ class ControlPlane:
         self._running: ExitStack | None = None
         self._api_server: ApiServer | None = None
         self._karpenter: Karpenter | None = None
-        self._kwok: Process | None = None
         self._crds: list[Document] = []
 
     @classmethod
@@ -155,24 +153,6 @@ class ControlPlane:
         self._karpenter.stop()
         self._karpenter.start(chosen)
         self._karpenter.wait_until_ready()
-
-    def stop_karpenter(self) -> None:
-        """Stop Karpenter, for as long as a test wants nobody else to act on NodeClaims."""
-        if self._karpenter is None:
-            raise RuntimeError(_without("Karpenter"))
-        self._karpenter.stop()
-
-    def stop_kwok(self) -> None:
-        """Stop KWOK: new nodes stay NotReady, pods Pending, a patched node status stays."""
-        if self._kwok is None:
-            raise RuntimeError(_without("KWOK"))
-        self._kwok.stop()
-
-    def start_kwok(self) -> None:
-        """Start KWOK again."""
-        if self._kwok is None:
-            raise RuntimeError(_without("KWOK"))
-        self._kwok.start()
 
     def sweep(self) -> None:
         """Delete what tests made (namespaces, pools, claims, nodes), and wait for it."""
@@ -282,8 +262,7 @@ class ControlPlane:
         if self._with_controller_manager:
             started.append(controller_manager(folder, lifeline, kubeconfig=config(CONTROLLER_MANAGER)))
         if self._with_kwok:
-            self._kwok = kwok(folder, lifeline, kubeconfig=config(KWOK))
-            started.append(self._kwok)
+            started.append(kwok(folder, lifeline, kubeconfig=config(KWOK)))
         for process in started:
             stack.callback(process.stop)
             process.start()

@@ -47,9 +47,6 @@ class CapacityRepository:
         self._git("clone", "--quiet", "--single-branch", "--branch", "main", self.url, str(folder))
         return CapacityRepository(folder, made=True)
 
-    def rename_branch(self, old: str, new: str) -> None:
-        self._git("branch", "--move", old, new)
-
     def _git(self, *words: str) -> str:
         done = subprocess.run(
             ["git", "-C", str(self.folder), *IDENTITY, *words],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from tests.e2e.research import Research
 from tests.e2e.shop import Shop
 from tests.image import build
 from tests.programs import fail_or_skip
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
+    """One in which nobody but the scheduler acts: nodes stay as they are made, pods are never started, and one that is evicted never ends."""
+    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
+        yield running
 
 
 @pytest.fixture

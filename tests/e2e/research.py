@@ -6,9 +6,9 @@ from typing import Any
 
 from reconciler.manifests.crds import crds
 from tests.controlplane import ControlPlane, eventually
-from tests.controlplane.documents import namespace, node_claim, node_class
-from tests.controlplane.rest import Document, condition
-from tests.e2e.shop import BUFFER, CLAIM, POOL
+from tests.controlplane.documents import namespace, node_class
+from tests.controlplane.rest import Document
+from tests.e2e.shop import CLAIM, POOL
 
 REQUEST = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
 CHECK = "check-capacity.autoscaling.x-k8s.io"
@@ -94,15 +94,9 @@ class Research:
     def cancel(self, name: str) -> None:
         self.api.delete(*REQUEST, name, namespace=_NAMESPACE)
 
-    def has(self, name: str) -> bool:
-        return self.api.get(*REQUEST, name, namespace=_NAMESPACE) is not None
-
     def conditions(self, name: str) -> dict[str, tuple[str, str]]:
         """Status and reason by type."""
         return {kind: (item["status"], item["reason"]) for kind, item in self._conditions(name).items()}
-
-    def message(self, name: str, kind: str) -> str:
-        return str(self._conditions(name)[kind]["message"])
 
     def told(self, name: str) -> str:
         """What the request says, and the events about it: for whoever reads that a test failed."""
@@ -154,32 +148,6 @@ class Research:
             if _UNREGISTERED in taints and node["spec"]["providerID"] not in claimed:
                 self.api.delete("v1", "Node", node["metadata"]["name"])
 
-    def add_node(self, name: str, *, cpu: str, pods: int) -> None:
-        """A node of the pool `batch` that nobody uses, as Karpenter makes it."""
-        hashed = eventually(self._hashed_pool, within=30, what="Karpenter has hashed the pool")
-        claim = node_claim(name, hashed, f"c-{cpu}x-amd64-linux", cpu=cpu, memory="64Gi")
-        claim["spec"]["resources"]["requests"]["pods"] = str(pods)
-        self.api.create(claim)
-        eventually(lambda: self._is_initialized(name), within=60, what="the node is there", every=0.5)
-
-    def add_buffer(self, **annotations: str) -> None:
-        """Of one worker."""
-        self.api.apply(
-            {
-                "apiVersion": BUFFER[0],
-                "kind": BUFFER[1],
-                "metadata": {"name": "spare", "namespace": _NAMESPACE, "annotations": annotations},
-                "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1},
-            }
-        )
-
-    def buffer_says(self) -> str:
-        """The reason of its condition Provisioning."""
-        found = self.api.get(*BUFFER, "spare", namespace=_NAMESPACE)
-        assert found is not None
-        reasons = {item["type"]: str(item["reason"]) for item in found["status"]["conditions"]}
-        return reasons["Provisioning"]
-
     def _conditions(self, name: str) -> dict[str, Document]:
         found = self.api.get(*REQUEST, name, namespace=_NAMESPACE)
         assert found is not None, f"there is no request {name}"
@@ -194,6 +162,3 @@ class Research:
         assert pool is not None
         assert "karpenter.sh/nodepool-hash" in pool["metadata"]["annotations"]
         return pool
-
-    def _is_initialized(self, name: str) -> bool:
-        return condition(self.api.get(*CLAIM, name), "Initialized") == "True"

@@ -7,7 +7,7 @@ controller runs. Of pods that compete for one thing (a claim for one pod, a devi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,13 +35,6 @@ SHARING = {"shared", "same"}
 """Pods by the first part of their name, of which so many can be placed."""
 NEVER_TRIED = {"no-claim"}
 """The scheduler does not even queue a pod whose resource claim is not there."""
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def named(api: str, kind: str, name: str, *, namespace: str | None = None, **metadata: Any) -> Document:

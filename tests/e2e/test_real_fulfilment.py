@@ -16,7 +16,7 @@ from tests.controlplane.karpenter import KarpenterOptions
 from tests.controlplane.rest import Document
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import ROOT, USER, DaemonProcess
-from tests.e2e.shop import BUFFER, BUFFER_OF_FOUR, NODE_POOL, Shop
+from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
 
 HOLD = "karpenter.sh/do-not-disrupt"
 CHUNKS = 4
@@ -131,39 +131,6 @@ def web_pods(shop: Shop) -> list[Document]:
 def allow_balloons(shop: Shop) -> None:
     for file in sorted((ROOT / "config" / "balloon").glob("cluster_role*.yaml")):
         shop.api.apply(yaml.safe_load(file.read_text()))
-
-
-@pytest.mark.e2e
-def test_a_bots_condition_changes_nothing(
-    filled: DaemonProcess, shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
-) -> None:
-    # Nor is Karpenter to change anything meanwhile.
-    repository.push({"nodepool.yaml": PATIENT_POOL})
-    eventually(lambda: shop.consolidate_after() == "1h", within=30, what="the pool waits for an hour", every=0.5)
-    filled.wait_until_settled(shop.api)
-    before = holds(shop)
-    assert before
-    reviewed = {
-        "type": "ReviewedBy",
-        "status": "True",
-        "reason": "Bot",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    passes = filled.status()["passes"]
-    mark = empty_control_plane.audit_mark()
-    document = {"apiVersion": BUFFER[0], "kind": BUFFER[1], "metadata": {"name": "web", "namespace": "shop"}}
-    shop.api.document(
-        "PATCH",
-        f"{shop.api.path(*BUFFER, 'shop', 'web')}/status",
-        body={**document, "status": {"conditions": [reviewed]}},
-        query={"fieldManager": "reviewer-bot", "force": "true"},
-        content_type="application/apply-patch+yaml",
-    )
-    eventually(lambda: filled.status()["passes"] >= passes + 2, within=60, what="two more passes", every=0.5)
-    assert {"ReviewedBy", "Provisioning", "ReadyForProvisioning"} == conditions(shop).keys()
-    assert holds(shop) == before
-    assert [event.uri for event in empty_control_plane.writes_by(USER, since=mark)] == []
 
 
 @pytest.mark.e2e

@@ -3,8 +3,6 @@ pods that we planned them for, and no other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from reconciler.demand.pods import pending_demands
@@ -32,13 +30,6 @@ from tests.integration.real_cluster import opened
 pytestmark = pytest.mark.e2e
 
 LABELS = {NODEPOOL_LABEL: "general", INITIALIZED_LABEL: "true", INSTANCE_TYPE_LABEL: "m-4x"}
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def made(plane: ControlPlane, name: str, *, cordoned: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +19,6 @@ from tests.integration.real_cluster import opened
 pytestmark = pytest.mark.e2e
 
 SPACE = "preemption"
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here: a pod that it evicts never ends by itself, since no kubelet says so."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def pod(name: str, cpu: str, **spec: Any) -> Document:

@@ -15,7 +15,7 @@ go wholly or not at all (one of them must stay pending, not all).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -160,13 +160,6 @@ def staged(number: int, world: World) -> Staged:
 
 def _in_order(demands: Iterable[Demand]) -> list[Demand]:
     return sorted(demands, key=lambda item: (not item.is_pending_pod, -item.priority, item.ref.name))
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here: nodes stay as they are made, pods are never started."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ so do we. The driver's part, making the volume, is played by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +21,6 @@ from tests.e2e.test_real_attachments import SPACE, ZONE, claim, csi_node, disk, 
 from tests.integration.real_cluster import opened
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def add_node(plane: ControlPlane, name: str, zone: str) -> None:

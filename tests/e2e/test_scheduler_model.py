@@ -11,7 +11,6 @@ kube-scheduler takes any, and so any of them is right.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -72,13 +71,6 @@ def generated() -> tuple[SchedulingWorld, ...]:
 
     collect()
     return tuple(found)
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def test_pods_are_bound_where_the_model_says(plane: ControlPlane) -> None:

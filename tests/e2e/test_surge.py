@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -74,13 +74,6 @@ class Staged:
             told = {wait.demand for wait in self.announced if wait.alone or not alone}
             found += [f"{self.name}: {count} of {ref}" for ref, count in waiting.items() if ref not in told]
         return found
-
-
-@pytest.fixture(scope="module")
-def plane(control_plane_programs: None) -> Iterator[ControlPlane]:  # noqa: ARG001 - asked for what it does
-    """Nobody but the scheduler acts here."""
-    with ControlPlane(controller_manager=False, karpenter=False, kwok=False) as running:
-        yield running
 
 
 def test_nobody_waits_who_was_not_announced(plane: ControlPlane) -> None:

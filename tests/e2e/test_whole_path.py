@@ -111,26 +111,6 @@ def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
         eventually(lambda: shop.claims() == [], within=120, what="Karpenter has removed the nodes", every=0.5)
 
 
-def test_a_pass_over_an_unchanged_cluster_writes_nothing(
-    warm: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
-    empty_control_plane: ControlPlane,
-) -> None:
-    # Karpenter too is to leave the cluster alone: some 15 s after headroom has settled it would move pods to fewer
-    # nodes, and what it moves into the buffer's capacity must be made ready anew.
-    repository.push({"nodepool.yaml": NODE_POOL.replace("consolidateAfter: 0s", "consolidateAfter: Never")})
-    with warm:
-        eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
-        shop.wait_for_buffer("FitsExistingCapacity")
-        warm.wait_until_settled(shop.api)
-        passes = warm.status()["passes"]
-        mark = empty_control_plane.audit_mark()
-        # the setting passes.interval makes a full pass every 20 s even when nothing changes
-        eventually(lambda: warm.status()["passes"] >= passes + 2, within=90, what="two more passes", every=0.5)
-        assert empty_control_plane.writes_by(USER, since=mark) == []
-
-
 def test_a_bad_commit_keeps_the_last_good_version_and_the_rest_goes_on(
     warm: DaemonProcess,
     shop: Shop,
@@ -163,21 +143,6 @@ def test_a_bad_commit_keeps_the_last_good_version_and_the_rest_goes_on(
         assert shop.buffer()["spec"]["percentage"] == 40
         assert shop.api.get("karpenter.sh/v1", "NodePool", "general") is not None
         assert claims <= {claim["metadata"]["name"] for claim in shop.api.list(*CLAIM)}
-
-
-def test_a_vanished_branch_deletes_nothing_and_heals_by_itself(
-    warm: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
-) -> None:
-    with warm:
-        shop.wait_for_buffer("FitsExistingCapacity")
-        repository.rename_branch("main", "elsewhere")
-        eventually(lambda: warm.status()["stalled"], within=60, what="the daemon says that it is stalled", every=0.5)
-        assert shop.buffer()
-        repository.rename_branch("elsewhere", "main")
-        eventually(lambda: not warm.status()["stalled"], within=60, what="the stall is over", every=0.5)
-        assert shop.buffer()
 
 
 def test_a_job_without_the_cluster_plans_on_the_snapshot_that_the_daemon_pushes(
