@@ -74,16 +74,6 @@ def test_the_applyset_is_recorded_before_its_members_and_pruned_before_it_shrink
         assert parent(plane)["metadata"]["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == "PodTemplate"
 
 
-def test_the_same_again_writes_nothing(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
-    with opened(plane.kubeconfig()) as cluster:
-        run(cluster, MEMBERS, {"backOffs": [1]})
-        mark = plane.audit_mark()
-        again = run(cluster, MEMBERS, {"backOffs": [1]})
-        assert written(plane, mark) == []
-    assert [result.outcome.value for result in again.results] == ["unchanged", "unchanged"]
-
-
 def test_a_restarted_process_writes_nothing_either(empty_api_server: ControlPlane) -> None:
     plane = empty_api_server
     with opened(plane.kubeconfig()) as cluster:
@@ -92,22 +82,6 @@ def test_a_restarted_process_writes_nothing_either(empty_api_server: ControlPlan
     with opened(plane.kubeconfig()) as cluster:
         run(cluster, MEMBERS, cluster.view().inventory.memory)
     assert written(plane, mark) == []
-
-
-def test_one_refused_object_does_not_stop_the_others(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
-    bad = capacity_buffer("bad", replicas=-1, member=True)
-    with opened(plane.kubeconfig()) as cluster:
-        changes = run(cluster, [Apply(buffer_ref("bad"), bad), *MEMBERS])
-        assert cluster.view().inventory.members == {buffer_ref(), template_ref()}
-    assert [str(result.write.ref) for result in changes.failures] == ["CapacityBuffer/default/bad"]
-    assert "spec.replicas" in changes.failures[0].message
-
-
-def test_the_namespace_of_the_inventory_is_made_where_it_may_be(empty_api_server: ControlPlane) -> None:
-    with opened(empty_api_server.kubeconfig()) as cluster:
-        assert not run(cluster, MEMBERS).failures
-    assert empty_api_server.api.get("v1", "Namespace", "headroom-system") is not None
 
 
 def test_a_second_writer_of_the_inventory_loses_nothing_of_the_first(empty_api_server: ControlPlane) -> None:

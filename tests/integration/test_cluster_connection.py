@@ -105,38 +105,6 @@ def test_a_server_that_was_never_reached_is_named(own_server: ControlPlane, tmp_
     assert failed.value.message == "https://127.0.0.1:1 does not answer: Connection refused"
 
 
-def test_a_token_that_was_rotated_is_read_again(own_server: ControlPlane, tmp_path: Path) -> None:
-    plane, config = own_server, tmp_path / "config"
-    good = plane.service_account_kubeconfig("default", "rotated").read_text()
-    plane.api.apply(
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "rotated"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": "rotated", "namespace": "default"}],
-        }
-    )
-    config.write_text(good)
-    with opened(config) as cluster:
-        assert eventually(lambda: cluster.view().complete, within=40, what="the role is in force")
-        plane.api.delete("v1", "ServiceAccount", "rotated", namespace="default")
-        refused = eventually(
-            lambda: [
-                result
-                for result in [cluster.write(Apply(template_ref("r"), pod_template("r")))]
-                if result.outcome is Outcome.FAILED
-            ],
-            within=60,
-            what="the old token is refused",
-        )
-        assert "Unauthorized" in refused[0].message
-        config.write_text(plane.service_account_kubeconfig("default", "rotated").read_text())
-        eventually(
-            lambda: cluster.write(Apply(template_ref("r"), pod_template("r"))).ok, within=60, what="the new one is used"
-        )
-
-
 def test_a_watch_from_a_version_that_is_too_old_is_told_so(own_server: ControlPlane) -> None:
     """410 Gone: whoever gets it lists everything anew (the unit tests of the watch show that it does)."""
     own_server.api.apply(pod_template())

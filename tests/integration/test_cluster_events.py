@@ -52,15 +52,6 @@ def test_the_same_again_is_counted(cluster: KubernetesCluster, empty_api_server:
     ]
 
 
-def test_an_event_that_ran_out_is_told_anew(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
-    told = Event(buffer_ref(), "Normal", "Applied", "from Git")
-    cluster.record(told)
-    [first] = events(empty_api_server)
-    empty_api_server.api.delete("v1", "Event", first["metadata"]["name"], namespace="default")
-    cluster.record(told)
-    assert [item["count"] for item in events(empty_api_server)] == [1]
-
-
 def test_about_what_has_no_namespace_it_is_in_default(
     cluster: KubernetesCluster, empty_api_server: ControlPlane
 ) -> None:

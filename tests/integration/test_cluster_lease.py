@@ -51,17 +51,6 @@ def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> No
     assert first.is_leader() is False
 
 
-def test_a_replica_that_ends_gives_the_lease_up(empty_api_server: ControlPlane) -> None:
-    replicas = Replicas(empty_api_server)
-    first, second = replicas.candidate("a"), replicas.candidate("b")
-    first.step()
-    second.step()
-    first.close()
-    assert holder(empty_api_server) == ""
-    second.step()
-    assert second.is_leader() is True
-
-
 def test_of_two_that_write_over_the_same_version_one_leads(empty_api_server: ControlPlane) -> None:
     replicas = Replicas(empty_api_server)
     leases = KubernetesLeases(replicas._connection, "lease", "headroom")

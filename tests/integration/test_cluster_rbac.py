@@ -175,14 +175,6 @@ def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted
     )
 
 
-def test_the_deployment_that_ships_is_accepted_by_the_server(empty_api_server: ControlPlane, kubeconfig: Path) -> None:
-    assert kubeconfig.exists(), "the namespace and the account are there"
-    for document in shipped("deploy"):
-        empty_api_server.api.apply(document, dry_run=True)
-    settings = next(item for item in shipped("deploy") if item["kind"] == "ConfigMap")
-    assert set(yaml.safe_load(settings["data"]["headroom.yaml"])) > {"repository", "leaderElection"}
-
-
 def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
     empty_api_server: ControlPlane,
     kubeconfig: Path,

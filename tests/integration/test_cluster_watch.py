@@ -6,7 +6,6 @@ from threading import Event
 
 import pytest
 
-from reconciler.model.changes import Apply
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.integration.real_cluster import (
@@ -14,7 +13,6 @@ from tests.integration.real_cluster import (
     capacity_buffer,
     opened,
     pod_template,
-    template_ref,
     view_where,
 )
 
@@ -38,14 +36,6 @@ def test_what_is_there_is_in_the_first_view(empty_api_server: ControlPlane) -> N
     assert view.apis[("apps", "Deployment")] == ("v1",)
     assert {item.name for item in view.priority_classes} == {"system-cluster-critical", "system-node-critical"}
     assert view.workloads[0].replicas_manager is not None, "whoever made it decides its size"
-
-
-def test_lists_longer_than_a_page_are_read_to_the_end(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
-    for index in range(620):
-        plane.api.create(pod_template(f"t-{index:03}"))
-    with opened(plane.kubeconfig()) as cluster:
-        assert len(cluster.view().objects) == 620
 
 
 def test_a_change_is_told_and_is_in_the_next_view(empty_api_server: ControlPlane) -> None:
@@ -103,15 +93,6 @@ def test_field_managers_are_read_and_their_bookkeeping_is_dropped(empty_api_serv
         live = cluster.view().objects[buffer_ref()]
     assert live.managers == {"somebody": frozenset({"spec.podTemplateRef", "spec.replicas"})}
     assert "managedFields" not in live.body["metadata"]
-
-
-def test_what_this_process_wrote_is_in_its_next_view(empty_api_server: ControlPlane) -> None:
-    with opened(empty_api_server.kubeconfig()) as cluster:
-        cluster.view()
-        for index in range(20):
-            ref = template_ref(f"t-{index}")
-            assert cluster.write(Apply(ref, pod_template(ref.name))).ok
-            assert ref in cluster.view().objects
 
 
 def test_nothing_is_asked_of_a_server_on_which_nothing_happens(empty_api_server: ControlPlane) -> None:

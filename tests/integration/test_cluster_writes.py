@@ -42,19 +42,6 @@ def test_an_apply_makes_and_changes_an_object(cluster: KubernetesCluster, empty_
     assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {"headroom"}
 
 
-def test_a_field_that_is_no_longer_applied_goes(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
-    document = capacity_buffer()
-    document["spec"]["limits"] = {"cpu": "4"}
-    cluster.write(Apply(buffer_ref(), document))
-    cluster.write(Apply(buffer_ref(), capacity_buffer()))
-    assert "limits" not in stored(empty_api_server)["spec"]
-
-
-def test_a_dry_run_changes_nothing(cluster: KubernetesCluster, empty_api_server: ControlPlane) -> None:
-    assert cluster.write(Apply(buffer_ref(), capacity_buffer()), dry_run=True).outcome is Outcome.APPLIED
-    assert empty_api_server.api.get(*BUFFER, "web", namespace="default") is None
-
-
 @pytest.mark.parametrize("uid", ["", "the object's"])
 def test_a_dry_run_deletes_nothing(cluster: KubernetesCluster, empty_api_server: ControlPlane, uid: str) -> None:
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
@@ -126,13 +113,6 @@ def test_a_kind_that_is_not_installed_is_refused(cluster: KubernetesCluster) -> 
     )
 
 
-def test_a_namespace_that_is_missing_is_named(cluster: KubernetesCluster) -> None:
-    document = capacity_buffer(namespace="nowhere")
-    result = cluster.write(Apply(buffer_ref(namespace="nowhere"), document), dry_run=True)
-    assert result.outcome is Outcome.REFUSED
-    assert 'namespaces "nowhere" not found' in result.message
-
-
 def test_a_deletion_hits_only_the_object_that_was_meant(
     cluster: KubernetesCluster,
     empty_api_server: ControlPlane,
@@ -152,26 +132,6 @@ def test_a_deletion_hits_only_the_object_that_was_meant(
 def test_deleting_what_is_gone_is_done_already(cluster: KubernetesCluster) -> None:
     result = cluster.write(Delete(buffer_ref("ghost"), "some-uid"))
     assert (result.outcome, result.message) == (Outcome.UNCHANGED, "CapacityBuffer/default/ghost is gone already")
-
-
-def test_annotations_are_set_and_removed_whoever_set_them(
-    cluster: KubernetesCluster,
-    empty_api_server: ControlPlane,
-) -> None:
-    metadata = {"annotations": {"karpenter.sh/do-not-disrupt": "false", "theirs": "stays"}}
-    empty_api_server.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", **metadata}})
-    node = ObjectRef("", "Node", "", "node-1")
-
-    def annotations() -> Document:
-        found = empty_api_server.api.get("v1", "Node", "node-1")
-        assert found is not None
-        kept: Document = found["metadata"]["annotations"]
-        return kept
-
-    assert cluster.write(Annotate(node, (("karpenter.sh/do-not-disrupt", "true"),))).ok
-    assert annotations() == {"karpenter.sh/do-not-disrupt": "true", "theirs": "stays"}
-    assert cluster.write(Annotate(node, (("karpenter.sh/do-not-disrupt", None),))).ok
-    assert annotations() == {"theirs": "stays"}
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -197,11 +157,6 @@ def test_a_status_is_written_beside_what_others_declare(
     assert (live["status"]["replicas"], condition(live, "ReadyForProvisioning")) == (3, "True")
     assert cluster.write(ApplyStatus(buffer_ref(), {"conditions": [ready]})).ok
     assert "replicas" not in stored(empty_api_server)["status"], "a field that is left out is cleared"
-
-
-def test_the_status_of_what_is_gone_is_left_out(cluster: KubernetesCluster) -> None:
-    result = cluster.write(ApplyStatus(buffer_ref("ghost"), {"replicas": 1}), dry_run=True)
-    assert result.outcome is Outcome.SKIPPED
 
 
 def test_the_fields_that_the_served_definition_lacks_are_named(
@@ -234,12 +189,6 @@ def test_other_mistakes_are_not_about_fields(cluster: KubernetesCluster, change:
     assert cluster.unknown_fields(Apply(buffer_ref(), buffer)) == ()
     elsewhere = {**buffer, "metadata": {"name": "web", "namespace": "nowhere"}}
     assert cluster.unknown_fields(Apply(buffer_ref(namespace="nowhere"), elsewhere)) == ()
-
-
-def test_nothing_is_known_of_fields_of_a_kind_that_is_not_served(cluster: KubernetesCluster) -> None:
-    ref = ObjectRef("example.com", "Thing", "default", "x")
-    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}}
-    assert cluster.unknown_fields(Apply(ref, thing)) is None
 
 
 def test_an_apply_with_an_unknown_field_is_refused_and_not_tried_again(cluster: KubernetesCluster) -> None:

@@ -15,7 +15,6 @@ from tests.headroom_command import headroom
 from tests.integration.git_repository import GitRepository
 from tests.unit.cli.two_folders import POOL, SHAPE, office
 
-ROOT = Path(__file__).resolve().parents[2]
 SUNDAY = "2026-11-22T12:00:00Z"
 MONDAY = "2026-11-23T12:00:00Z"
 
@@ -311,12 +310,3 @@ def test_a_cluster_that_only_one_side_has_is_new_or_gone(repository: Repository,
     repository.git("merge", "--quiet", "change")
     repository.branch("gone", dict.fromkeys(west))
     assert "Nothing is deleted or released: " in repository.diff("main..gone", *words).stdout, "as the daemon holds it"
-
-
-def test_three_dots_compare_with_the_merge_base(repository: Repository) -> None:
-    repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
-    repository.commit({"late.yaml": buffer("late", "replicas: 30")})
-    done = repository.diff("main...change", "--output=json")
-    base = json.loads(done.stdout)["base"]
-    assert [row["name"] for row in base["demands"]] == ["web"]
-    assert base["revision"].startswith("merge-base(main)@sha1:"), "main itself is another commit"

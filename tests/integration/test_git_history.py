@@ -57,14 +57,6 @@ def opened(repository: GitRepository, tmp_path: Path, revision: str | None = Non
     )
 
 
-def test_going_on_from_the_last_commit_is_no_rewind(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
-    assert not poll().rewound
-    for number in range(3):
-        repository.commit({"pool.yaml": f"next {number}"})
-    repository.push()
-    assert not poll().rewound
-
-
 def test_a_merge_is_no_rewind(repository: GitRepository, poll: Callable[[], SourceTree]) -> None:
     repository.git("branch", "side", "HEAD~3")
     poll()
@@ -130,12 +122,6 @@ def test_the_hold_outlives_a_restart(repository: GitRepository, tmp_path: Path) 
         )
         assert restarted.read().rewound
         clock.advance(60)
-
-
-def test_a_force_push_during_a_restart_is_noticed(repository: GitRepository, tmp_path: Path) -> None:
-    opened(repository, tmp_path).read()
-    repository.git("push", "--quiet", "--force", str(repository.remote), "HEAD~3:main")
-    assert opened(repository, tmp_path).read().rewound
 
 
 def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitRepository, tmp_path: Path) -> None:

@@ -66,18 +66,6 @@ class Daemon:
         return folder
 
 
-def test_a_push_is_a_new_tree(
-    server: GitHttpServer, repository: GitRepository, tmp_path: Path, clock: ManualClock
-) -> None:
-    daemon = Daemon(server.url, tmp_path, clock)
-    first = daemon.poll()
-    assert (first.files, first.stalled) == ({"pool.yaml": b"one"}, None)
-    commit = repository.push({"pool.yaml": "two", "new.yaml": "new"})
-    second = daemon.poll()
-    assert second.revision == f"main@sha1:{commit}"
-    assert second.files == {"new.yaml": b"new", "pool.yaml": b"two"}
-
-
 def test_nothing_is_fetched_when_nothing_changed(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
     daemon = Daemon(server.url, tmp_path, clock)
     first = daemon.poll()

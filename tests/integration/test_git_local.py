@@ -18,7 +18,6 @@ from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource
 from reconciler.source.opening import WorkingTree, open_source, tree_at
 from reconciler.source.revision import LocalRevision
-from reconciler.source.selection import Scope
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
@@ -157,17 +156,6 @@ def damage(state: Path) -> None:
         file.write_bytes(b"damaged")
 
 
-def test_a_copy_that_was_damaged_before_a_restart(
-    repository: GitRepository, tmp_path: Path, clock: ManualClock
-) -> None:
-    state = tmp_path / "state"
-    GitSource(repository.url, clock=clock, options=GitOptions(state=state)).read()
-    damage(state)
-    repository.push({"pool.yaml": "two"})
-    tree = GitSource(repository.url, clock=clock, options=GitOptions(state=state)).read()
-    assert (tree.files["pool.yaml"], tree.stalled, tree.rewound) == (b"two", None, False)
-
-
 def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
     state = tmp_path / "state"
     source = GitSource(repository.url, clock=clock, options=GitOptions(state=state))
@@ -219,12 +207,6 @@ def test_locks_of_a_git_that_was_killed_are_cleared_away(
     repository.push({"pool.yaml": "two"})
     tree = source.read()
     assert (tree.files["pool.yaml"], tree.stalled) == (b"two", None)
-
-
-def test_another_subdirectory_after_a_restart(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:
-    GitSource(repository.url, clock=clock, scope=Scope("clusters"), options=GitOptions(state=tmp_path / "state")).read()
-    tree = GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state")).read()
-    assert (sorted(tree.files), tree.rewound) == (["clusters/a/own.yaml", "pool.yaml"], False)
 
 
 def test_a_state_folder_that_cannot_be_used(repository: GitRepository, tmp_path: Path, clock: ManualClock) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.errors import Failure, Invalid, Stalled
 from reconciler.model.source import SourceTree
-from reconciler.source.merging import Revisions, Sides, folders, sides_of
+from reconciler.source.merging import Revisions, Sides, sides_of
 from tests.integration.git_repository import GitRepository
 
 START = {"a.yaml": "a: 1\n", "b.yaml": "b: 1\n"}
@@ -56,14 +56,6 @@ def test_a_merge_is_named_after_its_two_revisions(repository: GitRepository, sid
     found = sides("main..change")
     assert found.base.revision == f"main@sha1:{repository.git('rev-parse', 'main')}"
     assert found.head.revision == f"change@sha1:{repository.git('rev-parse', 'change')}"
-
-
-def test_a_conflict_is_said_and_the_branch_is_taken_as_it_is(repository: GitRepository) -> None:
-    repository.git("checkout", "--quiet", "change")
-    repository.commit({"b.yaml": "b: 3\n"})
-    found = sides_of(str(repository.work), Revisions.parse("main..change"))
-    assert found.conflicts == ("b.yaml",)
-    assert contents(found.head) == {"a.yaml": "a: 2\n", "b.yaml": "b: 3\n"}
 
 
 def test_the_working_tree_is_merged_too(repository: GitRepository) -> None:
@@ -116,17 +108,6 @@ def test_an_unknown_revision_says_which(sides: Callable[[str], Sides]) -> None:
 def test_what_is_not_two_revisions_is_refused(words: str) -> None:
     with pytest.raises(Invalid):
         Revisions.parse(words)
-
-
-def test_two_folders_are_compared_as_they_stand(tmp_path: Path) -> None:
-    for name, content in (("before", "1"), ("after", "2")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.yaml").write_text(content)
-    found = folders(str(tmp_path / "before"), str(tmp_path / "after"))
-    assert (contents(found.base), contents(found.head)) == ({"a.yaml": "1"}, {"a.yaml": "2"})
-    with pytest.raises(Invalid, match="is not a folder") as error:
-        folders(str(tmp_path / "before"), str(tmp_path / "afetr"))
-    assert f'did you mean "{tmp_path}/after"?' in error.value.hint
 
 
 def test_nothing_stays_behind(repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,52 +68,6 @@ def test_two_runs_that_race_leave_one_comment_with_the_newer_content(repository:
     assert repository.comments(number) == [comment]
 
 
-def test_a_run_for_a_commit_that_is_no_longer_the_head_says_nothing(repository: GiteaRepository) -> None:
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
-    number = repository.open_pull_request("more")
-    repository.push("more", {"api.yaml": buffer("api", 6)})
-    repository.git("checkout", "--quiet", "HEAD~1")
-    assert "nothing was posted" in post(repository, number)
-    assert repository.comments(number) == []
-
-
-@pytest.mark.parametrize(
-    ("mode", "count"), [("new", 2), ("hide-and-new", 2), ("delete-and-new", 1)], ids=["new", "hide", "delete"]
-)
-def test_an_earlier_comment_stays_is_hidden_or_is_deleted(repository: GiteaRepository, mode: str, count: int) -> None:
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
-    number = repository.open_pull_request("more")
-    post(repository, number, "--post-mode", mode)
-    repository.push("more", {"api.yaml": buffer("api", 6)})
-    post(repository, number, "--post-mode", mode)
-    comments = repository.comments(number)
-    assert len(comments) == count
-    assert "absent → 6" in comments[-1]["body"]
-    assert ("An earlier report, outdated" in comments[0]["body"]) == (mode == "hide-and-new")
-
-
-def test_nobody_else_can_pretend_to_be_newer(repository: GiteaRepository) -> None:
-    """A comment that looks like ours, but was written by somebody else, counts for nothing."""
-    name = repository.name.replace("/", "-")
-    other = repository.gitea.add_user(name)
-    repository.gitea.api("PUT", f"/repos/{repository.name}/collaborators/{name}", {"permission": "read"})
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
-    number = repository.open_pull_request("more")
-    forged = "<!-- headroom:report key=- at=2100-01-01T00:00:00Z commit=x -->\nAll is well."
-    path = f"/repos/{repository.name}/issues/{number}/comments"
-    repository.gitea.api("POST", path, {"body": forged}, token=other)
-    assert "a comment was made" in post(repository, number)
-    assert len(repository.comments(number)) == 2
-
-
-def test_where_nothing_changes_no_comment_need_be_made(repository: GiteaRepository) -> None:
-    commit = repository.push("words", {"README.md": "Words.\n"}, start="main")
-    number = repository.open_pull_request("words")
-    assert "no comment was made" in post(repository, number)
-    assert repository.comments(number) == []
-    assert repository.statuses(commit)["headroom/plan"]["status"] == "success"
-
-
 def test_five_hundred_changed_buffers_fit_into_a_comment_whose_summary_is_complete(repository: GiteaRepository) -> None:
     """With long names, each of another size, so that no two share a row."""
     names = [f"team-{number:03}-{'x' * 150}" for number in range(500)]
@@ -148,30 +102,3 @@ def test_a_token_that_is_not_valid_is_told_with_the_report_printed_all_the_same(
     assert "absent → 5" in printed
     assert "check that the token is valid and may do this" in errors
     assert "f" * 40 not in errors
-
-
-def test_an_error_is_said_before_the_job_fails_of_it(repository: GiteaRepository) -> None:
-    """Its job ended at the check of the manifests, and the comment kept praising the commit before."""
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
-    number = repository.open_pull_request("more")
-    post(repository, number, "--no-new-errors")
-    wrong = repository.push("more", {"api.yaml": buffer("api", 5).replace("replicas: 5", "replicas: five")})
-    assert "new error: " in post(repository, number, "--no-new-errors", codes=(3,))
-    (comment,) = repository.comments(number)
-    assert "1 new error" in comment["body"]
-    assert "spec.replicas must be a whole number" in comment["body"]
-    assert repository.statuses(wrong)["headroom/plan"]["status"] == "failure"
-
-
-def test_two_sides_in_conflict_are_said_not_to_be_merged(repository: GiteaRepository) -> None:
-    """What main had changed itself was shown as taken back by the branch."""
-    repository.push("more", {"api.yaml": buffer("api", 5)}, start="main")
-    number = repository.open_pull_request("more")
-    repository.git("checkout", "--quiet", "main")
-    repository.push("main", {"api.yaml": buffer("api", 50)})
-    repository.git("checkout", "--quiet", "more")
-    post(repository, number)
-    (comment,) = repository.comments(number)
-    assert "Not merged, since api.yaml is in conflict: what the branch itself changes is shown" in comment["body"]
-    assert "default/api new (5 chunks)" in comment["body"]
-    assert "Do not merge as it is" in comment["body"]

@@ -19,7 +19,6 @@ from tests.controlplane.rest import Document
 pytestmark = pytest.mark.e2e
 
 POOL = ("karpenter.sh/v1", "NodePool", "general")
-NOW = "2026-11-21T12:00:00Z"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -84,13 +83,6 @@ def general(**spec: Any) -> Document:
     return node_pool("general", **spec)
 
 
-def annotated(document: Document, **annotations: str) -> Document:
-    metadata = document["metadata"] | {
-        "annotations": {f"headroom.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
-    }
-    return document | {"metadata": metadata}
-
-
 def partial(**spec: Any) -> Document:
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"}, "spec": spec}
 
@@ -108,20 +100,6 @@ def test_a_whole_pool_is_applied_as_declared_and_then_left_alone(
     version = pool["metadata"]["resourceVersion"]
     assert run("apply", "--yes").returncode == 0
     assert live(empty_api_server)["metadata"]["resourceVersion"] == version
-
-
-def test_a_v1beta1_pool_is_applied_as_v1(
-    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    old = general(disruption={"consolidationPolicy": "WhenUnderutilized", "expireAfter": "24h"})
-    old["apiVersion"] = "karpenter.sh/v1beta1"
-    del old["spec"]["template"]["spec"]["expireAfter"]
-    declare(old)
-    done = run("apply", "--yes")
-    assert done.returncode == 0, done.stderr + done.stdout
-    spec = live(empty_api_server)["spec"]
-    assert spec["disruption"]["consolidationPolicy"] == "WhenEmptyOrUnderutilized"
-    assert spec["template"]["spec"]["expireAfter"] == "24h"
 
 
 def test_a_partial_pool_needs_the_pool_and_owns_only_what_it_says(
@@ -162,17 +140,6 @@ def test_a_whole_pool_becomes_partial_once_somebody_else_owns_its_template(
     assert pool["spec"]["weight"] == 7
 
 
-def test_a_field_of_another_manager_is_left_and_the_manager_named(
-    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    empty_api_server.api.apply(general(weight=7), manager="platform-team")
-    declare(partial(weight=50))
-    done = run("apply", "--yes")
-    assert done.returncode == 1
-    assert 'spec.weight belongs to "platform-team"' in done.stdout + done.stderr
-    assert live(empty_api_server)["spec"]["weight"] == 7
-
-
 def test_what_a_person_changed_is_put_back(
     empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
 ) -> None:
@@ -197,42 +164,6 @@ def test_what_a_controller_took_since_is_a_conflict_and_no_fight(
     assert done.returncode == 1
     assert 'spec.weight belongs to "weight-controller"' in done.stdout + done.stderr
     assert live(empty_api_server)["spec"]["weight"] == 10
-
-
-@pytest.mark.parametrize("by", ["setting", "annotation"])
-def test_drift_is_only_reported_where_that_is_the_policy(
-    by: str, empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    settings = {"drift": "report"} if by == "setting" else {}
-    declare(general(weight=50) if by == "setting" else annotated(general(weight=50), drift="report"))
-    assert run("apply", "--yes", **settings).returncode == 0
-    patch(empty_api_server, {"spec": {"weight": 10}}, "kubectl-patch")
-    done = run("apply", "--yes", **settings)
-    assert done.returncode == 0
-    assert "was changed in the cluster by kubectl-patch since it was applied: spec.weight is 10, not 50" in done.stdout
-    assert live(empty_api_server)["spec"]["weight"] == 10
-
-
-def test_windows_in_local_time_are_applied_in_utc_and_renewed_ahead(
-    empty_api_server: ControlPlane, run: Run, declare: Callable[[Document], None]
-) -> None:
-    office = {"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}
-    document = general(disruption={"budgets": [office, {"nodes": "10%"}]})
-    declare(annotated(document, timezone="Europe/Berlin", allow_windows="0 2 * * sat,sun for 4h Drifted"))
-    assert run("apply", "--yes", "--now", NOW).returncode == 0
-    november = live(empty_api_server)["spec"]["disruption"]["budgets"]
-    assert {"nodes": "0", "schedule": "0 8 * 1,2,11,12 mon-fri", "duration": "8h"} in november
-    assert {"nodes": "0", "schedule": "0 7 29-31 3 *", "duration": "8h"} in november
-    assert {"nodes": "0", "reasons": ["Drifted"], "schedule": "0 5 * 1,2,11,12 sun", "duration": "140h"} in november
-    again = run("plan", "--now", "2026-11-30T23:59:00Z", "--output", "json")
-    assert json.loads(again.stdout)["nodePools"] == []
-    later = json.loads(run("plan", "--now", "2026-12-01T00:00:00Z", "--output", "json").stdout)
-    assert [pool["name"] for pool in later["nodePools"]] == ["general"]
-    (shown,) = later["localBudgets"]
-    assert shown["written"]["budgets"][0] == {"reasons": None, **office}
-    assert run("apply", "--yes", "--now", "2026-12-01T00:00:00Z").returncode == 0
-    december = live(empty_api_server)["spec"]["disruption"]["budgets"]
-    assert [{key: value for key, value in item.items() if value is not None} for item in shown["compiled"]] == december
 
 
 def test_a_number_with_5000_zeros_is_a_number_in_git_and_in_the_cluster(
