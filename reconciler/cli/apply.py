@@ -67,7 +67,7 @@ def command(*, now: datetime | None, timings: str | None, yes: bool, allow_remov
 
 
 def _tell(changes: ChangeSet) -> int:
-    from reconciler.report.plan.text import applied_words, waiting_lines
+    from reconciler.report.plan.page import applied_words, waiting_lines
 
     if changes.results:
         click.echo(applied_words(changes))

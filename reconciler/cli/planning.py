@@ -18,12 +18,12 @@ from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.page import difference_page, difference_text
+from reconciler.report.difference.page import difference_page
 from reconciler.report.findings import github_annotations, sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.rows import page_text
 
 if TYPE_CHECKING:
     from reconciler.wiring.pages import ReportedCluster
@@ -43,18 +43,8 @@ def print_plan(
     """Prints a plan. outlook: for pages, which also show the coming week. spending: of the coming 30 days, if it was computed."""
     if output == "json":
         click.echo(to_json(plan_document(plan, spending)), nl=False)
-    elif output == "text":
-        text = plan_text(
-            plan,
-            cluster=cluster.name,
-            snapshot=cluster.snapshot,
-            spending=spending,
-            paint=paint_for_stdout(),
-            width=width_of_stdout(),
-        )
-        click.echo(text, nl=False)
     else:
-        timeline = None if outlook is None else outlook.ahead()
+        timeline = None if outlook is None or output == "text" else outlook.ahead()
         page = plan_page(plan, cluster=cluster.name, snapshot=cluster.snapshot, timeline=timeline, spending=spending)
         _print_page(page, output)
 
@@ -75,13 +65,13 @@ def print_difference(
         click.echo(github_annotations(change.new_findings), nl=False)
     else:
         page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
-        if output == "text":
-            click.echo(difference_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
-        else:
-            _print_page(page, output)
+        _print_page(page, output)
 
 
 def _print_page(page: Mapping[str, Any], output: str) -> None:
+    if output == "text":
+        click.echo(page_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        return
     from reconciler.wiring.pages import rendered_page
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]

@@ -32,7 +32,7 @@ from reconciler.report.escaping import terminal_lines
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row
-from reconciler.report.plan.text import object_lines
+from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
 from reconciler.report.schedules.page import schedule_row
 from reconciler.report.terminal import Paint, plain
@@ -386,7 +386,7 @@ def node_pool_explanation_text(found: NodePoolExplanation, *, paint: Paint = pla
         allowed = "no limit" if row.allowed is None else f"{row.allowed:,} allowed"
         lines.append(f"  disruptions for {row.reason}: {allowed}: {row.why}")
     for change in found.changes:
-        lines += object_lines(change, paint)
+        lines += row_lines(object_row(change), paint)
     if found.findings:
         lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
     return terminal_lines(lines, paint, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -58,16 +58,21 @@ def finding_row(finding: Finding) -> dict[str, Any]:
 
 def finding_lines(findings: Iterable[Finding], paint: Paint = plain, width: int | None = None) -> list[str]:
     """Two lines for each finding: position and message, then the hint. width: the columns to wrap at."""
-    lines: list[str] = []
-    for finding in findings:
-        where = terminal(f"{finding.position}: ") if finding.position else ""
-        severity = paint(_SEVERITY_STYLES[finding.severity], str(finding.severity))
-        about = terminal(f"{finding.ref}: ") if finding.ref else ""
-        told = f"  {where}{severity}: {about}{terminal(finding.message)} {paint('dim', f'[{finding.code}]')}"
-        lines += wrapped(told, width)
-        if finding.hint:
-            lines += [paint("dim", line) for line in wrapped(f"      {terminal(finding.hint)}", width)]
-    return lines
+    return [
+        piece
+        for finding in findings
+        for line in words_lines(finding_words(finding), paint)
+        for piece in wrapped(line, width)
+    ]
+
+
+def words_lines(row: Mapping[str, str], paint: Paint) -> list[str]:
+    """The lines of one finding. row: of `finding_words`."""
+    where = terminal(f"{row['where']}: ") if row["where"] else ""
+    severity = paint(_SEVERITY_STYLES[Severity(row["severity"])], row["severity"])
+    code = paint("dim", f"[{row['code']}]")
+    told = f"  {where}{severity}: {terminal(row['message'])} {code}"
+    return [told, *([paint("dim", f"      {terminal(row['hint'])}")] if row["hint"] else [])]
 
 
 def findings_text(

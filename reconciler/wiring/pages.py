@@ -12,7 +12,7 @@ from reconciler.packaged import packaged_texts
 from reconciler.ports import Cluster
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.escaping import PAGE_FILTERS, page_value
-from reconciler.report.plan.page import trimmed
+from reconciler.report.plan.rows import trimmed
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
 from reconciler.wiring.repository import PublishedCluster, manifests_folder

@@ -20,7 +20,7 @@ from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.ending import GIT, Watchdog
 from reconciler.daemon.state import Timing
 from reconciler.ports import Clock, Cluster, PassResult
-from reconciler.report.plan.text import pass_text
+from reconciler.report.plan.page import pass_text
 from reconciler.report.status.document import Seen
 from reconciler.settings.clusters import ClusterSettings
 from reconciler.settings.settings import Settings

@@ -14,7 +14,7 @@ def test_every_line_works_and_the_plan_shows_a_node_and_its_price(tmp_path: Path
     assert list(done) == lines
     plan = next(line for line in lines if line.startswith("headroom plan"))
     assert {line: output for line, (code, output) in done.items() if code != (1 if line == plan else 0)} == {}
-    assert "CapacityBuffer/default/web  3 chunks: 3 on new nodes" in done[plan][1]
+    assert "CapacityBuffer/default/web: 3 chunks, 3 on new nodes" in done[plan][1]
     assert "1 node to create; 3 objects to apply." in done[plan][1]
     assert "$0.1086/h" in done[plan][1]
     assert "settled: the cluster is as declared" in done[lines[-1]][1]

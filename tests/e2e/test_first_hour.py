@@ -87,8 +87,8 @@ def see_the_plan(done: dict[str, tuple[int, str]], repository: Path) -> None:
     assert "The buffer is for Deployment/default/checkout" in done["headroom init"][1]
     assert len(plans) == 2
     for plan in plans:
-        assert "CapacityBuffer/default/checkout  3 chunks: 3 on new nodes" in done[plan][1]
-        assert "NodeClaim general-headroom-" in done[plan][1]
+        assert "CapacityBuffer/default/checkout: 3 chunks, 3 on new nodes" in done[plan][1]
+        assert "  + general-headroom-" in done[plan][1]
         assert "/h\n" in done[plan][1]
         assert "3 nodes to create" in done[plan][1]
     written = repository / "clusters" / "production" / "buffers.yaml"

@@ -13,9 +13,6 @@ from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.report.json_text import timestamp
 from reconciler.report.words import moment
 
-_MOST_FORMS = 8
-"""The most lines for one written budget on a terminal, enough for both sides of a clock change."""
-
 
 def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
     """For the plan's JSON: written and compiled budgets in the form of a NodePool's, times in UTC."""
@@ -53,24 +50,6 @@ def written_and_compiled(pool: PoolBudgets) -> list[tuple[str, list[str]]]:
         zeros = [budget_words(item) for item, origin in _sourced(pool) if origin is None]
         pairs.append((f"only in {windows}", zeros))
     return pairs
-
-
-def local_budget_lines(pools: Iterable[PoolBudgets], zone: tzinfo | None) -> list[str]:
-    """For the terminal: a pool, then each budget as written and, under it, in UTC."""
-    lines = []
-    for pool in pools:
-        where = f"  {pool.position.file}:{pool.position.line}" if pool.position else ""
-        lines.append(f"  NodePool {pool.node_pool}, in {pool.written.time_zone}{where}")
-        for written, compiled in written_and_compiled(pool):
-            lines.append(f"      {written}")
-            others = [item for item in compiled if item != written]
-            lines += [f"        = {item}" for item in others[:_MOST_FORMS]]
-            if len(others) > _MOST_FORMS:
-                lines.append(f"        … and {len(others) - _MOST_FORMS} more (--output json has them all)")
-            if not compiled:
-                lines.append("        = no window in this period")
-        lines.append(f"      {validity(pool, zone)}")
-    return lines
 
 
 def validity(pool: PoolBudgets, zone: tzinfo | None) -> str:

@@ -1,26 +1,25 @@
-"""What merging would change, as rows for the Markdown and HTML templates, and as text of these rows. Called by `headroom diff`."""
+"""What merging would change, as rows for text, Markdown and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
 from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
+from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts, loss_words, short_words
-from reconciler.report.difference.difference import DemandChange, Difference
+from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
 from reconciler.report.drawing.time_axis import local_zone
-from reconciler.report.escaping import terminal_lines
-from reconciler.report.findings import finding_words
-from reconciler.report.plan.page import (
+from reconciler.report.plan.rows import (
     action_row,
-    cost_row,
     creation_row,
+    findings_listing,
     listing,
     local_budgets_section,
     object_row,
@@ -28,28 +27,17 @@ from reconciler.report.plan.page import (
     static_pool_row,
 )
 from reconciler.report.plan.words import sample_words
-from reconciler.report.terminal import MOST_ROWS, Paint, plain, rest_lines
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import change_words, cluster_title, dollars, grouped, listed, moment
+from reconciler.report.words import Row, change_words, cluster_title, dollars, grouped, listed, moment
 
+_CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
 _NO_PRICES = "No prices are known: name a catalog, or a snapshot of a cluster, that has them"
 _WORKED_OUT = (
     f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
     " one pass and whatever nodes headroom has made before; percentages and the nodes of pods stay as they are now, and nodes that"
     " drift are replaced"
 )
-_STYLES = {
-    "error": "red",
-    "warning": "yellow",
-    "info": "cyan",
-    "create": "green",
-    "update": "yellow",
-    "delete": "red",
-    "keep": "cyan",
-}
-"""Of severities, and of what becomes of an object."""
-Cells = Mapping[str, Any]
 
 
 def difference_page(
@@ -70,6 +58,7 @@ def difference_page(
     is_sample = bool(sample_words(change.base, change.head))
     if is_sample:
         change = _without_prices(change)
+    demands = grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])
     return {
         "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
         "heading": title(change),
@@ -79,18 +68,17 @@ def difference_page(
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
         "summary": headline(change, zone, is_priced=not is_sample),
         "verdict": verdict(change),
-        "warnings": [*([_NO_PRICES] if is_sample else []), *warnings(change)],
+        "warnings": [*([_NO_PRICES] if is_sample else []), *_warnings(change)],
         "has_changes": change.has_changes,
-        "cost": cost_row(change.per_hour_before, change.per_hour_after),
-        "month": None if is_sample else _month(change),
-        "hourly": "" if is_sample else hourly_words(change),
+        "cost": "" if is_sample else _cost_words(change),
         "assumptions": [] if is_sample else assumptions(change),
-        "demands": listing(grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])),
+        "demands": listing(demands, note=_CHUNK if demands else ""),
         "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
-        "findings": listing([finding_words(item) for item in change.new_findings]),
-        "fixed": listing([finding_words(item) for item in change.fixed_findings]),
-        "standing": listing([finding_words(item) for item in change.left_errors]),
-        "standing_title": f"Errors that {change.base_branch} has too",
+        "findings": [
+            findings_listing("New findings", change.new_findings),
+            findings_listing(f"Errors that {change.base_branch} has too", change.left_errors),
+            findings_listing("Findings that merging fixes", change.fixed_findings),
+        ],
         "whole": whole,
         "notes": notes(change),
         "week": None if timelines is None else change_rows(*timelines, place),
@@ -114,7 +102,7 @@ def _without_prices(change: Difference) -> Difference:
     )
 
 
-def warnings(change: Difference) -> list[str]:
+def _warnings(change: Difference) -> list[str]:
     """What comes before everything else: prices that are none, and bounds that are not kept."""
     sample = sample_words(change.base, change.head)
     return [*([sample] if sample else []), *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
@@ -138,37 +126,27 @@ def assumptions(change: Difference) -> list[str]:
     return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
 
 
-def _month(change: Difference) -> dict[str, str] | None:
-    if change.cost is None:
-        return None
-    return {
-        "before": dollars(change.cost.before),
-        "after": dollars(change.cost.after),
-        "delta": change_words(change.cost.before, change.cost.after),
-        "span": SPAN,
-    }
+def _cost_words(change: Difference) -> str:
+    cost, hour = change.cost, hourly_words(change)
+    if cost is None:
+        return hour
+    delta = change_words(cost.before, cost.after)
+    return f"{dollars(cost.before)} → {dollars(cost.after)} over {SPAN} ({delta}); {hour}"
 
 
-def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> list[dict[str, Any]]:
-    costs = []
-    if change.cost is not None and is_priced:
-        costs = [
-            {
-                **section(f"Cost over {SPAN}, {by}", rows),
-                "columns": ["Name", "Before → after", "Change"],
-                "third": "Change",
-            }
-            for by, rows in cost_parts(change.cost)
-        ]
+def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> list[Row]:
+    costs = cost_parts(change.cost) if change.cost is not None and is_priced else []
     return [
         section("Nodes that drift", [_drift_row(item, zone) for item in change.drift]),
         section("Objects that change", grouped(object_row(item) for item in change.objects)),
         section("Objects that other templates change", grouped(object_row(item) for item in change.templates)),
-        *costs,
+        *(section(f"Cost over {SPAN}, {by}", rows, "Before → after", "Change") for by, rows in costs),
         section("Nodes that appear", grouped((creation_row(item) for item in change.added_nodes), noun="node")),
-        section("Nodes no longer needed", grouped((creation_row(item) for item in change.removed_nodes), noun="node")),
-        section("Nodes released to Karpenter", [action_row(item) for item in change.released]),
-        section("Nodes kept", [action_row(item) for item in change.kept]),
+        section(
+            "Nodes no longer needed", grouped((creation_row(item, "-") for item in change.removed_nodes), noun="node")
+        ),
+        section("Nodes released to Karpenter", [action_row(item, "-") for item in change.released]),
+        section("Nodes kept", [action_row(item, "=") for item in change.kept]),
         section("Nodes of static NodePools", [static_pool_row(item) for item in change.static_pools]),
         local_budgets_section(change.head, change.objects, zone),
     ]
@@ -184,125 +162,28 @@ def _drift_row(item: ForetoldDrift, zone: tzinfo | None) -> dict[str, Any]:
     }
 
 
-def _demand_rows(change: Difference) -> list[dict[str, Any]]:
-    return [_demand_change(item, change.why(item)) for item in change.demands]
+def _demand_rows(change: Difference) -> Iterator[Row]:
+    for item in change.demands:
+        before, after = item.size_words
+        left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
+        unplaced = f"{left} → {right}" if item.unplaced_before else right
+        yield _row(item.ref, after if before == after else f"{before} → {after}", unplaced, change.why(item))
 
 
-def _demand_change(item: DemandChange, why: list[str]) -> dict[str, Any]:
-    before, after = item.size_words
-    size = after if before == after else f"{before} → {after}"
-    left, right = ("–" if count is None else f"{count:,}" for count in (item.unplaced_before, item.unplaced))
-    return {
-        "name": str(item.ref),
-        "desired": size,
-        "existing": "",
-        "new": "",
-        "unplaced": f"{left} → {right}" if item.unplaced_before else right,
-        "why": "; ".join(why),
-    }
-
-
-def _room_later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+def _room_later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:
     """Demands whose room differs only at some times, because of schedules."""
-    return [
-        {
-            "name": str(item.ref),
-            "desired": size_words(item, zone),
-            "existing": "",
-            "new": "",
-            "unplaced": "",
-            "why": "; ".join(filter(None, (word, item.why))),
-        }
-        for word, items in (("less room", change.less_later), ("more room", change.more_later))
-        for item in items
-    ]
+    for word, items in (("less room", change.less_later), ("more room", change.more_later)):
+        for item in items:
+            yield _row(item.ref, size_words(item, zone), "", [word, *([item.why] if item.why else [])])
 
 
-def _later(change: Difference, zone: tzinfo | None) -> list[dict[str, Any]]:
+def _later(change: Difference, zone: tzinfo | None) -> Iterator[Row]:
     """Demands that lose something only at a later time, when schedules have another value."""
-    return [
-        {
-            "name": str(ref),
-            "desired": f"from {moment(loss.at, zone)}",
-            "existing": "",
-            "new": "",
-            "unplaced": f"{loss.worst.chunks:,}",
-            "why": "; ".join(short_words(loss.worst, "then") if loss.since == loss.at else loss_words(loss, zone)),
-        }
-        for ref, loss in change.later
-    ]
+    for ref, loss in change.later:
+        why = short_words(loss.worst, "then") if loss.since == loss.at else loss_words(loss, zone)
+        yield _row(ref, f"from {moment(loss.at, zone)}", f"{loss.worst.chunks:,}", why)
 
 
-def difference_text(page: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
-    """The output of `headroom diff`. page: of `difference_page`. width: the columns to wrap at."""
-    lines = [paint("bold", f"{page['heading']}, {page['when']}")]
-    lines.append(paint("red" if page["is_refused"] else "bold", f"  {page['summary']}."))
-    lines += [paint("red", f"  {line}.") for line in page["warnings"]]
-    for row in page["demands"]["rows"][:MOST_ROWS]:
-        lines += _demand_lines(row, paint)
-    lines += rest_lines(page["demands"]["rows"])
-    for part in page["sections"]:
-        lines += ["", paint("bold", f"{part['title']} ({part['count']:,})")]
-        lines += [line for row in part["rows"][:MOST_ROWS] for line in _section_row_lines(row, paint)]
-        lines += [*rest_lines(part["rows"]), *(f"  {note}" for note in part["notes"])]
-    for words, name in (
-        ("New findings", "findings"),
-        (page["standing_title"], "standing"),
-        ("Findings that merging fixes", "fixed"),
-    ):
-        rows = page[name]["rows"]
-        lines += ["", paint("bold", words)] if rows else []
-        lines += [line for row in rows for line in _finding_lines(row, paint)]
-    lines += _week_lines(page["week"]) if page["week"] else []
-    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in page["notes"]]
-    return terminal_lines([*lines, "", *_last_lines(page, paint)], paint, width)
-
-
-def _demand_lines(row: Cells, paint: Paint) -> Iterator[str]:
-    size = str(row["desired"])
-    is_count = size[-1].isdigit() and "chunk" not in size
-    noun = "" if not is_count else " chunk" if size.rpartition(" ")[2] == "1" else " chunks"
-    missing = str(row["unplaced"])
-    without = "" if missing in {"", "0", "–"} else paint("red", f", {missing} without a place")
-    yield f"  ~ {row['name']}: {size}{noun}{without}"
-    yield from (f"      {paint('yellow', reason)}" for reason in row["why"].split("; ") if reason)
-
-
-def _section_row_lines(row: Cells, paint: Paint) -> Iterator[str]:
-    style = _STYLES.get(row["what"])
-    what = paint(style, row["what"]) if style else row["what"]
-    bar = row.get("bar")
-    why = f"{paint('red' if row['why'].startswith('+') else 'green', bar)} {row['why']}" if bar else row["why"]
-    yield f"  {row['name']}: {'; '.join(filter(None, (what, '' if row['fields'] else why)))}"
-    yield from (f"      {field}" for field in row["fields"])
-
-
-def _finding_lines(row: Cells, paint: Paint) -> Iterator[str]:
-    where = f"{row['where']}: " if row["where"] else ""
-    severity = paint(_STYLES[row["severity"]], row["severity"])
-    yield f"  {where}{severity}: {row['message']} {paint('dim', '[' + row['code'] + ']')}"
-    if row["hint"]:
-        yield paint("dim", f"      {row['hint']}")
-
-
-def _week_lines(week: Cells) -> Iterator[str]:
-    if not week["lines"]:
-        return
-    yield from ("", week["title"], f"  {'':6} {week['heading']}")
-    for row in week["lines"]:
-        yield f"  {row['name']}"
-        yield from (f"  {name:6} {blocks}" for name, blocks in row["blocks"])
-        yield f"         {row['words']}"
-    if week["left"]:
-        yield f"  … and {week['left']:,} more that change"
-    yield f"  {week['legend']} Times are {week['zone']}."
-
-
-def _last_lines(page: Mapping[str, Any], paint: Paint) -> Iterator[str]:
-    month = page["month"]
-    over = f"; over {month['span']} {month['before']} → {month['after']} ({month['delta']})" if month else ""
-    if page["hourly"]:
-        yield f"Cost: {page['hourly']}{over}"
-    yield from (paint("dim", f"  {line}") for line in page["assumptions"])
-    if page["verdict"]:
-        yield paint("bold", f"{page['verdict']}.")
+def _row(ref: ObjectRef, size: str, unplaced: str, why: list[str]) -> Row:
+    row: Row = {"name": str(ref), "where": "", "desired": size, "existing": "", "new": "", "unplaced": unplaced}
+    return {**row, "why": why, "facts": []}

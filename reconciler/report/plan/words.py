@@ -69,14 +69,20 @@ def held(holdings: Iterable[Holding]) -> str:
     return listed(parts)
 
 
-def one_shot_words(demand: Demand) -> str:
-    """`, one-shot`; once it was filled, ` left of 4, one-shot`; "" for other demands."""
-    if not demand.one_shot:
-        return ""
-    return ", one-shot" if demand.left_of is None else f" left of {demand.left_of:,}, one-shot"
+def demand_facts(outcome: DemandOutcome) -> list[str]:
+    """What else is known of a demand: where it is suspended, once, a request's state, why it is served first, where its chunks are."""
+    demand = outcome.demand
+    once = "one-shot" if demand.left_of is None else f"one-shot: what is left of {demand.left_of:,}"
+    return [
+        *(["suspended"] if demand.suspended else []),
+        *([once] if demand.one_shot else []),
+        *_request_words(outcome),
+        *filter(None, [_precedence_words(demand)]),
+        *domain_lines(outcome),
+    ]
 
 
-def request_words(outcome: DemandOutcome) -> tuple[str, ...]:
+def _request_words(outcome: DemandOutcome) -> tuple[str, ...]:
     """The state of a provisioning request: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
     if outcome.demand.request is None:
         return ()
@@ -303,7 +309,7 @@ def order_words(outcomes: Iterable[DemandOutcome]) -> str:
     )
 
 
-def precedence_words(demand: Demand) -> str:
+def _precedence_words(demand: Demand) -> str:
     """`pod priority 1,000, headroom.dev/priority 5`; "" for a demand that is ordered by age alone."""
     words = ["booked"] if demand.booked else []
     if demand.priority != NO_PRIORITY_CLASS and not demand.is_pending_pod:

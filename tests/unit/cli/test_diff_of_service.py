@@ -235,8 +235,8 @@ def test_a_request_that_is_left_to_another_is_not_called_not_ready(folders: Fold
         "podSets", "parameters: {processorInstance: blue}\n  podSets"
     )
     text = folders.plan_text(START | {"train.yaml": left})
-    words = "left to another: it is for the Cluster Autoscaler of instance blue, so headroom stands down"
-    assert f"ProvisioningRequest/shop/train  {words}" in text
+    assert "  ProvisioningRequest/shop/train: left to another" in text
+    assert "      it is for the Cluster Autoscaler of instance blue, so headroom stands down\n" in text
     done = folders.diff(START | {"train.yaml": left}, "--no-unplaced")
     assert done.return_value == 1, done.output
     assert "ProvisioningRequest/shop/train: absent → left to another" in done.stdout
@@ -277,7 +277,7 @@ spec:
     words = "6 new chunks without a place from 2026-11-22 15:00 UTC, the first from 2026-11-22 13:00 UTC"
     assert words in lines[1]
     why = "NodePool general is at its cpu limit of 16"
-    late = lines.index("  ~ CapacityBuffer/shop/late: from 2026-11-22 15:00 UTC, 6 without a place")
+    late = lines.index("  CapacityBuffer/shop/late: from 2026-11-22 15:00 UTC, 6 without a place")
     assert lines[late + 1] == f"      6 chunks without a place then: {why}"
     page = folders.diff(after, "--output=markdown", before=before).stdout
     shown = "6 chunks without a place then: " + why

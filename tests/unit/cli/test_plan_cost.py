@@ -33,9 +33,7 @@ def test_what_a_schedule_asks_for_later_is_in_the_cost(folders: Folders) -> None
     assert values[60]["hours"] + values[3]["hours"] == pytest.approx(720)
     text = folders.plan_text(FOLLOWING, "--cost")
     assert f"over the coming 30 days ${over['after']:,.2f}" in text
-    assert (
-        f"while MetricsProducer/shop/office is 60: ${values[60]['cost']:,.2f} ({values[60]['hours']:g} hours)" in text
-    )
+    assert f"while MetricsProducer/shop/office is 60: ${values[60]['cost']:,.2f}; {values[60]['hours']:g} hours" in text
     page = folders.plan_text(FOLLOWING, "--cost", "--output=markdown")
     assert "Cost over 30 days, by what a schedule says (2)" in page
 

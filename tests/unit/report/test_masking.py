@@ -9,9 +9,10 @@ import pytest
 from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.page import difference_page, difference_text
+from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import masked_changes
 from reconciler.report.json_text import to_json
+from reconciler.report.plan.rows import page_text
 from reconciler.wiring.pages import rendered_page
 from tests.builders import buffer_ref
 from tests.plans import NOW
@@ -36,7 +37,7 @@ def test_secrets_reach_no_report(path: str, before: Any, after: Any) -> None:
     found = difference(Plan(None, NOW), Plan(None, NOW, objects=(change,)), Details(templates=(change,)))
     page = difference_page(found, cluster="production")
     for text in (
-        difference_text(difference_page(found, cluster="production")),
+        page_text(difference_page(found, cluster="production")),
         to_json(difference_document(found)),
         rendered_page("report.md.j2", page),
         rendered_page("report.html.j2", page),

@@ -12,7 +12,8 @@ from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
 from reconciler.packaged import packaged_text
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
 from reconciler.wiring.cycle import make_cycle
@@ -313,12 +314,11 @@ def _with_template(text: str) -> World:
 def test_a_plan_shows_the_whole_of_what_a_template_of_the_repository_makes() -> None:
     text = packaged_text("templates/balloon.yaml.j2")
     plan = _with_template(text).cycle.plan().required_plan
-    shown = plan_text(plan, cluster="test")
-    assert "as the template of this repository renders it:" in shown
-    assert "spec.template.spec.automountServiceAccountToken: false" in shown
+    shown = page_text(plan_page(plan, cluster="test"))
+    assert "rendered spec.template.spec.automountServiceAccountToken: false" in shown
     assert "spec.template.spec.containers[0].securityContext.capabilities.drop[0]: ALL" in shown
     packaged = World(fulfilment="balloon").cycle.plan().required_plan
-    assert "as the template of this repository" not in plan_text(packaged, cluster="test")
+    assert "rendered spec" not in page_text(plan_page(packaged, cluster="test"))
 
 
 def test_a_template_by_which_a_balloon_would_be_root_is_an_error_and_nothing_is_applied_for_it() -> None:

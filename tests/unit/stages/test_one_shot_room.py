@@ -12,7 +12,8 @@ from reconciler.model.buffers import remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from tests.fakes.embedded import Document, apply, node_pool, workload
 from tests.fakes.requests import BatchShop, request, request_ref
 
@@ -165,10 +166,12 @@ def test_status_and_plan_say_what_is_left_of_what_is_asked_for() -> None:
     shop.settle()
     assert shop.status()["replicas"] == 4
     assert "4 left of the 6 asked for, not filled again" in shop.said("ReadyForProvisioning")
-    assert "4 chunks left of 6, one-shot: 4 on existing nodes" in plan_text(shop.plan(), cluster="shop")
+    text = page_text(plan_page(shop.plan(), cluster="shop"))
+    assert "4 chunks, 4 on existing nodes" in text
+    assert "      one-shot: what is left of 6\n" in text
 
 
 def test_a_plan_says_of_a_buffer_that_is_yet_to_be_filled_that_it_is_one_shot() -> None:
     shop = BatchShop()
     shop.cluster.apply(buffer(one_shot="true"))
-    assert "3 chunks, one-shot: 3 on new nodes" in plan_text(shop.plan(), cluster="shop")
+    assert "3 chunks, 3 on new nodes\n      one-shot\n" in page_text(plan_page(shop.plan(), cluster="shop"))

@@ -10,7 +10,8 @@ import yaml
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.refs import ObjectRef
 from reconciler.report.explanation import explanation, explanation_text
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
 from tests.fakes.embedded import Document, workload, workload_ref
@@ -93,7 +94,8 @@ def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short
     assert outcome.unplaced_reasons == ()
     message = "headroom.dev/suspend: it stays at 4 chunks, and no other node is taken or made for it"
     assert outcome.service.why == message
-    assert f"{outcome.unplaced} unplaced, suspended" in plan_text(plan, cluster="shop")
+    assert f"{outcome.unplaced} without a place  " in (text := page_text(plan_page(plan, cluster="shop")))
+    assert "      suspended\n" in text
     explained = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
     assert f"chunks unplaced:\n    {message}\n" in explained
     told = status_of(plan)
@@ -107,4 +109,4 @@ def test_a_buffer_that_is_suspended_from_the_first_takes_no_node_that_becomes_fr
     shop.has(buffer("other", replicas=1), buffer(annotations=SUSPENDED, replicas=4))
     assert len(shop.claims()) == 1
     assert shop.said().demand.desired == 0
-    assert "CapacityBuffer/shop/web    0 chunks: suspended" in plan_text(shop.plan(), cluster="shop")
+    assert "CapacityBuffer/shop/web: 0 chunks" in page_text(plan_page(shop.plan(), cluster="shop"))

@@ -11,10 +11,10 @@ from reconciler.model.nodes import DisruptionBudget
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
 from reconciler.report.difference.difference import Details, difference
-from reconciler.report.difference.page import difference_page, difference_text
+from reconciler.report.difference.page import difference_page
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.rows import page_text
 from reconciler.timetable.compiled_budgets import compiled
 from reconciler.wiring.pages import rendered_page
 from tests.plans import NOW, full_plan
@@ -35,21 +35,9 @@ PLAN = replace(
 )
 
 
-def test_on_the_terminal_the_applied_form_stands_under_the_written_one() -> None:
-    assert (
-        "\n  NodePool batch, in Asia/Kolkata  pools.yaml:7\n"
-        "      0 (Drifted): 0 9 * * mon-fri for 8h\n"
-        "        = 0 (Drifted): 30 3 * * mon-fri for 8h\n"
-        "      10%: always\n"
-        "      only in 0 22 * * * for 8h (Empty)\n"
-        "        = 0 (Empty): 30 0 * * * for 16h\n"
-        "      valid until 2027-10-01 00:00 UTC; recompiled from 2026-12-01 00:00 UTC\n"
-    ) in plan_text(PLAN, cluster="production", zone=UTC)
-
-
 def test_a_pool_that_does_not_change_is_in_the_json_alone() -> None:
     still = replace(PLAN, objects=())
-    assert "Asia/Kolkata" not in plan_text(still, cluster="production", zone=UTC)
+    assert "Asia/Kolkata" not in page_text(plan_page(still, cluster="production", zone=UTC))
     (row,) = plan_document(still)["localBudgets"]
     assert row["written"]["allowWindows"] == [{"reasons": ["Empty"], "schedule": "0 22 * * *", "duration": "8h"}]
     assert row["compiled"][0] == {
@@ -92,7 +80,7 @@ def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_
 
     plan = replace(PLAN, local_budgets=(POOL, replace(POOL, node_pool="other")))
     change = difference(plan, plan, Details(written=(documents("1"), documents("2"))))
-    text = difference_text(difference_page(change, cluster="production", zone=UTC))
+    text = page_text(difference_page(change, cluster="production", zone=UTC))
     written = "NodePool/batch: 0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
     assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text
     assert "NodePool/other: 0" not in text

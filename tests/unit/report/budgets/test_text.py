@@ -11,7 +11,8 @@ from reconciler.model.nodes import DisruptionBudget, NodePool
 from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
 from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from tests.builders import node_pool
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -104,11 +105,11 @@ def test_zones_off_the_full_hour_have_their_own_cells() -> None:
 
 def test_a_plan_names_the_pools_of_which_no_node_may_go() -> None:
     plan = Plan(None, FRIDAY, budgets=budget_outcomes([OFFICE], {"office": PoolState(20)}, FRIDAY))
-    text = plan_text(plan, cluster="test", zone=BERLIN)
-    assert "Disruption budgets\n  NodePool office: no disruption allowed for Drifted: budgets[1] binds" in text
+    text = page_text(plan_page(plan, cluster="test", zone=BERLIN))
+    assert "NodePools that allow no disruption now (1)\n  NodePool office: for Drifted; budgets[1] binds" in text
     assert "Underutilized" not in text
     nothing = replace(plan, budgets=(BudgetOutcome("new", "Empty", 0, 0, 0, 0, 0, "10% of 0 nodes is 0"),))
-    assert "Disruption budgets" not in plan_text(nothing, cluster="test", zone=BERLIN)
+    assert "no disruption now" not in page_text(plan_page(nothing, cluster="test", zone=BERLIN))
 
 
 def test_pictures_of_one_output_share_a_scale() -> None:

@@ -8,7 +8,7 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.refs import SourcePosition
 from reconciler.report.difference.objects import written_differences
-from reconciler.report.plan.text import object_lines
+from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.terminal import plain
 from tests.builders import buffer_ref
 
@@ -68,6 +68,6 @@ def test_a_document_that_is_removed_says_what_becomes_of_its_object(
 
 
 def test_an_object_that_stays_is_told_with_its_reason() -> None:
-    assert object_lines(told(document(), None)[0], plain) == [
-        "  = CapacityBuffer/shop/web: no longer declared; it stays in the cluster  web.yaml:1"
+    assert list(row_lines(object_row(told(document(), None)[0]), plain)) == [
+        "  = CapacityBuffer/shop/web: keep; no longer declared; it stays in the cluster"
     ]

@@ -8,7 +8,8 @@ from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimChange
 from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.report.explanation import explanation, explanation_document, explanation_text
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import domain_lines
 from tests.builders import buffer_ref, demand
 from tests.plans import NOW, planned
@@ -36,10 +37,10 @@ PLAN = Plan(
 
 
 def test_a_plan_sums_chunks_up_by_domain_and_names_what_a_new_node_has() -> None:
-    text = plan_text(PLAN, cluster="production")
+    text = page_text(plan_page(PLAN, cluster="production"))
     assert "      by example.com/rack: 4 in r3 and 2 with no such label\n" in text
     assert "      by topology.kubernetes.io/zone: 2 in zone-b and 4 in zone-a or zone-b\n" in text
-    assert "in NodePool general with example.com/rack=r3, for 4 of CapacityBuffer/shop/web" in text
+    assert "; NodePool general with example.com/rack=r3, for 4 of CapacityBuffer/shop/web" in text
 
 
 def test_an_explanation_names_them_node_by_node() -> None:

@@ -11,7 +11,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.pending import pending_words
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import reason_words
 from tests.builders import shape
 from tests.plans import NOW, planned
@@ -55,20 +55,23 @@ def what_if() -> Plan:
 
 
 def test_what_would_be_launched_and_who_is_left() -> None:
-    text = plan_text(what_if(), cluster="production")
-    section = text[text.index("Pending pods") : text.index("Cost:")]
+    text = page_text(plan_page(what_if(), cluster="production"))
+    section = text[text.index("What Karpenter") : text.index("Nodes to create")]
     assert section.splitlines() == [
-        "Pending pods",
-        "  14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 cannot be placed.",
-        "  + NodePool general: 2 nodes for 6 pods, $0.6000/h: 1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b",
-        "  ! Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods",
-        "      node-1 lacks 200m CPU (node full: 3 nodes)",
-        "      NodePool gpu is at its nvidia.com/gpu limit of 2",
-        "  ! Pod/shop/db",
-        "      PersistentVolumeClaim/shop/data does not exist",
+        "What Karpenter would launch for pending pods (1)",
+        "  NodePool general: 2 nodes for 6 pods, $0.6000/h; 1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b",
         "  What-if only: Karpenter makes nodes for pending pods; headroom apply never does.",
         "",
+        "Pending pods that cannot be placed (2)",
+        (
+            "  Pod/shop/gpu-0, Pod/shop/gpu-1, Pod/shop/gpu-2 and 2 more pods: 5 pods; "
+            "node-1 lacks 200m CPU (node full: 3 nodes); NodePool gpu is at its nvidia.com/gpu limit of 2"
+        ),
+        "  Pod/shop/db: 1 pod; PersistentVolumeClaim/shop/data does not exist",
+        "",
     ]
+    assert "14 pending pods: 2 fit existing nodes, 6 would go on 2 new nodes at $0.6000/h, 6 cannot be placed." in text
+    assert "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods." in text
     assert "for Pod/shop/web-0, Pod/shop/web-1, Pod/shop/web-2 and 2 more pods" in text
 
 
@@ -79,11 +82,11 @@ def test_what_a_reservation_holds_is_paid_for() -> None:
         for item in plan.node_claims.create
     )
 
-    text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
+    text = page_text(plan_page(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production"))
 
     assert "m-8x, paid for with its reservation" in text
     assert "6 would go on 2 new nodes at no further cost" in text
-    assert "2 nodes for 6 pods, paid for with their reservations: 1 × m-4x and 1 × m-8x; reserved in" in text
+    assert "2 nodes for 6 pods, paid for with their reservations; 1 × m-4x and 1 × m-8x; reserved in" in text
 
 
 def test_a_reason_about_types_counts_types() -> None:
@@ -121,27 +124,13 @@ def test_a_price_that_is_not_known_is_not_added_up() -> None:
     create = tuple(
         replace(item, planned=replace(item.planned, price=0.0, price_known=False)) for item in plan.node_claims.create
     )
-    text = plan_text(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production")
+    text = page_text(plan_page(replace(plan, node_claims=NodeClaimChanges(create=create)), cluster="production"))
     assert "6 would go on 2 new nodes, 6 cannot be placed" in text
-    assert "2 nodes for 6 pods, price not known: 1 × m-4x and 1 × m-8x" in text
+    assert "2 nodes for 6 pods, price not known; 1 × m-4x and 1 × m-8x" in text
 
 
 def test_without_the_flag_only_the_sum_is_told() -> None:
     plan = Plan(revision=None, now=NOW, pending=PendingOutcome(placed_on_existing=1, placed_on_new=0, unplaced=1))
-    text = plan_text(plan, cluster="production")
+    text = page_text(plan_page(plan, cluster="production"))
     assert "2 pending pods: 1 fits an existing node, 1 needs a node that does not exist yet." in text
     assert "what-if" not in text
-
-
-def test_a_page_says_the_same() -> None:
-    page = plan_page(what_if(), cluster="production")
-    launched, left = page["sections"][:2]
-    row = launched["rows"][0]
-    assert (row["name"], row["what"]) == ("NodePool general", "2 nodes for 6 pods, $0.6000/h")
-    assert row["why"] == "1 × m-4x and 1 × m-8x; on-demand in zone-a or zone-b"
-    assert page["summary"] == "2 nodes to create; 2 of the nodes to create only as a what-if for pending pods"
-    assert [row["what"] for row in left["rows"]] == ["5 pods", "1 pod"]
-    assert left["rows"][0]["why"] == (
-        "node-1 lacks 200m CPU (node full: 3 nodes); NodePool gpu is at its nvidia.com/gpu limit of 2"
-    )
-    assert page["notes"][0].startswith("14 pending pods:")

@@ -12,7 +12,7 @@ from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.rows import page_text
 from tests.builders import buffer_ref, demand
 from tests.plans import NOW, planned
 
@@ -31,7 +31,7 @@ def plan(*nodes: tuple[ObjectRef, ...]) -> Plan:
 
 
 def told(of: Plan) -> list[str]:
-    return [line.strip() for line in plan_text(of, cluster="staging").splitlines() if "paid only" in line]
+    return [line.strip() for line in page_text(plan_page(of, cluster="staging")).splitlines() if "paid only" in line]
 
 
 def test_nodes_for_a_request_are_paid_only_while_it_is_booked() -> None:

@@ -17,13 +17,13 @@ from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.headline import Gates
-from reconciler.report.difference.page import difference_page, difference_text
+from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.findings import sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
-from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.text import applied_words, pass_text, plan_text
+from reconciler.report.plan.page import applied_words, pass_text, plan_page
+from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import summary
 from reconciler.report.words import moment
 from tests.builders import buffer_ref
@@ -53,7 +53,7 @@ def empty_plan() -> Plan:
 @pytest.mark.parametrize("name", ["full", "empty"])
 def test_plan_in_every_form(name: str, templates: Templates) -> None:
     plan = {"full": full_plan, "empty": empty_plan}[name]()
-    check(f"plan-{name}.txt", plan_text(plan, cluster="production", zone=BERLIN))
+    check(f"plan-{name}.txt", page_text(plan_page(plan, cluster="production", zone=BERLIN)))
     check(f"plan-{name}.json", to_json(plan_document(plan)))
     page = plan_page(plan, cluster="production", zone=BERLIN)
     check(f"plan-{name}.md", templates.render("report.md.j2", page))
@@ -62,7 +62,7 @@ def test_plan_in_every_form(name: str, templates: Templates) -> None:
 
 def test_what_has_errors_is_declared() -> None:
     plan = replace(empty_plan(), findings=(Finding("invalid-value", Severity.ERROR, "spec is missing"),))
-    text = plan_text(plan, cluster="production", zone=BERLIN)
+    text = page_text(plan_page(plan, cluster="production", zone=BERLIN))
     assert "Nothing to keep ready: what is declared has errors." in text
     assert "No change, but there are errors" in text
     assert "as declared" not in text
@@ -92,7 +92,7 @@ def test_difference_in_every_form(templates: Templates) -> None:
     )
     change = difference(empty_plan(), full_plan(), details)
     change = replace(change, failed_gates=Gates(max_monthly_increase=100, max_new_nodes=2).failures(change, BERLIN))
-    check("diff.txt", difference_text(difference_page(change, cluster="production", zone=BERLIN)))
+    check("diff.txt", page_text(difference_page(change, cluster="production", zone=BERLIN)))
     check("diff.json", to_json(difference_document(change)))
     page = difference_page(change, cluster="production", zone=BERLIN)
     check("diff.md", templates.render("report.md.j2", page))

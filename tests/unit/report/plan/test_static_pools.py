@@ -6,8 +6,9 @@ import pytest
 
 from reconciler.model.changes import Plan, StaticPoolChange
 from reconciler.report.difference.difference import difference
-from reconciler.report.difference.page import difference_page, difference_text
-from reconciler.report.plan.text import plan_text
+from reconciler.report.difference.page import difference_page
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import summary
 from tests.plans import NOW
 
@@ -33,7 +34,7 @@ SHRINKS = StaticPoolChange("reports", 1, 0)
 def test_a_line_for_a_pool_that_comes_to_have_another_size(base: Plan, head: Plan, line: str) -> None:
     change = difference(base, head)
     assert change.has_changes
-    assert f"\n  {line}; " in difference_text(difference_page(change, cluster="production"))
+    assert f"{line}; " in page_text(difference_page(change, cluster="production"))
 
 
 def test_the_same_on_both_sides_is_no_difference() -> None:
@@ -41,6 +42,8 @@ def test_the_same_on_both_sides_is_no_difference() -> None:
 
 
 def test_the_plan_and_its_summary_name_them() -> None:
-    assert "  + NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each\n" in plan_text(plan(GROWS), cluster="c")
-    assert "  - NodePool reports: 1 fewer node (static)\n" in plan_text(plan(SHRINKS), cluster="c")
+    assert "  + NodePool reports: 3 more nodes (static): m-4x, $0.2000/h each; 1 → 4" in page_text(
+        plan_page(plan(GROWS), cluster="c")
+    )
+    assert "  - NodePool reports: 1 fewer node (static); " in page_text(plan_page(plan(SHRINKS), cluster="c"))
     assert summary(plan(GROWS)) == "3 nodes more in static NodePools"

@@ -1,0 +1,203 @@
+"""What a plan and a difference have in common: one model of rows, which text, Markdown and HTML draw.
+
+Rows contain only strings, numbers and lists of them. Text is drawn here; `report.md.j2` and `report.html.j2` draw the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import tzinfo
+from typing import Any
+
+from reconciler.model.changes import (
+    Action,
+    NodeClaimAction,
+    NodeClaimCreation,
+    ObjectChange,
+    Plan,
+    StaticPoolChange,
+)
+from reconciler.model.findings import Finding
+from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
+from reconciler.report.escaping import masked_changes, terminal_lines
+from reconciler.report.findings import finding_words, words_lines
+from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
+from reconciler.report.terminal import MOST_ROWS, Paint, plain
+from reconciler.report.words import Row, hourly
+
+_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
+_STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
+"""By sign: what is made, goes, changes or stays."""
+
+
+def listing(rows: list[Row], title: str = "", note: str = "") -> Row:
+    """All rows. count: how many things they stand for. left: how many things are left out, none as yet. note: a line below them."""
+    return {"title": title, "rows": rows, "count": _things(rows), "left": 0, "note": note}
+
+
+def _things(rows: Iterable[Mapping[str, Any]]) -> int:
+    return sum(row.get("things", 1) for row in rows)
+
+
+def section(title: str, rows: list[Row], *columns: str, notes: Iterable[str] = ()) -> Row:
+    """A table of name, what and why. columns: the headings of the last two. Rows with fields have these in the third column.
+
+    notes: lines below the table.
+    """
+    third = "Fields" if any(row["fields"] for row in rows) else "Why"
+    second, third = columns or ("What", third)
+    return {**listing(rows, title), "columns": ["Name", second, third], "notes": list(notes)}
+
+
+def findings_listing(title: str, findings: Iterable[Finding]) -> Row:
+    return listing([finding_words(finding) for finding in findings], title)
+
+
+def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """The page with at most so many rows in each list, and counts of what is left out. The summary stays complete."""
+
+    def fewer(item: Mapping[str, Any]) -> Row:
+        shown = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]
+        return {**item, "rows": shown, "left": item["count"] - _things(shown)}
+
+    lists = {name: [fewer(item) for item in page[name]] for name in ("sections", "findings")}
+    return {**page, **lists, "demands": fewer(page["demands"])}
+
+
+def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
+    fields = row.get("fields")
+    if not fields or len(fields) <= most:
+        return {}
+    return {"fields": [*fields[:most], f"… and {len(fields) - most:,} more"]}
+
+
+def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> Row:
+    pools = changing_local_budgets(plan, objects)
+    rows = [
+        {
+            "name": f"NodePool/{pool.node_pool}",
+            "what": f"{written}, in {pool.written.time_zone}",
+            "fields": compiled,
+            "why": "no window until then",
+        }
+        for pool in pools
+        for written, compiled in written_and_compiled(pool)
+    ]
+    notes = [f"NodePool/{pool.node_pool}: {validity(pool, zone)}." for pool in pools]
+    return section("Budgets in local time", rows, "Written", "Applied, in UTC", notes=notes)
+
+
+def creation_row(creation: NodeClaimCreation, sign: str = "+", domains: str = "") -> Row:
+    """domains: the node's values of labels in its chunks' constraints, in words."""
+    planned = creation.planned
+    within = f" with {domains}" if domains else ""
+    return {
+        "sign": sign,
+        "name": creation.name,
+        "what": offered(creation),
+        "why": f"NodePool {planned.node_pool}{within}, for {held(planned.holdings)}{made_by_words(creation)}",
+        "fields": [],
+    }
+
+
+def action_row(action: NodeClaimAction, sign: str) -> Row:
+    price = "" if action.price is None else hourly(action.price)
+    holds = f"for {held(action.holdings)}" if action.holdings else ""
+    # The reason of a node that stays repeats what it holds.
+    why = holds if holds and sign == "=" else "; ".join(filter(None, (holds, action.reason)))
+    return {"sign": sign, "name": node_name(action), "what": price, "why": why, "fields": []}
+
+
+def object_row(change: ObjectChange) -> Row:
+    """A row for an object. Only an update lists fields, since a new object's are in its manifest."""
+    why = change.reason
+    if change.action is Action.CREATE and change.position:
+        why = f"declared in {change.position.file}:{change.position.line}"
+    fields = []
+    if change.action is Action.UPDATE:
+        fields = [f"{item.path}: {value(item.before)} → {value(item.after)}" for item in masked_changes(change.changes)]
+    fields += [f"rendered {line}" for line in rendered_lines(change)]
+    # The kind is part of the row, so that a deleted NodePool is not among "6 more" buffers.
+    return {
+        "sign": _SIGNS[change.action],
+        "kind": change.ref.kind,
+        "name": str(change.ref),
+        "what": str(change.action),
+        "why": why,
+        "fields": fields,
+    }
+
+
+def static_pool_row(item: StaticPoolChange) -> Row:
+    sign = "+" if item.after > item.before else "-"
+    why = f"{item.before:,} → {item.after:,}, made by Karpenter itself"
+    return {"sign": sign, "name": f"NodePool {item.node_pool}", "what": static_words(item), "why": why, "fields": []}
+
+
+def page_text(page: Mapping[str, Any], *, paint: Paint = plain, width: int | None = None) -> str:
+    """The page for a terminal. What a difference says in one line comes first; of a plan that is the last line. width: to wrap at."""
+    page = trimmed(page, MOST_ROWS)
+    lines = [paint("bold", f"{page['heading']}, {page['when']}")]
+    if page["base"]:
+        lines.append(paint("red" if page["is_refused"] else "bold", f"  {page['summary']}."))
+    lines += [paint("red", f"  {line}.") for line in page["warnings"]]
+    demands = page["demands"]
+    if demands["rows"]:
+        lines += ["", paint("bold", f"Demands ({demands['count']:,})")]
+        lines += [line for row in demands["rows"] for line in _demand_lines(row, paint)]
+    lines += [*_rest_lines(demands), *([paint("dim", f"  {demands['note']}")] if demands["note"] else [])]
+    for part in page["sections"]:
+        lines += ["", paint("bold", f"{part['title']} ({part['count']:,})")]
+        lines += [line for row in part["rows"] for line in row_lines(row, paint)]
+        lines += [*_rest_lines(part), *(paint("dim", f"  {note}") for note in part["notes"])]
+    for part in page["findings"]:
+        lines += ["", paint("bold", part["title"])] if part["rows"] else []
+        lines += [line for row in part["rows"] for line in words_lines(row, paint)]
+        lines += _rest_lines(part)
+    lines += _week_lines(page["week"]) if page["week"] else []
+    lines += [""] if page["notes"] else []
+    lines += [paint("yellow", note if note.endswith(".") else f"{note}.") for note in page["notes"]]
+    lines += ["", *([f"Cost: {page['cost']}."] if page["cost"] else [])]
+    lines += [paint("dim", f"  {line}") for line in page["assumptions"]]
+    last = page["verdict"] if page["base"] else page["summary"]
+    return terminal_lines([*lines, *([paint("bold", f"{last}.")] if last else [])], paint, width)
+
+
+def _rest_lines(item: Mapping[str, Any]) -> list[str]:
+    return [f"  … and {item['left']:,} more (--output json has them all)"] if item["left"] > 0 else []
+
+
+def _demand_lines(row: Row, paint: Paint) -> Iterator[str]:
+    size = str(row["desired"])
+    is_count = size[-1].isdigit() and "chunk" not in size
+    noun = "" if not is_count else " chunk" if size.rpartition(" ")[2] == "1" else " chunks"
+    places = ((row["existing"], "on existing nodes"), (row["new"], "on new nodes"))
+    there = "".join(f", {count} {words}" for count, words in places if count not in {"", "0"})
+    missing = str(row["unplaced"])
+    without = "" if missing in {"", "0", "–"} else paint("red", f", {missing} without a place")
+    where = f"  {paint('dim', row['where'])}" if row["where"] else ""
+    yield f"  {row['name']}: {size}{noun}{there}{without}{where}"
+    yield from (f"      {paint('yellow', reason)}" for reason in row["why"])
+    yield from (f"      {paint('dim', fact)}" for fact in row["facts"])
+
+
+def row_lines(row: Row, paint: Paint) -> Iterator[str]:
+    """A row of a section for a terminal: its sign, name, what and why, and its fields."""
+    sign, bar = row.get("sign", ""), row.get("bar")
+    why = f"{paint('red' if row['why'].startswith('+') else 'green', bar)} {row['why']}" if bar else row["why"]
+    words = "; ".join(filter(None, (row["what"], "" if row["fields"] else why)))
+    yield f"  {f'{paint(_STYLES[sign], sign)} ' if sign else ''}{row['name']}: {words}"
+    yield from (f"      {field}" for field in row["fields"])
+
+
+def _week_lines(week: Row) -> Iterator[str]:
+    if not week["lines"]:
+        return
+    yield from ("", week["title"], f"  {'':6} {week['heading']}")
+    for row in week["lines"]:
+        yield f"  {row['name']}"
+        yield from (f"  {name:6} {blocks}" for name, blocks in row["blocks"])
+        yield f"         {row['words']}"
+    if week["left"]:
+        yield f"  … and {week['left']:,} more that change"
+    yield f"  {week['legend']} Times are {week['zone']}."
