@@ -109,20 +109,12 @@ class Inspection:
         self.ref = ref
         self.body = body
         self.findings: list[Finding] = []
-        self.wrong: list[tuple[Code, Path]] = []
-        """The errors so far, with their paths in the body."""
         self.doubts: list[Finding] = []
         """Fields that the shipped schema does not have. A cluster may know better: see `Doubtful`."""
         self.nulls: Mapping[Path, Sequence[str]] = {}
         """The keys whose value is null, by the path in the file of their mapping. The body does not have them."""
         self._moved: dict[Path, Path] = {}
         self._unknown: list[Path] = []
-
-    def of(self, body: dict[str, Any]) -> Inspection:
-        """The same document with another body and no findings, to see what rules say of it."""
-        other = Inspection(self.document, self.ref, body)
-        other._moved, other.nulls = self._moved, self.nulls
-        return other
 
     def moved(self, new: Path, old: Path) -> None:
         """Records that the field now at `new` was written at `old`."""
@@ -148,8 +140,6 @@ class Inspection:
     def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
         written = self.written_path(path)
         position = self.document.position_of(written)
-        if code.severity is Severity.ERROR:
-            self.wrong.append((code, path))
         self.findings.append(
             Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
         )

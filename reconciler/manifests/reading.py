@@ -5,8 +5,7 @@ A template may come from the repository, so its output is trusted no more than a
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,77 +25,6 @@ from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef, Path, path_text
 from reconciler.model.view import Manifest
-
-_LONG = 200
-"""Characters. A longer text that is wrong is not shown to rules: some take long with texts that the schema does not allow."""
-
-Rules = Callable[[Inspection], None]
-
-
-def findings_of_the_rest(inspection: Inspection, rules: Rules) -> list[Finding]:
-    """What the rules find both with and without the wrong values. rules: those that assume a valid structure.
-
-    With a wrong value a rule may find what is not so, or fail. Without it, one may miss the value; if the former failed, findings
-    about what surrounds a wrong value are therefore left out. So are those around a value that is too large to be shown to it.
-    """
-    without = _found(inspection, rules, only_large=False)
-    if not without:
-        return []
-    with_wrong = _found(inspection, rules, only_large=True)
-    hidden = [
-        path_text(inspection.written_path(path))
-        for code, path in inspection.wrong
-        if with_wrong is None or (code is not codes.MISSING_FIELD and _is_large(_at(inspection.body, path)))
-    ]
-    return [
-        finding
-        for finding in without
-        if (with_wrong is None or finding in with_wrong) and not any(_surrounds(finding.path, path) for path in hidden)
-    ]
-
-
-def _found(inspection: Inspection, rules: Rules, *, only_large: bool) -> list[Finding] | None:
-    """What they find when wrong values are removed; None if they cannot judge it. only_large: other wrong values stay."""
-    body = copy.deepcopy(inspection.body)
-    for code, path in inspection.wrong:
-        if code is not codes.MISSING_FIELD:
-            _remove(body, path, only_large=only_large)
-        elif not only_large:
-            _remove(body, path[:-1], only_large=False)  # what it is missing from
-    trial = inspection.of(body)
-    try:
-        rules(trial)
-    except Exception:  # noqa: BLE001 - whatever a rule raises on values that it was never meant to see
-        return None
-    return trial.findings
-
-
-def _remove(node: Any, path: Path, *, only_large: bool) -> None:
-    """A list goes as a whole, since the places of its items must not change. Nothing is removed of which nothing would be left."""
-    first_index = next((index for index, step in enumerate(path) if isinstance(step, int)), len(path))
-    *outer, last = path[:first_index] or ("",)
-    for step in outer:
-        node = node.get(step) if isinstance(node, dict) else None
-    if outer and isinstance(node, dict) and last in node and (not only_large or _is_large(node[last])):
-        del node[last]
-
-
-def _at(node: Any, path: Path) -> Any:
-    for step in path:
-        if isinstance(node, list) and isinstance(step, int):
-            node = node[step]
-        else:
-            node = node.get(step) if isinstance(node, dict) else None
-    return node
-
-
-def _is_large(value: Any) -> bool:
-    return isinstance(value, dict | list) or (isinstance(value, str) and len(value) > _LONG)
-
-
-def _surrounds(outer: str, inner: str) -> bool:
-    return not outer or inner.startswith((f"{outer}.", f"{outer}["))
-
 
 _SERVER_METADATA = frozenset(
     {
@@ -236,20 +164,11 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     else:
         check_fields(inspection, kind.fields, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
-    # Most rules assume a valid structure.
-    is_sound = not any(not finding.path.startswith("metadata") for finding in errors)
-
-    def rules(about: Inspection) -> None:
-        check_annotations(about, applied=kind.applied)
-        if not kind.checks_anything:
-            kind.check(about)
-
-    if isinstance(metadata, Mapping):
-        if is_sound:
-            rules(inspection)
-        else:
-            inspection.findings += findings_of_the_rest(inspection, rules)
-    if kind.checks_anything:
+    # The rules assume a valid structure. Where it is not, its errors come first.
+    is_sound = all(finding.path.startswith("metadata") for finding in errors)
+    if is_sound and isinstance(metadata, Mapping):
+        check_annotations(inspection, applied=kind.applied)
+    if is_sound or kind.checks_anything:
         kind.check(inspection)
 
 
