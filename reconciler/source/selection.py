@@ -2,12 +2,13 @@
 
 A tree that is too large is refused as a whole, since half a tree would look like a deletion of the other half.
 
-The usual translation of a pattern in `.sourceignore` to one regular expression backtracks: `*a*a*a*a*a*b` takes minutes on a long name. Here a star ends at the
-first position where the rest matches, and is never tried again. Such patterns lose no match by that.
+Patterns in `.sourceignore` are gitignore's, without named classes such as `[[:alpha:]]`. Python's `fnmatch` compiles them so that a star ends at the
+first position where the rest matches, and is never tried again: a pattern like `*a*a*a*b` takes no longer than another.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -130,12 +131,7 @@ def too_large(what: str) -> Stalled:
 
 
 _ANY_FOLDERS = "**"
-_CLASSES = {
-    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9",
-    "graph": "\\x21-\\x7e", "lower": "a-z", "print": "\\x20-\\x7e", "punct": "!-/:-@\\[-`{-~",
-    "space": " \\t\\n\\v\\f\\r", "upper": "A-Z", "xdigit": "0-9a-fA-F",
-}  # fmt: skip
-_NEVER = re.compile(r"(?!)")
+_ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +170,7 @@ def _rule(line: str) -> Rule | None:
     if not line:
         return None
     anchored = "/" in line
-    parts = [_ANY_FOLDERS if re.fullmatch(r"\*{2,}", part) else part for part in _parts(line.removeprefix("/"))]
+    parts = [_ANY_FOLDERS if re.fullmatch(r"\*{2,}", part) else part for part in line.removeprefix("/").split("/")]
     if not anchored:
         parts = [_ANY_FOLDERS, *parts]
     if parts[-1] == _ANY_FOLDERS:
@@ -187,25 +183,6 @@ def _without_trailing_spaces(line: str) -> str:
     kept = line.rstrip(" ")
     backslashes = len(kept) - len(kept.rstrip("\\"))
     return kept + " " if backslashes % 2 and len(kept) < len(line) else kept
-
-
-def _parts(pattern: str) -> list[str]:
-    """The parts between slashes. A slash in brackets is one of their letters; one after a backslash still separates."""
-    parts: list[str] = []
-    begin = index = 0
-    while index < len(pattern):
-        letter = pattern[index]
-        index += 1
-        if letter == "[":
-            found = _bracket(pattern, index)
-            index = index if found is None else found[1]
-        elif letter == "\\" and pattern[index : index + 1] != "/":
-            index += 1
-        elif letter in "\\/":
-            parts.append(pattern[begin : index - 1])
-            index += letter == "\\"
-            begin = index
-    return [*parts, pattern[begin:]]
 
 
 def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
@@ -228,78 +205,6 @@ def _fits(segments: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> b
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The expression of one segment. Stars separate pieces of fixed length; each but the last matches at its first position."""
-    chunks: list[str] = [""]
-    index = 0
-    while index < len(pattern):
-        letter = pattern[index]
-        index += 1
-        if letter == "*":
-            chunks.append("")
-        elif letter == "?":
-            chunks[-1] += "."
-        elif letter == "[":
-            found = _bracket(pattern, index)
-            if found is None:
-                return _NEVER
-            text, index = found
-            chunks[-1] += text
-        elif letter == "\\":
-            if index == len(pattern):
-                return _NEVER
-            chunks[-1] += re.escape(pattern[index])
-            index += 1
-        else:
-            chunks[-1] += re.escape(letter)
-    first, *others = chunks
-    if not others:
-        return re.compile(first, re.DOTALL)
-    middle = "".join(f"(?>.*?{chunk})" for chunk in others[:-1] if chunk)
-    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
-
-
-def _bracket(pattern: str, index: int) -> tuple[str, int] | None:
-    """The expression of `[…]`, and the index after it; None if it is never closed. index: where its inside begins."""
-    negated = pattern[index : index + 1] in {"!", "^"}
-    index += negated
-    begin = index
-    members: list[str] = []
-    while index < len(pattern) and (index == begin or pattern[index] != "]"):
-        found = _named_class(pattern, index) or _range(pattern, index)
-        if found is None:
-            return None
-        members.append(found[0])
-        index = found[1]
-    if index >= len(pattern):
-        return None
-    inside = "".join(members)
-    if not inside:
-        return ("." if negated else "(?!)"), index + 1
-    return f"[{'^' if negated else ''}{inside}]", index + 1
-
-
-def _named_class(pattern: str, index: int) -> tuple[str, int] | None:
-    """The expression of `[:alpha:]` at an index, and the index after it. An unknown name has no members."""
-    if not pattern.startswith("[:", index):
-        return None
-    end = pattern.find(":]", index + 2)
-    return None if end < 0 else (_CLASSES.get(pattern[index + 2 : end], ""), end + 2)
-
-
-def _range(pattern: str, index: int) -> tuple[str, int] | None:
-    """The expression of a letter or `a-z` at an index, and the index after it; None if the pattern ends within it."""
-    low, index = _member(pattern, index)
-    if low is None:
-        return None
-    if pattern[index : index + 1] != "-" or pattern[index + 1 : index + 2] in {"", "]"}:
-        return re.escape(low), index
-    high, index = _member(pattern, index + 1)
-    if high is None:
-        return None
-    return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""), index
-
-
-def _member(pattern: str, index: int) -> tuple[str | None, int]:
-    if pattern[index] == "\\":
-        index += 1
-    return (pattern[index] if index < len(pattern) else None), index + 1
+    """The expression of one segment. A backslash makes the next letter plain; `[^a]` is `[!a]`."""
+    plain = _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
+    return re.compile(fnmatch.translate(plain.replace("[^", "[!")))

@@ -12,7 +12,7 @@ import pytest
 from reconciler.source.selection import parse_rules, verdict
 
 NAMES = ("a", "b", "ab", "ba", "aab", "a.yaml", "b-a", "!a", "#a", "a b", "[a]", "a]")
-PIECES = ("a", "b", "*", "**", "?", "/", "**/", "/**", "[ab]", "[!a]", "[^b-z]", "[[:alpha:]]", "[]a]", "\\a", ".", "!", "#", " ", "[a", "\\")  # fmt: skip
+PIECES = ("a", "b", "*", "**", "?", "/", "**/", "/**", "[ab]", "[!a]", "[^b-z]", "[]a]", "\\a", "\\[", ".", "!", "#", " ")  # fmt: skip
 
 
 def left_out_by_git(folder: Path, patterns: str, paths: list[str]) -> set[str]:
