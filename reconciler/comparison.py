@@ -123,12 +123,11 @@ def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeli
 def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:
     """Edits that the API server will refuse once the base is in the cluster, so that merging them has no effect."""
     known = {item.ref: item for item in before}
-    code = codes.IMMUTABLE_FIELD
     for item in after:
         old = known.get(item.ref)
         for change in () if old is None else refused_changes(old.manifest, item.manifest):
             where = item.position_of(change.path)
-            yield Finding(code.name, code.severity, change.message, where, item.ref, change.path, change.hint)
+            yield codes.IMMUTABLE_FIELD.finding(change.message, where, item.ref, change.path, change.hint)
 
 
 def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:

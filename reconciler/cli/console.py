@@ -1,4 +1,4 @@
-"""What commands show on a terminal while they run and when: colours, the width, progress, and that loops are being compiled."""
+"""What commands show on a terminal while they run and when: colours, the width, and progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = {
     "manifests": "reading manifests",
     "view": "reading the cluster",
     "demand": "working out demand",
-    "placement": "placing chunks",
+    "placement": "placing chunks (its loops are compiled the first time on a machine)",
     "plan": "planning, and checking the repository's templates",
     "templates": "checking templates",
     "render": "rendering",
@@ -50,57 +50,14 @@ def _paint(style: str, text: str) -> str:
     return click.style(text, fg=style)
 
 
-class Compilation:
-    """Listens to numba once that is loaded. depth: how many functions are being compiled, each because of the one before."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self._listens = False
-
-    def is_under_way(self) -> bool:
-        if not self._listens and hasattr(sys.modules.get("numba"), "njit"):
-            self._listen()
-        return self.depth > 0
-
-    def _listen(self) -> None:
-        from numba.core import event
-
-        compilation = self
-
-        class Watch(event.Listener):
-            def on_start(self, _event: object) -> None:
-                compilation.depth += 1
-
-            def on_end(self, _event: object) -> None:
-                compilation.depth -= 1
-
-        event.register("numba:compile", Watch())  # type: ignore[no-untyped-call]
-        self._listens = True
-
-
-def is_kept() -> bool:
-    """Whether compiled code is kept for the next process, which needs a writable folder."""
-    from numba.core.caching import FunctionCache
-
-    from reconciler.placement.loops import planned_nodes
-
-    try:
-        FunctionCache(planned_nodes.allowed)  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        return False
-    return True
-
-
 class Progress:
     """A context manager; call it with a stage's name whenever one begins.
 
-    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts. Compiling inside
-    a stage is named as well.
+    A stage that takes longer than PATIENCE is named once, and again every ten seconds while it lasts.
     """
 
     def __init__(self) -> None:
         self._stage = ""
-        self._compilation = Compilation()
         self._began = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
@@ -124,22 +81,9 @@ class Progress:
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            compiling = self._compilation.is_under_way()
-            words, waited = words_of(self._stage, compiling=compiling), time.monotonic() - self._began
+            words, waited = STAGES.get(self._stage, self._stage), time.monotonic() - self._began
             due = PATIENCE if told[0] != words else told[1] + 10
             if words and waited >= due:
                 told = (words, waited)
                 sys.stderr.write(f"… {words} ({waited:.0f} s)\n")
                 sys.stderr.flush()
-
-
-def words_of(stage: str, *, compiling: bool = False) -> str:
-    """Describes the present work, in the stage of that name ("" for none)."""
-    if stage != "placement" or not compiling:
-        return STAGES.get(stage, stage)
-    kept = (
-        "once on this machine"
-        if is_kept()
-        else "in each process, since no cache folder is writable (set NUMBA_CACHE_DIR)"
-    )
-    return f"compiling the placement loops, {kept}"

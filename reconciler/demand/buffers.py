@@ -334,4 +334,4 @@ def _size_in_words(count: int | None) -> str:
 
 def _finding(buffer: Buffer, code: Code, message: str, hint: str, field: str = "") -> Finding:
     path = field or field_of(buffer, code)
-    return Finding(code.name, code.severity, message, buffer.position, buffer.ref, path, hint)
+    return code.finding(message, buffer.position, buffer.ref, path, hint)

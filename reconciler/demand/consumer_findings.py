@@ -87,5 +87,4 @@ def _others(namespace: str, classes: Collection[_Key]) -> str:
 def _finding(problem: _Problem, names: list[str]) -> Finding:
     ref = ObjectRef("", POD_KIND, problem.namespace, names[0])
     count = "" if len(names) == 1 else f" ({len(names):,} pods of {problem.owner})"
-    code = problem.code
-    return Finding(code.name, code.severity, problem.message + count, None, ref, "metadata.annotations", problem.hint)
+    return problem.code.finding(problem.message + count, None, ref, "metadata.annotations", problem.hint)

@@ -170,10 +170,9 @@ def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
 
 
 def _edited(request: ProvisioningRequest) -> Finding:
-    code = IMMUTABLE_FIELD
     message = "a request of this name ran with another spec and has ended: it is not run again"
     hint = "a request runs once: give the changed one a new name"
-    return Finding(code.name, code.severity, message, request.position, request.ref, "spec", hint)
+    return IMMUTABLE_FIELD.finding(message, request.position, request.ref, "spec", hint)
 
 
 def _says_no(state: RequestState) -> bool:
@@ -185,23 +184,21 @@ def _says_no(state: RequestState) -> bool:
 
 def _before_answer(demand: Demand, state: RequestState) -> Finding:
     """Karpenter heeds no annotation, and headroom cannot stop it."""
-    code = PODS_BEFORE_ANSWER
     count = len(state.own_pods)
     pods = "1 pod of it waits" if count == 1 else f"{count:,} pods of it wait"
     message = f"the check says no, and {pods}: Karpenter makes nodes for pods that wait, whatever a check says"
     hint = "give the pods a scheduling gate until the request is Provisioned, or let Kueue start them"
-    return Finding(code.name, code.severity, message, demand.source, demand.ref, "status.conditions", hint)
+    return PODS_BEFORE_ANSWER.finding(message, demand.source, demand.ref, "status.conditions", hint)
 
 
 def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
     missing = ((number, ref) for number, ref in enumerate(_templates(request)) if _shape(ref, context) is None)
     number, ref = next(missing)
     absence = context.absence_of(ref)
-    code = TARGET_NOT_FOUND
     message = f"not ready: {ref} {absence.words}"
     hint = absence.hint or "a PodTemplate must be in the request's own namespace"
     field = f"spec.podSets[{number}].podTemplateRef"
-    return Finding(code.name, code.severity, message, request.position, request.ref, field, hint)
+    return TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
 
 
 def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:

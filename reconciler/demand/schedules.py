@@ -168,7 +168,6 @@ class _Pass:
     def _hold(self, following: Following, ref: ObjectRef, position: SourcePosition | None, sizes: _Sizes) -> None:
         self.held.add(ref)
         item = self.manifests.get(ref)
-        code = codes.SCHEDULE_NOT_FOUND
         fate = "the size stays as it is" if ref in self._objects else "it is not made until there is one"
         for schedule in sizes.unknown:
             if schedule in self._declared.broken:
@@ -180,7 +179,7 @@ class _Pass:
             annotation = REPLICAS_FROM_ANNOTATION if schedule == following.replicas_from else ACTIVE_DURING_ANNOTATION
             path = f"metadata.annotations['{annotation}']"
             where = position if item is None else item.position_of(path)
-            self.findings.append(Finding(code.name, code.severity, message, where, ref, path, hint))
+            self.findings.append(codes.SCHEDULE_NOT_FOUND.finding(message, where, ref, path, hint))
 
 
 class NextEdges:

@@ -200,7 +200,7 @@ def _ignored(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     message = (
         f"{len(others):,} {noun} of kinds that headroom does not read, and ignored: {abridged(kinds, _MOST_KINDS)}"
     )
-    return (Finding(code.name, code.severity, message, others[0].position),)
+    return (code.finding(message, others[0].position),)
 
 
 def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
@@ -211,8 +211,7 @@ def files_with_errors(findings: Iterable[Finding]) -> frozenset[str]:
 def left_out(skipped: tuple[str, str]) -> Finding:
     """The finding about a file that was not read. skipped: its path, and why."""
     path, why = skipped
-    code = codes.LEFT_OUT
-    return Finding(code.name, code.severity, f"not read: {why}", SourcePosition(path, 1))
+    return codes.LEFT_OUT.finding(f"not read: {why}", SourcePosition(path, 1))
 
 
 def read_live(objects: Iterable[LiveObject], memory: PassMemory | None = None) -> Declared:
@@ -239,9 +238,8 @@ def _typed(kind: Kind, item: LiveObject) -> Any:
             check_types(kind.schema, body)
         return kind.read(item.ref, body, Origin(managers=item.managers))
     except Invalid as error:
-        code = codes.NOT_READ
         message = f"the object in the cluster cannot be read: {error.message}"
-        return Finding(code.name, code.severity, message, ref=item.ref, hint=error.hint)
+        return codes.NOT_READ.finding(message, ref=item.ref, hint=error.hint)
     except Exception as error:  # noqa: BLE001 - an object of an unknown form must not stop the pass
         return unreadable(error, None, item.ref)
 

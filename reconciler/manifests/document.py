@@ -83,11 +83,8 @@ _LONGEST_TEXT = 1_000
 
 def unreadable(error: Exception, position: SourcePosition | None, ref: ObjectRef | None) -> Finding:
     """The finding for a document that a rule failed on, which is a defect of headroom."""
-    code = codes.NOT_READ
     message = f"headroom failed to read this {'document' if position else 'object'} ({type(error).__name__}): {error}"
-    return Finding(
-        code.name,
-        code.severity,
+    return codes.NOT_READ.finding(
         message,
         position,
         ref,
@@ -141,7 +138,7 @@ class Inspection:
         written = self.written_path(path)
         position = self.document.position_of(written)
         self.findings.append(
-            Finding(code.name, code.severity, _cut(message), position, self.ref, path_text(written), _cut(hint)),
+            code.finding(_cut(message), position, self.ref, path_text(written), _cut(hint)),
         )
 
     def doubt(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
@@ -150,9 +147,7 @@ class Inspection:
         if all(finding.path != path_text(written) for finding in self.doubts):
             place = self.document.position_of(written)
             self._unknown.append(path)
-            self.doubts.append(
-                Finding(code.name, code.severity, _cut(message), place, self.ref, path_text(written), _cut(hint))
-            )
+            self.doubts.append(code.finding(_cut(message), place, self.ref, path_text(written), _cut(hint)))
 
     def position_of(self, path: Path) -> SourcePosition:
         return self.document.position_of(self.written_path(path))

@@ -133,20 +133,16 @@ def _laid_over(
         try:
             pools.append(lay_over(item, live))
         except Invalid as error:
-            code = codes.INVALID_VALUE
-            findings.append(Finding(code.name, code.severity, error.message, item.position, item.ref, hint=error.hint))
+            findings.append(codes.INVALID_VALUE.finding(error.message, item.position, item.ref, hint=error.hint))
     return tuple(sorted(pools, key=lambda pool: pool.name)), findings
 
 
 def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
-    code = codes.NOT_SERVED
     kind = f"{item.ref.kind} of {item.ref.group or 'the core API'}"
     serves = f"serves {kind} only in {', '.join(versions)}" if versions else f"does not serve {kind}"
     printed = item.ref.kind in KINDS
     source = "`headroom crd` prints it" if printed else "it comes with the autoscaler that the kind belongs to"
-    return Finding(
-        code.name,
-        code.severity,
+    return codes.NOT_SERVED.finding(
         f"the cluster {serves}, so it is not applied",
         item.position,
         item.ref,

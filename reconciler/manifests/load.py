@@ -234,4 +234,4 @@ def _too_much(path: str, line: int) -> Finding:
 
 
 def _finding(code: Code, path: str, message: str, line: int = 1, column: int = 1, *, hint: str = "") -> Finding:
-    return Finding(code.name, code.severity, message, SourcePosition(path, line, column), hint=hint)
+    return code.finding(message, SourcePosition(path, line, column), hint=hint)

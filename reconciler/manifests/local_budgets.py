@@ -272,7 +272,4 @@ def budget_manifest(budget: DisruptionBudget) -> Mapping[str, Any]:
 
 
 def _too_many(item: DeclaredManifest, error: Invalid) -> Finding:
-    code = codes.TOO_MANY_BUDGETS
-    return Finding(
-        code.name, code.severity, error.message, item.position, item.ref, "spec.disruption.budgets", error.hint
-    )
+    return codes.TOO_MANY_BUDGETS.finding(error.message, item.position, item.ref, "spec.disruption.budgets", error.hint)

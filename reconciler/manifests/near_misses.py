@@ -149,4 +149,4 @@ def _error(document: Document, code: Code, path: str, message: str, hint: str, *
 
 
 def _note(document: Document, code: Code, message: str, hint: str) -> Finding:
-    return Finding(code.name, code.severity, message, document.position, hint=hint)
+    return code.finding(message, document.position, hint=hint)

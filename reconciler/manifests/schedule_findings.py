@@ -26,10 +26,9 @@ def old_zone_data(now: datetime, ref: ObjectRef, position: SourcePosition | None
     data = zone_data()
     if not data.is_old(now):
         return ()
-    code = codes.OLD_ZONE_DATA
     message = f"local times are computed from time zone data {data}, which is out of date: they may be an hour off"
     hint = "upgrade the Python package tzdata, or the machine's time zone database; the newer of the two is used"
-    return (Finding(code.name, code.severity, message, position, ref, path, hint),)
+    return (codes.OLD_ZONE_DATA.finding(message, position, ref, path, hint),)
 
 
 HORIZON = timedelta(days=5 * 366)
@@ -191,4 +190,4 @@ def _name(index: int) -> str:
 def _finding(code: Code, schedule: Schedule, index: int, message: str, *, hint: str, field: str = "") -> Finding:
     path = f"spec.schedule.behaviors[{index}]{f'.{field}' if field else ''}"
     position = schedule.behaviors[index].position
-    return Finding(code.name, code.severity, message, position, schedule.ref, path, hint)
+    return code.finding(message, position, schedule.ref, path, hint)

@@ -117,11 +117,8 @@ def changed_since(
 
 def refused(item: DeclaredManifest, old: Manifest, new: Manifest) -> tuple[Finding, ...]:
     """A finding for each change that the API server would refuse. Whether a NodePool is static is reported by the plan."""
-    code = codes.IMMUTABLE_FIELD
     return tuple(
-        Finding(
-            code.name, code.severity, change.message, item.position_of(change.path), item.ref, change.path, change.hint
-        )
+        codes.IMMUTABLE_FIELD.finding(change.message, item.position_of(change.path), item.ref, change.path, change.hint)
         for change in refused_changes(old, new)
         if change.path != "spec.replicas"
     )

@@ -64,9 +64,8 @@ def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
     if len(folders) < 2:  # noqa: PLR2004 - only one cluster
         return ()
     names = sorted(folder.rstrip("/") for folder in folders)
-    code = codes.SEVERAL_CLUSTERS
     message = f"{len(names)} clusters are read as one: {abridged(names, _MOST_FOLDERS)}"
-    return (Finding(code.name, code.severity, message, hint=f"give the folder of one: --path {names[0]}"),)
+    return (codes.SEVERAL_CLUSTERS.finding(message, hint=f"give the folder of one: --path {names[0]}"),)
 
 
 def cluster_folders(files: Iterable[str]) -> tuple[str, ...]:
@@ -226,4 +225,4 @@ def _missing(document: ReadDocument, path: tuple[str | int, ...], target: Object
 
 def _finding(code: Code, document: ReadDocument, path: tuple[str | int, ...], message: str, hint: str) -> Finding:
     position = document.document.position_of(path)
-    return Finding(code.name, code.severity, message, position, document.ref, path_text(path), hint)
+    return code.finding(message, position, document.ref, path_text(path), hint)

@@ -17,14 +17,6 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A finding's code: stable, with one severity and one page in docs/findings."""
-
-    name: str
-    severity: Severity
-
-
 HELP_PAGES = "https://headroom.dev/findings"
 """The address that docs/findings is published under."""
 
@@ -65,3 +57,22 @@ class Finding:
         """A total order: by position in the files, then by text."""
         where = self.position or SourcePosition("", 0, 0)
         return (where.file, where.line, where.column, self.path, self.code, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A finding's code: stable, with one severity and one page in docs/findings."""
+
+    name: str
+    severity: Severity
+
+    def finding(
+        self,
+        message: str,
+        position: SourcePosition | None = None,
+        ref: ObjectRef | None = None,
+        path: str = "",
+        hint: str = "",
+    ) -> Finding:
+        """A finding with this code."""
+        return Finding(self.name, self.severity, message, position, ref, path, hint)

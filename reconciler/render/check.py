@@ -154,9 +154,7 @@ def _is_of_the_system(change: ObjectChange) -> bool:
 
 def _refused(change: ObjectChange, failure: Invalid) -> Finding:
     """A finding at the buffer, since no template has to be mended."""
-    return Finding(
-        TEMPLATE_FAILED.name,
-        TEMPLATE_FAILED.severity,
+    return TEMPLATE_FAILED.finding(
         failure.message,
         position=change.position,
         ref=change.ref,
@@ -214,15 +212,11 @@ def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
 
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
     position = failure.position if isinstance(failure, TemplateFailed) else templates.position(name)
-    return Finding(
-        TEMPLATE_FAILED.name, TEMPLATE_FAILED.severity, failure.message, position=position, hint=failure.hint
-    )
+    return TEMPLATE_FAILED.finding(failure.message, position=position, hint=failure.hint)
 
 
 def _stray(path: str, folder: str) -> Finding:
-    return Finding(
-        TEMPLATE_NOT_USED.name,
-        TEMPLATE_NOT_USED.severity,
+    return TEMPLATE_NOT_USED.finding(
         f"no document is rendered from {path}, which is outside of the folder {folder!r}",
         position=SourcePosition(path, 1),
         hint="move it there, or name its folder with the setting templates",
@@ -230,9 +224,7 @@ def _stray(path: str, folder: str) -> Finding:
 
 
 def _unused(templates: DocumentTemplates, name: str) -> Finding:
-    return Finding(
-        TEMPLATE_NOT_USED.name,
-        TEMPLATE_NOT_USED.severity,
+    return TEMPLATE_NOT_USED.finding(
         f"no document is rendered from template {name}",
         position=templates.position(name),
         hint=f"headroom renders {', '.join(RENDERED)}, and what these include by name",

@@ -171,16 +171,13 @@ def static_pool_findings(
 
 
 def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -> Finding:
-    code = STATIC_POOL_BLOCKED
     pods = [text for node in sorted(blocked) for text in blocked[node]]
     message = (
         f"it is to have {pool.replicas:,} nodes and has {nodes:,}, of which {len(blocked):,} cannot go while"
         f" pods that may not be evicted run there: {abridged(pods, _MOST_SHOWN)}"
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
-    return Finding(
-        code.name,
-        code.severity,
+    return STATIC_POOL_BLOCKED.finding(
         message,
         pool.position,
         ObjectRef("karpenter.sh", "NodePool", "", pool.name),

@@ -47,9 +47,7 @@ def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: 
     fields = "; ".join(f"{change.path} is {_shown(change.before)}, not {_shown(change.after)}" for change in changes)
     owners = sorted({owner for change in changes for owner in _owners(change.path, live)})
     by = f" by {' and '.join(owners)}" if owners else ""
-    return Finding(
-        DRIFTED.name,
-        DRIFTED.severity,
+    return DRIFTED.finding(
         f"was changed in the cluster{by} since it was applied: {fields}",
         item.position,
         item.ref,

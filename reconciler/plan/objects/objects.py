@@ -215,9 +215,7 @@ def new_inventory_finding(view: ClusterView, owner: Owner) -> Finding | None:
     if not others:
         return None
     are = "object belongs" if count == 1 else "objects belong"
-    return Finding(
-        INVENTORY_IS_NEW.name,
-        INVENTORY_IS_NEW.severity,
+    return INVENTORY_IS_NEW.finding(
         f"the inventory {owner.name} is new, and {count:,} {are} to {' and '.join(others)}",
         hint=f"if the inventory was moved, set inventory.namespace and inventory.name back, or take objects over with {ADOPT_ANNOTATION}",
     )
@@ -234,7 +232,7 @@ def pool_not_there(item: DeclaredManifest) -> Finding:
 
 
 def _finding(item: DeclaredManifest, code: Code, message: str, hint: str, path: str = "") -> Finding:
-    return Finding(code.name, code.severity, message, item.position, item.ref, path, hint)
+    return code.finding(message, item.position, item.ref, path, hint)
 
 
 def _change(

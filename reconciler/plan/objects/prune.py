@@ -294,9 +294,7 @@ def _takes_nodes_with_it(live: LiveObject) -> bool:
 
 
 def _kept_pool(ref: ObjectRef) -> Finding:
-    return Finding(
-        POOL_NOT_PRUNED.name,
-        POOL_NOT_PRUNED.severity,
+    return POOL_NOT_PRUNED.finding(
         "no longer declared, but stays: deleting it would delete its nodes",
         ref=ref,
         hint=f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand',
