@@ -28,6 +28,8 @@ from reconciler.report.words import Row, hourly
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "cyan"}
 """By sign: what is made, goes, changes or stays."""
+_ONE_LINE = 80
+"""Characters of what and why that stand in one line of text; the why of longer ones has a line of its own."""
 
 
 def listing(rows: list[Row], title: str = "", note: str = "") -> Row:
@@ -185,9 +187,10 @@ def row_lines(row: Row, paint: Paint) -> Iterator[str]:
     """A row of a section for a terminal: its sign, name, what and why, and its fields."""
     sign, bar = row.get("sign", ""), row.get("bar")
     why = f"{paint('red' if row['why'].startswith('+') else 'green', bar)} {row['why']}" if bar else row["why"]
-    words = "; ".join(filter(None, (row["what"], "" if row["fields"] else why)))
-    yield f"  {f'{paint(_STYLES[sign], sign)} ' if sign else ''}{row['name']}: {words}"
-    yield from (f"      {field}" for field in row["fields"])
+    words = [word for word in (row["what"], "" if row["fields"] else why) if word]
+    below = words[1:] if sign and len("; ".join(words)) > _ONE_LINE else []
+    yield f"  {f'{paint(_STYLES[sign], sign)} ' if sign else ''}{row['name']}: {'; '.join(words[: len(words) - len(below)])}"
+    yield from (f"      {line}" for line in (*below, *row["fields"]))
 
 
 def _week_lines(week: Row) -> Iterator[str]:

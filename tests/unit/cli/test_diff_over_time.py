@@ -75,7 +75,7 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     assert "1 node more from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
     assert "up to 3 new nodes from 2026-11-22 14:00 UTC; 1 is allowed" in done.stderr
     words = "2 → 24 chunks daily 13:00–16:00 UTC"
-    assert f"  ~ {NAME}: {words}" in lines
+    assert f"  {NAME}: {words}" in lines
     page = folders.diff(after, "--output=markdown", before=before).stdout
     assert f"| {NAME} | {words} |  | more room; 24 by MetricsProducer/shop/office |" in page
     (row,) = folders.document(after, before=before)["changes"]["askedLater"]

@@ -40,7 +40,7 @@ def test_a_plan_sums_chunks_up_by_domain_and_names_what_a_new_node_has() -> None
     text = page_text(plan_page(PLAN, cluster="production"))
     assert "      by example.com/rack: 4 in r3 and 2 with no such label\n" in text
     assert "      by topology.kubernetes.io/zone: 2 in zone-b and 4 in zone-a or zone-b\n" in text
-    assert "; NodePool general with example.com/rack=r3, for 4 of CapacityBuffer/shop/web" in text
+    assert "\n      NodePool general with example.com/rack=r3, for 4 of CapacityBuffer/shop/web" in text
 
 
 def test_an_explanation_names_them_node_by_node() -> None:
