@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from enum import StrEnum
 
 from reconciler.report.drawing.svg import Drawing, width_of
 
@@ -96,71 +95,6 @@ class TimeAxis:
                 free_from = x + width_of(words) + _BETWEEN
             elif begins <= self.start and width_of(words) + _BETWEEN <= margin:
                 drawing.text(self.left - _BETWEEN, top - 8, words, "soft small", anchor="end")
-
-
-class Pass(StrEnum):
-    """Which occurrence of a local hour it is, when the clock is set back."""
-
-    ONLY = ""
-    FIRST = "first"
-    AGAIN = "again"
-
-
-@dataclass(frozen=True, slots=True)
-class DayPiece:
-    """The part of a span in one local day: hours on that day's clock, 0 to 24."""
-
-    day: date
-    first_hour: float
-    last_hour: float
-    which: Pass = Pass.ONLY
-
-
-def day_pieces(start: datetime, end: datetime, zone: tzinfo) -> Iterator[DayPiece]:
-    """A span cut at local midnights and where the clock is changed, so that each piece runs forward on its day's clock.
-
-    An hour that occurs twice is two pieces, unless the span contains both.
-    """
-    at = start.astimezone(UTC)
-    end = end.astimezone(UTC)
-    while at < end:
-        day = at.astimezone(zone).date()
-        begins, ends = midnight(day, zone), midnight(day + timedelta(days=1), zone)
-        until = min(end, ends)
-        yield from _pieces_of_day(day, at, until, zone, _twice(begins, ends, zone))
-        at = until
-
-
-def _twice(begins: datetime, ends: datetime, zone: tzinfo) -> tuple[datetime, datetime, datetime] | None:
-    """For a day on which the clock is set back: when the repeated time first begins, begins again, and ends."""
-    turn = clock_change(begins, ends, zone)
-    before, after = (instant.astimezone(zone).utcoffset() for instant in (turn - _SECOND, turn))
-    assert before is not None
-    assert after is not None
-    return (turn - (before - after), turn, turn + (before - after)) if turn < ends and before > after else None
-
-
-def _pieces_of_day(
-    day: date, at: datetime, until: datetime, zone: tzinfo, twice: tuple[datetime, datetime, datetime] | None
-) -> Iterator[DayPiece]:
-    if twice is not None and at <= twice[0] and until >= twice[2]:
-        last = _hour(until, zone)
-        yield DayPiece(day, _hour(at, zone), last if until.astimezone(zone).date() == day else 24.0)
-        return
-    cuts = twice or (clock_change(at, until, zone),)
-    while at < until:
-        ends = min([until, *(cut for cut in cuts if cut > at)])
-        which = Pass.ONLY
-        if twice is not None and twice[0] <= at < twice[2]:
-            which = Pass.FIRST if at < twice[1] else Pass.AGAIN
-        first = _hour(at, zone)
-        yield DayPiece(day, first, min(24.0, first + (ends - at) / _HOUR), which)
-        at = ends
-
-
-def _hour(instant: datetime, zone: tzinfo) -> float:
-    local = instant.astimezone(zone)
-    return local.hour + local.minute / 60 + local.second / 3600
 
 
 def clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:

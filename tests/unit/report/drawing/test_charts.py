@@ -185,7 +185,7 @@ def test_the_proposals_week_has_its_three_colours_and_numbers() -> None:
     assert "3 behaviors[1]" in shown
 
 
-def test_a_collision_is_numbered_in_the_grid_and_told_with_its_first_time() -> None:
+def test_a_collision_is_numbered_and_told_with_its_first_time() -> None:
     shown = " ".join(words_of(schedule_chart([schedule_timeline(proposal())], now=NOW)).split())
     assert "1 Collision, first Fri 6 Mar 17:00 to Mon 9 Mar 09:00: behaviors[0] (1) wins over behaviors[2] (2)" in shown
 
@@ -261,6 +261,12 @@ def test_where_there_are_too_many_every_group_is_shown() -> None:
     shown = [groups[index] for index in shared_out(groups, 10)]
     assert shown == ["asked"] * 4 + ["worth"] * 2 + ["allowed"] * 4
     assert shared_out(groups, 100) == list(range(31))
+
+
+def test_of_a_year_the_first_weeks_are_drawn_and_the_rest_is_counted() -> None:
+    shown = words_of(schedule_chart([schedule_timeline(proposal(), days=365)], now=NOW))
+    assert shown.count(" Mar") >= 7
+    assert "… and 44 more weeks: JSON has them all" in shown
 
 
 def test_a_month_of_short_windows_is_told_as_it_is() -> None:
