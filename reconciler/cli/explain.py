@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +10,9 @@ import click
 from reconciler.cli.console import Progress
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.planning import tell_age
-from reconciler.model.errors import Invalid
 
 if TYPE_CHECKING:
-    from reconciler.model.changes import Plan
-    from reconciler.model.declared import Declared
+    pass
 
 
 @click.command("explain", short_help="Where each chunk of a demand landed, or why it did not.")
@@ -50,6 +46,7 @@ def command(*, demand: str, output: str, surge: bool, now: datetime | None, **va
         headroom explain NodePool/general
     """
     from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.report.explanation import explained
     from reconciler.report.json_text import to_json
     from reconciler.wiring.session import open_session
 
@@ -60,46 +57,8 @@ def command(*, demand: str, output: str, surge: bool, now: datetime | None, **va
     if result.failure is not None:
         raise result.failure
     outlook = session.cycle.outlook
-    document, text = _explained(
-        result.required_plan, None if outlook is None else outlook.facts.effective, demand, surge=surge
-    )
-    if output == "json":
-        click.echo(to_json(document()), nl=False)
-    else:
-        click.echo(text(paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+    effective = None if outlook is None else outlook.facts.effective
+    paint, width = paint_for_stdout(), width_of_stdout()
+    found = explained(result.required_plan, effective, demand, surge=surge, paint=paint, width=width)
+    click.echo(to_json(found.document) if output == "json" else found.text, nl=False)
     return 0
-
-
-def _explained(
-    plan: Plan, declared: Declared | None, name: str, *, surge: bool
-) -> tuple[Callable[[], dict[str, Any]], Callable[..., str]]:
-    """Functions that write the named object as a document and as text."""
-    from reconciler.report import explanation
-
-    if declared is None:
-        found = explanation.explanation(plan, name)
-        return partial(explanation.explanation_document, found), partial(
-            explanation.explanation_text, found, surge=surge
-        )
-    schedules = {str(item.ref): item for item in declared.schedules}
-    pools = {f"NodePool/{item.name}": item for item in declared.node_pools}
-    demands = {str(outcome.demand.ref) for outcome in plan.demands}
-    fitting = explanation.matching(name, (*demands, *schedules, *pools))
-    # A buffer's name means the buffer, even if a NodePool has the same name.
-    others = [] if demands & set(fitting) else fitting
-    if len(others) > 1:
-        raise Invalid(f"{name!r} fits several objects", hint=explanation.near_words(name, others))
-    if others and others[0] in schedules:
-        calendar = explanation.schedule_explanation(plan, declared, schedules[others[0]])
-        return (
-            partial(explanation.schedule_explanation_document, calendar),
-            partial(explanation.schedule_explanation_text, calendar),
-        )
-    if others:
-        nodes = explanation.node_pool_explanation(plan, pools[others[0]])
-        return (
-            partial(explanation.node_pool_explanation_document, nodes),
-            partial(explanation.node_pool_explanation_text, nodes),
-        )
-    found = explanation.explanation(plan, name, (*schedules, *pools))
-    return partial(explanation.explanation_document, found), partial(explanation.explanation_text, found, surge=surge)

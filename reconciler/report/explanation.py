@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from reconciler.model.changes import (
-    BudgetOutcome,
     DemandOutcome,
-    NodeClaimCreation,
-    ObjectChange,
     Plan,
-    ScheduleOutcome,
 )
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Keeper
@@ -36,7 +32,7 @@ from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
 from reconciler.report.schedules.page import schedule_row
 from reconciler.report.terminal import Paint, plain
-from reconciler.report.words import NOT_SHOWN, counted, keeper_words, moment, size_words
+from reconciler.report.words import NOT_SHOWN, behavior_name, counted, keeper_words, moment, size_words
 from reconciler.timetable.capacity_schedule import timeline
 
 _MOST = 5
@@ -225,8 +221,7 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions
     ]
-    if found.findings:
-        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
+    lines += _finding_lines(found.findings, paint)
     if surge:
         lines += _surge_lines(found)
     return terminal_lines(lines, paint, width)
@@ -248,27 +243,74 @@ def _cause(reason: UnplacedReason) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleExplanation:
-    """behavior: the index of the one in effect, None for the default. followers: each object, and how it follows."""
+class Explained:
+    """document: as `headroom.dev/explain/v1`. text: for a terminal."""
 
-    plan: Plan
-    schedule: Schedule
-    outcome: ScheduleOutcome
-    behavior: int | None
-    followers: tuple[tuple[ObjectRef, str], ...]
-    findings: tuple[Finding, ...]
+    document: dict[str, Any]
+    text: str
 
 
-def schedule_explanation(plan: Plan, declared: Declared, schedule: Schedule) -> ScheduleExplanation:
+def explained(
+    plan: Plan, declared: Declared | None, name: str, *, surge: bool, paint: Paint = plain, width: int | None = None
+) -> Explained:
+    """The object of a plan that this name, or a part of it, means. declared: what the plan was made of, None if that is not known.
+
+    Raises `Invalid` with similar names. surge, width: as for `explanation_text`.
+    """
+    schedules = {str(item.ref): item for item in (() if declared is None else declared.schedules)}
+    pools = {f"NodePool/{item.name}": item for item in (() if declared is None else declared.node_pools)}
+    demands = {str(outcome.demand.ref) for outcome in plan.demands}
+    fitting = matching(name, (*demands, *schedules, *pools)) if declared is not None else []
+    # A buffer's name means the buffer, even if a NodePool has the same name.
+    others = [] if demands & set(fitting) else fitting
+    if len(others) > 1:
+        raise Invalid(f"{name!r} fits several objects", hint=near_words(name, others))
+    if declared is None or not others:
+        found = explanation(plan, name, (*schedules, *pools))
+        return Explained(explanation_document(found), explanation_text(found, paint=paint, width=width, surge=surge))
+    schedule = schedules.get(others[0])
+    if schedule is not None:
+        row, lines = _schedule(plan, declared, schedule)
+        key, title, ref, position = "schedule", str(schedule.ref), schedule.ref, schedule.position
+    else:
+        pool = pools[others[0]]
+        row, lines = _node_pool(plan, pool, paint)
+        key, title, position = "nodePool", others[0], pool.position
+        ref = ObjectRef(_POOL_GROUP, "NodePool", "", pool.name)
+    findings = [item for item in plan.findings if item.ref is not None and str(item.ref) == str(ref)]
+    where = f"  {paint('dim', str(position))}" if position else ""
+    document = {
+        "schemaVersion": EXPLAIN_SCHEMA,
+        "now": timestamp(plan.now),
+        key: row,
+        "findings": list(map(finding_row, findings)),
+    }
+    text = terminal_lines([paint("bold", title) + where, *lines, *_finding_lines(findings, paint)], paint, width)
+    return Explained(document, text)
+
+
+def _finding_lines(findings: Sequence[Finding], paint: Paint) -> list[str]:
+    return ["  findings:", *(f"  {line}" for line in finding_lines(findings, paint))] if findings else []
+
+
+def _schedule(plan: Plan, declared: Declared, schedule: Schedule) -> tuple[dict[str, Any], list[str]]:
     now = timeline(schedule, plan.now, plan.now + timedelta(seconds=1), plan.now)
-    return ScheduleExplanation(
-        plan,
-        schedule,
-        now.outcome,
-        now.spans[0].behavior,
-        tuple(_followers(declared, schedule)),
-        tuple(finding for finding in plan.findings if finding.ref == schedule.ref),
-    )
+    outcome, behavior = now.outcome, now.spans[0].behavior
+    followers = _followers(declared, schedule)
+    giver = "the default, since no behavior is active" if behavior is None else behavior_name(behavior)
+    lines = [f"  {outcome.current_value:,} now, {moment(plan.now, None)}: {giver}"]
+    if outcome.next_value_time is None or outcome.next_value is None:
+        lines.append("  no further change")
+    else:
+        lines.append(f"  {outcome.next_value:,} from {moment(outcome.next_value_time, None)}")
+    lines += [f"  followed by {ref}: {how}" for ref, how in followers] or ["  followed by nothing"]
+    row = {
+        **schedule_row(outcome),
+        "timezone": schedule.timezone,
+        "behavior": behavior,
+        "followers": [{"object": str(ref), "follows": how} for ref, how in followers],
+    }
+    return row, lines
 
 
 def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, str]]:
@@ -290,103 +332,30 @@ def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, 
     return sorted(found)
 
 
-def schedule_explanation_document(found: ScheduleExplanation) -> dict[str, Any]:
-    """As `headroom.dev/explain/v1`."""
-    return {
-        "schemaVersion": EXPLAIN_SCHEMA,
-        "now": timestamp(found.plan.now),
-        "schedule": {
-            **schedule_row(found.outcome),
-            "timezone": found.schedule.timezone,
-            "behavior": found.behavior,
-            "followers": [{"object": str(ref), "follows": how} for ref, how in found.followers],
-        },
-        "findings": [finding_row(finding) for finding in found.findings],
-    }
-
-
-def schedule_explanation_text(found: ScheduleExplanation, *, paint: Paint = plain, width: int | None = None) -> str:
-    """For a terminal."""
-    position, outcome = found.schedule.position, found.outcome
-    where = f"  {paint('dim', str(position))}" if position else ""
-    giver = "the default, since no behavior is active" if found.behavior is None else f"behaviors[{found.behavior}]"
-    lines = [paint("bold", str(found.schedule.ref)) + where]
-    lines.append(f"  {outcome.current_value:,} now, {moment(found.plan.now, None)}: {giver}")
-    if outcome.next_value_time is None or outcome.next_value is None:
-        lines.append("  no further change")
-    else:
-        lines.append(f"  {outcome.next_value:,} from {moment(outcome.next_value_time, None)}")
-    lines += [f"  followed by {ref}: {how}" for ref, how in found.followers] or ["  followed by nothing"]
-    if found.findings:
-        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
-    return terminal_lines(lines, paint, width)
-
-
-@dataclass(frozen=True, slots=True)
-class NodePoolExplanation:
-    """created: new nodes. refused: by demand, why the pool takes no more of its chunks."""
-
-    plan: Plan
-    pool: NodePool
-    created: tuple[NodeClaimCreation, ...]
-    refused: tuple[tuple[str, str], ...]
-    budgets: tuple[BudgetOutcome, ...]
-    changes: tuple[ObjectChange, ...]
-    findings: tuple[Finding, ...]
-
-
-def node_pool_explanation(plan: Plan, pool: NodePool) -> NodePoolExplanation:
-    return NodePoolExplanation(
-        plan,
-        pool,
-        tuple(item for item in plan.node_claims.create if item.planned.node_pool == pool.name),
-        tuple((str(outcome.demand.ref), words) for outcome in plan.demands for words in _refusals(outcome, pool.name)),
-        tuple(row for row in plan.budgets if row.node_pool == pool.name),
-        tuple(change for change in plan.objects if change.ref.kind == "NodePool" and change.ref.name == pool.name),
-        tuple(
-            item
-            for item in plan.findings
-            if item.ref is not None and (item.ref.kind, item.ref.name) == ("NodePool", pool.name)
-        ),
-    )
-
-
-def _refusals(outcome: DemandOutcome, pool: str) -> list[str]:
-    return [reason.example for reason in outcome.unplaced_reasons if f"NodePool {pool} " in f"{reason.example} "]
-
-
-def node_pool_explanation_document(found: NodePoolExplanation) -> dict[str, Any]:
-    """As `headroom.dev/explain/v1`."""
-    return {
-        "schemaVersion": EXPLAIN_SCHEMA,
-        "now": timestamp(found.plan.now),
-        "nodePool": {
-            "name": found.pool.name,
-            "creates": [item.name for item in found.created],
-            "refused": [{"demand": demand, "reason": words} for demand, words in found.refused],
-            "budgets": [budget_row(row) for row in found.budgets],
-        },
-        "findings": [finding_row(finding) for finding in found.findings],
-    }
-
-
-def node_pool_explanation_text(found: NodePoolExplanation, *, paint: Paint = plain, width: int | None = None) -> str:
-    """For a terminal."""
-    pool = found.pool
-    where = f"  {paint('dim', str(pool.position))}" if pool.position else ""
-    lines = [paint("bold", f"NodePool/{pool.name}") + where]
-    if pool.replicas is not None:
-        lines.append(f"  static: {counted(pool.replicas, 'node')}")
-    lines.append(f"  {counted(len(found.created), 'new node')} in this plan")
-    for item in found.created:
-        lines.append(f"    {item.name}  {offered(item)}")
-        lines.append(f"      for {held(item.planned.holdings)}")
-    lines += [f"  refused {demand}: {words}" for demand, words in found.refused]
-    for row in found.budgets:
+def _node_pool(plan: Plan, pool: NodePool, paint: Paint) -> tuple[dict[str, Any], list[str]]:
+    created = [item for item in plan.node_claims.create if item.planned.node_pool == pool.name]
+    budgets = [row for row in plan.budgets if row.node_pool == pool.name]
+    refused = [
+        (str(outcome.demand.ref), reason.example)
+        for outcome in plan.demands
+        for reason in outcome.unplaced_reasons
+        if f"NodePool {pool.name} " in f"{reason.example} "
+    ]
+    lines = [] if pool.replicas is None else [f"  static: {counted(pool.replicas, 'node')}"]
+    lines.append(f"  {counted(len(created), 'new node')} in this plan")
+    for item in created:
+        lines += [f"    {item.name}  {offered(item)}", f"      for {held(item.planned.holdings)}"]
+    lines += [f"  refused {demand}: {words}" for demand, words in refused]
+    for row in budgets:
         allowed = "no limit" if row.allowed is None else f"{row.allowed:,} allowed"
         lines.append(f"  disruptions for {row.reason}: {allowed}: {row.why}")
-    for change in found.changes:
-        lines += row_lines(object_row(change), paint)
-    if found.findings:
-        lines += ["  findings:", *(f"  {line}" for line in finding_lines(found.findings, paint))]
-    return terminal_lines(lines, paint, width)
+    for change in plan.objects:
+        if change.ref.kind == "NodePool" and change.ref.name == pool.name:
+            lines += row_lines(object_row(change), paint)
+    document = {
+        "name": pool.name,
+        "creates": [item.name for item in created],
+        "refused": [{"demand": demand, "reason": words} for demand, words in refused],
+        "budgets": list(map(budget_row, budgets)),
+    }
+    return document, lines
