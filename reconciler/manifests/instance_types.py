@@ -16,7 +16,9 @@ from datetime import datetime
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import (
@@ -27,7 +29,6 @@ from reconciler.model.nodes import (
     OPERATING_SYSTEM_LABEL,
     ZONE_LABEL,
     InstanceType,
-    Labels,
     Offering,
 )
 from reconciler.model.quantity import CPU, MEMORY, PODS, Resources, parse_quantity
@@ -122,79 +123,107 @@ def _offering_document(offering: Offering) -> dict[str, Any]:
     return row
 
 
-def _instance_type(entry: Any, index: int) -> InstanceType:
-    if not isinstance(entry, dict):
-        raise Invalid(f"instance type [{index}] is {_words(entry)}, expected an object with a name")
-    fields = _Fields(entry, f"instance type [{index}]")
-    name = fields.text("name")
-    fields = _Fields(entry, f"instance type {name}")
-    architecture = fields.text("architecture")
-    systems = fields.texts("operatingSystems")
-    written = fields.mapping("resources")
-    capacity = fields.resources("resources")
-    for resource in (CPU, MEMORY):
-        if capacity.get(resource) <= 0:
-            raise fields.wrong(f"resources.{resource}", "an amount above zero", written.get(resource))
-    if PODS not in written:
-        capacity += Resources.of({PODS: DEFAULT_PODS})
-    labels = fields.labels("labels") if fields.has("labels") else kwok_labels(name, written)
-    labels |= {INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: architecture}
-    if len(systems) == 1:
-        labels[OPERATING_SYSTEM_LABEL] = systems[0]
-    offerings = [offering for row in fields.rows("offerings") for offering in _offerings(row)]
-    return InstanceType(
-        name=name,
-        architecture=architecture,
-        operating_systems=systems,
-        capacity=capacity,
-        overhead=fields.resources("overhead") if fields.has("overhead") else DEFAULT_OVERHEAD,
-        offerings=tuple(sorted(offerings, key=_offering_order)),
-        labels=_sorted_labels(labels),
+class _Wire(msgspec.Struct, rename="lower", frozen=True):
+    """Names in lower case: Go's decoder ignores it."""
+
+
+class _RequirementWire(_Wire, frozen=True):
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+
+class _OfferingWire(_Wire, frozen=True):
+    price: Annotated[float, msgspec.Meta(ge=0, le=MOST_PRICE)] | None
+    requirements: tuple[_RequirementWire, ...]
+    available: bool | None = True
+    reservation_capacity: Annotated[int, msgspec.Meta(ge=0)] | None = msgspec.field(
+        default=None, name="reservationcapacity"
     )
 
 
-def _offerings(fields: _Fields) -> Iterator[Offering]:
-    requirements = {each.key: each for each in (_requirement(row) for row in fields.rows("Requirements"))}
+class _TypeWire(_Wire, frozen=True):
+    architecture: Annotated[str, msgspec.Meta(min_length=1)]
+    operating_systems: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = msgspec.field(name="operatingsystems")
+    resources: dict[str, str | int | float]
+    offerings: tuple[_OfferingWire, ...]
+    overhead: dict[str, str | int | float] | None = None
+    labels: dict[str, str] | None = None
+
+
+def _lower(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(key).lower(): value for key, value in entry.items()}
+
+
+def _instance_type(entry: Any, index: int) -> InstanceType:
+    if not isinstance(entry, dict):
+        raise Invalid(f"instance type [{index}] is {_words(entry)}, expected an object with a name")
+    entry = _lower(entry)
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise Invalid(f"instance type [{index}]: name is {_words(name)}, expected a string")
+    offerings = entry.get("offerings")
+    if isinstance(offerings, list):
+        entry["offerings"] = [_lower(each) if isinstance(each, dict) else each for each in offerings]
+    try:
+        return _typed(name, msgspec.convert(entry, _TypeWire))
+    except (msgspec.ValidationError, OverflowError) as error:
+        what, _, path = str(error).partition(" - at `$.")
+        where = f"{path.rstrip('`')}: " if path else ""
+        raise Invalid(f"instance type {name}: {where}{what[:1].lower()}{what[1:]}") from error
+    except Invalid as error:
+        raise Invalid(f"instance type {name}: {error.message}", hint=error.hint) from error
+
+
+def _typed(name: str, wire: _TypeWire) -> InstanceType:
+    capacity = Resources.parse(wire.resources)
+    for resource in (CPU, MEMORY):
+        if capacity.get(resource) <= 0:
+            raise Invalid(f"resources.{resource} is {wire.resources.get(resource)}, expected an amount above zero")
+    if PODS not in wire.resources:
+        capacity += Resources.of({PODS: DEFAULT_PODS})
+    labels = kwok_labels(name, wire.resources) if wire.labels is None else dict(wire.labels)
+    labels |= {INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: wire.architecture}
+    if len(wire.operating_systems) == 1:
+        labels[OPERATING_SYSTEM_LABEL] = wire.operating_systems[0]
+    offerings = [offering for index, row in enumerate(wire.offerings) for offering in _offerings(row, index)]
+    return InstanceType(
+        name=name,
+        architecture=wire.architecture,
+        operating_systems=wire.operating_systems,
+        capacity=capacity,
+        overhead=DEFAULT_OVERHEAD if wire.overhead is None else Resources.parse(wire.overhead),
+        offerings=tuple(sorted(offerings, key=_offering_order)),
+        labels=tuple(sorted(labels.items())),
+    )
+
+
+def _offerings(wire: _OfferingWire, index: int) -> Iterator[Offering]:
+    requirements = {each.key: Requirement(each.key, each.operator, each.values) for each in wire.requirements}
     for key in (ZONE_LABEL, CAPACITY_TYPE_LABEL):
         if key not in requirements or requirements[key].operator is not Operator.IN or not requirements[key].values:
-            raise Invalid(
-                f"{fields.where}.Requirements do not say {key} In […]",
-                hint=f'add {{"key": "{key}", "operator": "In", "values": ["…"]}}',
-            )
-    price = fields.price("Price")
-    available = fields.flag("Available", default=True)
-    reserved = fields.count("ReservationCapacity")
-    for zone in requirements[ZONE_LABEL].values:
-        for capacity_type in requirements[CAPACITY_TYPE_LABEL].values:
-            single = requirements | {
-                ZONE_LABEL: Requirement(ZONE_LABEL, Operator.IN, (zone,)),
-                CAPACITY_TYPE_LABEL: Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (capacity_type,)),
-            }
-            yield Offering(
-                zone=zone,
-                capacity_type=capacity_type,
-                price=price or 0.0,
-                available=available,
-                requirements=tuple(single[key] for key in sorted(single)),
-                reservation_capacity=reserved,
-                price_known=price is not None,
-            )
-
-
-def _requirement(fields: _Fields) -> Requirement:
-    written = fields.text("operator")
-    if written not in list(Operator):
-        raise fields.wrong("operator", f"one of {', '.join(Operator)}", written)
-    values = fields.texts("values") if fields.has("values") else ()
-    return Requirement(fields.text("key"), Operator(written), values)
+            hint = f'add {{"key": "{key}", "operator": "In", "values": ["…"]}}'
+            raise Invalid(f"offerings[{index}].Requirements do not say {key} In […]", hint=hint)
+    if wire.price is not None and math.isnan(wire.price):
+        raise Invalid(f"offerings[{index}].Price is not a number", hint="write null where it is not known")
+    for zone, capacity_type in product(requirements[ZONE_LABEL].values, requirements[CAPACITY_TYPE_LABEL].values):
+        single = requirements | {
+            ZONE_LABEL: Requirement(ZONE_LABEL, Operator.IN, (zone,)),
+            CAPACITY_TYPE_LABEL: Requirement(CAPACITY_TYPE_LABEL, Operator.IN, (capacity_type,)),
+        }
+        yield Offering(
+            zone=zone,
+            capacity_type=capacity_type,
+            price=wire.price or 0.0,
+            available=wire.available is not False,
+            requirements=tuple(single[key] for key in sorted(single)),
+            reservation_capacity=wire.reservation_capacity,
+            price_known=wire.price is not None,
+        )
 
 
 def _offering_order(offering: Offering) -> tuple[str, str, float, str]:
     return (offering.zone, offering.capacity_type, offering.price, repr(offering.requirements))
-
-
-def _sorted_labels(labels: Mapping[str, str]) -> Labels:
-    return tuple(sorted(labels.items()))
 
 
 def kwok_labels(name: str, resources: Mapping[str, object]) -> dict[str, str]:
@@ -230,86 +259,6 @@ def _printed(quantity: object) -> str:
 def _words(value: Any) -> str:
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "nothing"}
     return kinds.get(type(value), "a number")
-
-
-class _Fields:
-    """Reads the fields of one JSON object and checks their types. where: put before a field's name in messages."""
-
-    def __init__(self, entry: Mapping[str, Any], where: str) -> None:
-        self.where = where
-        self._values = {str(key).lower(): value for key, value in entry.items()}
-
-    def wrong(self, name: str, expected: str, value: object) -> Invalid:
-        written = "is missing" if value is None else f"is {value!r}"
-        joint = ": " if self.where.startswith("instance type") and "offerings[" not in self.where else "."
-        return Invalid(f"{self.where}{joint}{name} {written}, expected {expected}")
-
-    def has(self, name: str) -> bool:
-        return self._values.get(name.lower()) is not None
-
-    def _get(self, name: str) -> Any:
-        return self._values.get(name.lower())
-
-    def text(self, name: str) -> str:
-        value = self._get(name)
-        if not isinstance(value, str) or not value:
-            raise self.wrong(name, "a string", value)
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        value = self._get(name)
-        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-            raise self.wrong(name, "a list of strings", value)
-        return tuple(value)
-
-    def mapping(self, name: str) -> Mapping[str, Any]:
-        value = self._get(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name, "an object", value)
-        return value
-
-    def labels(self, name: str) -> dict[str, str]:
-        for key, value in self.mapping(name).items():
-            if not isinstance(value, str):
-                raise self.wrong(f"{name}[{key}]", "a string (quote it)", value)
-        return dict(self.mapping(name))
-
-    def resources(self, name: str) -> Resources:
-        try:
-            return Resources.parse(self.mapping(name))
-        except Invalid as error:
-            raise Invalid(f"{self.where}: {name}: {error.message}", hint=error.hint) from error
-
-    def rows(self, name: str) -> list[_Fields]:
-        value = self._get(name)
-        if not isinstance(value, list):
-            raise self.wrong(name, "a list of objects", value)
-        joint = "." if "offerings[" in self.where else ": "
-        for index, each in enumerate(value):
-            if not isinstance(each, dict):
-                raise self.wrong(f"{name}[{index}]", "an object", each)
-        return [_Fields(each, f"{self.where}{joint}{name}[{index}]") for index, each in enumerate(value)]
-
-    def price(self, name: str) -> float | None:
-        """USD an hour; None where it is null, which means unknown."""
-        value = self._get(name)
-        if value is None and name.lower() in self._values:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PRICE:
-            raise self.wrong(name, f"USD an hour from 0 to {MOST_PRICE:,}, or null where it is not known", value)
-        return float(value)
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        value = self._get(name)
-        if value is not None and not isinstance(value, bool):
-            raise self.wrong(name, "true or false", value)
-        return default if value is None else value
-
-    def count(self, name: str) -> int | None:
-        value = self._get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise self.wrong(name, "a whole number, 0 or more", value)
-        return value
 
 
 SYNTHETIC_ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")

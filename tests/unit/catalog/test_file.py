@@ -53,7 +53,7 @@ def test_the_source_names_the_file_and_its_date(tmp_path: Path, as_of: str, when
         (b'[\n  {"name": }\n]', "{path}:2:12: is not JSON (Expecting value)"),
         (b"\xff\xfe\xff", "catalog {path} is not text in UTF-8"),
         (b'{"asOf": "soon", "instanceTypes": []}', "{path}: asOf of a catalog is a date, not a string"),
-        (b'[{"name": "m"}]', "{path}: instance type m: architecture is missing, expected a string"),
+        (b'[{"name": "m"}]', "{path}: instance type m: object missing required field `architecture`"),
         (b"[" * 100_000, "catalog {path} is nested too deeply"),
         (b"[" + b"9" * 5000 + b"]", "catalog {path} has a number that is too large"),
         (b'[{"name": "\\ud800"}]', "catalog {path} has half of a surrogate pair, which no text can hold"),
