@@ -2,8 +2,8 @@
 
 A tree that is too large is refused as a whole, since half a tree would look like a deletion of the other half.
 
-Patterns in `.sourceignore` are gitignore's, without named classes such as `[[:alpha:]]`. Python's `fnmatch` compiles them so that a star ends at the
-first position where the rest matches, and is never tried again: a pattern like `*a*a*a*b` takes no longer than another.
+Patterns in `.sourceignore` are gitignore's, without named classes such as `[[:alpha:]]`. Python's `fnmatch` compiles them. A star ends at
+the first position where the rest matches, and is never tried again, so `*a*a*a*b` takes no longer than another pattern.
 """
 
 from __future__ import annotations
