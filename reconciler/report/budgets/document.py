@@ -118,11 +118,7 @@ def budget_page(
         "when": moment(now, place),
         "now": [_outcome(item) for item in outcomes],
         "chart": budget_chart(spans, zone=place, now=now, findings=findings, alone=False),
-        "ahead": [
-            _ahead(f"{pool} {reason}", own, place)
-            for pool, reasons in by_row(spans).items()
-            for reason, own in reasons.items()
-        ],
+        "ahead": [_ahead(f"{pool} {reason}", own, place) for (pool, reason), own in by_row(spans).items()],
         "findings": [finding_words(finding) for finding in findings],
     }
 

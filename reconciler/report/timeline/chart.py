@@ -214,7 +214,7 @@ def _chart(
 ) -> str:
     if not rows:
         return ""
-    drawing = Drawing(layout.width, title, _description(rows))
+    drawing = Drawing(layout.width, title, described(rows))
     if present is None:
         drawing.text(12, 26, title, "head")
         drawing.text(layout.width - 12, 26, moment(timeline.start, zone), "soft small", anchor="end")
@@ -224,7 +224,7 @@ def _chart(
         groups.setdefault(_lane(row).group, []).append(row)
     y = 46.0 if present is None else 8.0
     for group, members in groups.items():
-        y = _group(drawing, axis, group, members, top=y, layout=layout, present=present)
+        y = draw_group(drawing, axis, group, members, top=y, layout=layout, present=present)
     if len(rows) > MOST_LANES:
         drawing.text(12, y, f"… and {len(rows) - MOST_LANES:,} more", "soft small")
         y += 18
@@ -235,7 +235,7 @@ def _lane(row: Sequence[_Row]) -> Lane:
     return next(lane for _, lane in row if isinstance(lane, Lane))
 
 
-def _group(
+def draw_group(
     drawing: Drawing,
     axis: TimeAxis,
     group: str,
@@ -305,7 +305,8 @@ def _without_kind(name: str) -> str:
     return name.partition("/")[2] or name
 
 
-def _description(rows: Sequence[Sequence[_Row]]) -> str:
+def described(rows: Sequence[Sequence[_Row]]) -> str:
+    """The picture in words."""
     parts = []
     for row in rows[:MOST_LANES]:
         for name, lane in row:

@@ -207,7 +207,7 @@ def test_zero_and_unbounded_are_told_without_colour() -> None:
 
 def test_a_longer_span_of_budgets_has_a_row_a_week() -> None:
     longer = [budget_span(NOW, NOW + timedelta(days=15), 4, "Empty")]
-    assert words_of(budget_chart(longer, zone=UTC, now=NOW)).splitlines().count("Empty") == 3
+    assert words_of(budget_chart(longer, zone=UTC, now=NOW)).splitlines().count("NodePool/general Empty") == 3
 
 
 def test_of_nothing_there_is_a_picture_that_says_so() -> None:
