@@ -210,9 +210,9 @@ def _span(start: datetime | None, end: datetime | None, now: datetime) -> tuple[
 
 def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datetime) -> Pools:
     """The NodePools that the repository alone declares, with the given numbers of nodes."""
-    from reconciler.manifests.declared import read
     from reconciler.manifests.local_budgets import in_utc, named_as_written
     from reconciler.manifests.node_pool import budgets_alone
+    from reconciler.manifests.repository.declared import read
     from reconciler.wiring.repository import repository_tree
 
     settings = settings_from(values)

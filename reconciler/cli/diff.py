@@ -144,7 +144,7 @@ def command(
 
 def _clusters(settings: Settings, revisions: str, other: str | None) -> tuple[str, ...]:
     """The folders of several clusters. None where the sides cannot be read, which the report itself says in its turn."""
-    from reconciler.manifests.validate import cluster_folders
+    from reconciler.manifests.repository.validate import cluster_folders
     from reconciler.model.errors import Failure
 
     try:

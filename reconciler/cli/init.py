@@ -158,7 +158,7 @@ def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
 
 
 def _target(view: ClusterView, notes: list[str]) -> Workload | None:
-    from reconciler.manifests.declared import live_declared
+    from reconciler.manifests.repository.declared import live_declared
     from reconciler.scaffold.candidate import candidate
 
     declared = live_declared(view)

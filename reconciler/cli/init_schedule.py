@@ -153,7 +153,7 @@ def _number(question: str, given: int | None, default: int, *, asks: bool) -> in
 def _check(text: str) -> None:
     """Prints to stderr what `headroom validate` would, such as overlapping windows."""
     from reconciler.clocks import SystemClock
-    from reconciler.manifests.declared import read
+    from reconciler.manifests.repository.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
     from reconciler.report.findings import finding_lines
 

@@ -206,7 +206,7 @@ def _files(
 
 
 def _declared(files: Mapping[str, bytes]) -> Declared:
-    from reconciler.manifests.declared import read
+    from reconciler.manifests.repository.declared import read
 
     return read(files, one_cluster=False)
 

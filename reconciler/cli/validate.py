@@ -41,7 +41,7 @@ def command(
     """
     from reconciler.cli.manifest_files import read_paths, read_subdirectory
     from reconciler.clocks import SystemClock
-    from reconciler.manifests.declared import read
+    from reconciler.manifests.repository.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
     from reconciler.report.words import listed
 
@@ -89,7 +89,7 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
     if not base.strip():
         raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
     from reconciler.cli.manifest_files import paths_at
-    from reconciler.manifests.transitions import changed_since
+    from reconciler.manifests.repository.transitions import changed_since
 
     return changed_since(paths_at(base, places), files, one_cluster=False)
 
@@ -98,7 +98,7 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
     if not any(path.endswith(".j2") for path in files):
         return ()
     from reconciler.cli.console import Progress
-    from reconciler.manifests.reading import read_rendered
+    from reconciler.manifests.repository.reading import read_rendered
     from reconciler.packaged import packaged_texts
     from reconciler.render.check import findings_of_files
 

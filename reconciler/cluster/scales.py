@@ -16,7 +16,7 @@ from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import BUFFERS, BY_KIND, CAPACITY_BUFFERS, Resource, scaled_kind
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import NAMES_ONLY, RefusedError, pages_of
-from reconciler.manifests.declared import read_live
+from reconciler.manifests.repository.declared import read_live
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import Manifest

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.structure import is_near, near_one, nearest
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
-from reconciler.manifests.structure import is_near, near_one, nearest
-from reconciler.manifests.workload import WORKLOADS
+from reconciler.manifests.pods.workload import WORKLOADS
 from reconciler.model.buffers import ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
 from reconciler.model.demand import is_priority
 from reconciler.model.errors import Invalid

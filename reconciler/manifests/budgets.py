@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.structure import nearest
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import Path

@@ -14,11 +14,11 @@ import msgspec
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP, check_refill, check_strategy, refill_of, target_group
-from reconciler.manifests.document import Document, Inspection, Marks, mapping_at
+from reconciler.manifests.documents.document import Document, Inspection, Marks, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.manifests.pod_shape import selector_of
-from reconciler.manifests.pod_spec_wire import LabelSelectorWire
-from reconciler.manifests.workload import check_pod_spec, virtual_shape
+from reconciler.manifests.pods.pod_shape import selector_of
+from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
+from reconciler.manifests.pods.workload import check_pod_spec, virtual_shape
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources

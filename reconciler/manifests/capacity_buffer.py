@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer
 from reconciler.model.errors import Invalid

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests.buffer import BUFFER
+from reconciler.manifests.documents.schema import schema_of
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.metrics_producer import METRICS_PRODUCER
 from reconciler.manifests.provisioning_request import PROVISIONING_CLASS, PROVISIONING_REQUEST
-from reconciler.manifests.schema import schema_of
 from reconciler.model.view import Manifest
 
 _PART_OF, _HEADROOM = "app.kubernetes.io/part-of", "headroom"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.manifests.documents.schema import schema_of
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.kinds import KINDS
-from reconciler.manifests.schema import schema_of
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 SCHEMA_FILE = ".headroom/manifests.schema.json"

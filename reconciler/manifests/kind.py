@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import Labels

@@ -8,8 +8,8 @@ from reconciler.manifests.kind import Kind
 from reconciler.manifests.metrics_producer import METRICS_PRODUCER
 from reconciler.manifests.node_overlay import NODE_OVERLAY
 from reconciler.manifests.node_pool import NODE_POOL
+from reconciler.manifests.pods.workload import POD_TEMPLATE, PRIORITY_CLASS, WORKLOADS
 from reconciler.manifests.provisioning_request import PROVISIONING_CLASS, PROVISIONING_REQUEST
-from reconciler.manifests.workload import POD_TEMPLATE, PRIORITY_CLASS, WORKLOADS
 
 KINDS: tuple[Kind, ...] = (
     BUFFER,

@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.budgets import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
-from reconciler.manifests.document import Inspection, mapping_at, unreadable
+from reconciler.manifests.documents.document import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
 from reconciler.manifests.schedule_findings import old_zone_data
 from reconciler.model.declared import Declared, DeclaredManifest

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import Kind, Origin
-from reconciler.manifests.structure import nearest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code
 from reconciler.model.refs import ObjectRef, Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.requirements import check_requirements, requirements_of
 from reconciler.model.nodes import MOST_PRICE, NodeOverlay

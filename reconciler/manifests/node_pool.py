@@ -14,7 +14,8 @@ from typing import Any
 from reconciler.manifests import codes
 from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.manifests.node_overlay import KARPENTER_GROUP
 from reconciler.manifests.node_pool_spelling import correct
@@ -25,7 +26,6 @@ from reconciler.manifests.requirements import (
     requirements_of,
     restriction_of,
 )
-from reconciler.manifests.schema import schema_of, with_defaults
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid

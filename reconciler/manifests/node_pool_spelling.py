@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.model.refs import Path
 
 _BETA = "karpenter.sh/v1beta1"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP
-from reconciler.manifests.document import Inspection, mapping_at
+from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import (
     Kind,
     Origin,
@@ -14,7 +15,6 @@ from reconciler.manifests.kind import (
     generation_of,
     labels_of,
 )
-from reconciler.manifests.structure import nearest
 from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.provisioning_requests import (
     CLASSES,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import unreadable
+from reconciler.manifests.documents.document import unreadable
 from reconciler.manifests.metrics_producer import DEFAULT_ZONE
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import ObjectRef, SourcePosition

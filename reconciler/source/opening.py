@@ -7,7 +7,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.documents.structure import nearest
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Sequence
 from time import monotonic
 
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.documents.structure import nearest
 from reconciler.model.errors import Stalled
 from reconciler.source.selection import (
     IGNORE_FILE,

@@ -13,10 +13,10 @@ from typing import Any
 from reconciler.demand.node_class import NODE_POOL, pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
 from reconciler.manifests import codes
-from reconciler.manifests.declared import read_live
-from reconciler.manifests.document import mapping_at
-from reconciler.manifests.in_force import served_form
-from reconciler.manifests.structure import near_one
+from reconciler.manifests.documents.document import mapping_at
+from reconciler.manifests.documents.structure import near_one
+from reconciler.manifests.repository.declared import read_live
+from reconciler.manifests.repository.in_force import served_form
 from reconciler.model.buffers import Buffer
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful

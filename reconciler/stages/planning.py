@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.local_budgets import next_renewal
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import Apply, Outcome, WriteResult
 from reconciler.model.declared import Declared, located
 from reconciler.model.schedules import Edge

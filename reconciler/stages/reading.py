@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.manifests.declared import KnownFiles, leaving_out, live_declared, read, with_last_good
-from reconciler.manifests.in_force import as_served, in_force
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.node_pool import NODE_POOL
+from reconciler.manifests.repository.declared import KnownFiles, leaving_out, live_declared, read, with_last_good
+from reconciler.manifests.repository.in_force import as_served, in_force
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.declared import Declared

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception, walk_tb
 
-from reconciler.manifests.declared import every_object
+from reconciler.manifests.repository.declared import every_object
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Code, Finding, Severity

@@ -12,7 +12,7 @@ from typing import ClassVar
 from reconciler.cluster.apply import carry_out
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.manifests.crds import to_yaml
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import Action, Apply, ChangeSet, Delete, ObjectChange, Outcome, WriteResult
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.refs import ObjectRef

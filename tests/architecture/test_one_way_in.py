@@ -59,7 +59,7 @@ except Misused as error:
         """
 from datetime import UTC, datetime
 from reconciler.manifests.codes import ALL
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.report.findings import finding_lines, findings_document, sarif_document
 
 text = "apiVersion: autoscaling.x-k8s.io/v1beta1\\nkind: CapacityBuffer\\nmetadata: {name: web}\\n"
@@ -144,7 +144,7 @@ assert "Did you mean 'greet'?" in CliRunner().invoke(application, ["gret"]).outp
             ),
         ),
         """
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.editor_schema import editor_schema_text
 
 text = "apiVersion: autoscaling.x-k8s.io/v1beta1\\nkind: CapacityBuffer\\nmetadata: {name: web}\\n"

@@ -12,9 +12,9 @@ import pytest
 from reconciler.demand import codes as demand_codes
 from reconciler.manifests import codes as manifest_codes
 from reconciler.manifests.annotations import _KNOWN
-from reconciler.manifests.declared import read
+from reconciler.manifests.documents.schema import schema_of
 from reconciler.manifests.kinds import KINDS
-from reconciler.manifests.schema import schema_of
+from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.model.marks import ANNOTATION_PREFIX

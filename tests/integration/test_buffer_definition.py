@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.manifests.crds import crds
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import ApiError, Document

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.declared import live_declared
+from reconciler.manifests.repository.declared import live_declared
 from reconciler.model.demand import Demand
 from reconciler.model.view import ClusterView
 from tests.controlplane import ControlPlane

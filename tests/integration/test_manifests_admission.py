@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reconciler.manifests.crds import crds
-from reconciler.manifests.declared import read
-from reconciler.manifests.in_force import served_form
+from reconciler.manifests.repository.declared import read
+from reconciler.manifests.repository.in_force import served_form
 from reconciler.model.findings import Severity
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace

@@ -15,8 +15,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.declared import read
 from reconciler.manifests.metrics_producer import BadField, read_field, time_zone_hint
+from reconciler.manifests.repository.declared import read
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.report.schedules.page import schedule_document, time_zones

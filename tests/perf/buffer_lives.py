@@ -27,8 +27,8 @@ from typing import Any
 
 import yaml
 
-from reconciler.manifests.declared import read
 from reconciler.manifests.instance_types import synthetic_instance_types
+from reconciler.manifests.repository.declared import read
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HELD_ANNOTATION, HOLDS_ANNOTATION, INSTANCE_TYPE_LABEL
 from reconciler.model.requirements import Toleration
 from reconciler.model.view import ClusterView

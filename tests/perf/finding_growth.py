@@ -16,8 +16,8 @@ from functools import partial
 import yaml
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.manifests.declared import read
 from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.findings import Finding
 from reconciler.settings.settings import Settings

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.packaged import packaged_texts
 from reconciler.render.check import checked_templates
 from reconciler.render.documents import node_claim_context

@@ -20,8 +20,8 @@ import yaml
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.declared import read
 from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.view import ClusterView
 

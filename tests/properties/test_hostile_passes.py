@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from reconciler.cluster.resources import BY_KIND, group_of
+from reconciler.manifests.documents.load import load_file
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.load import load_file
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.manifests.declared import read, read_live, with_last_good
+from reconciler.manifests.documents.tree import resolve_plain
 from reconciler.manifests.kinds import KINDS
-from reconciler.manifests.tree import resolve_plain
+from reconciler.manifests.repository.declared import read, read_live, with_last_good
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 

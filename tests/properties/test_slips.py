@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests.declared import SLOTS, read
+from reconciler.manifests.repository.declared import SLOTS, read
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from tests.properties.slips import SAMPLES, Slip, slips, some_slips

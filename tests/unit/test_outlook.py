@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
 from reconciler.plan.facts import Facts

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.manifests.declared import read
 from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.errors import Invalid
 from reconciler.zone_data import ZoneData, databases, newest, time_zone, zone_data, zone_names
@@ -37,7 +37,7 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 PROGRAM = """
 import sys
 from datetime import UTC, datetime
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.timetable.capacity_schedule import state_at
 declared = read({"a.yaml": sys.stdin.buffer.read()})

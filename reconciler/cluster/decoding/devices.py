@@ -9,7 +9,7 @@ import msgspec
 
 from reconciler.cluster.decoding.wire import MetadataWire, controller_of
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.pod_spec_wire import Wire
+from reconciler.manifests.pods.pod_spec_wire import Wire
 from reconciler.model.attachments import (
     ClaimSpec,
     Device,

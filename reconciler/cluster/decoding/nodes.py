@@ -13,7 +13,7 @@ import msgspec
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import labels_of, resources_of
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.pod_shape import requirement_of
+from reconciler.manifests.pods.pod_shape import requirement_of
 from reconciler.model.nodes import Labels, Node, NodeClaim, NodeClassRef
 from reconciler.model.quantity import parse_duration
 from reconciler.model.requirements import Taint

@@ -21,8 +21,8 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.wire import ContainerStatusWire, PodStatusWire, PodWire
-from reconciler.manifests.pod_shape import ALWAYS, shape_of
-from reconciler.manifests.pod_spec_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
+from reconciler.manifests.pods.pod_shape import ALWAYS, shape_of
+from reconciler.manifests.pods.pod_spec_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from reconciler.model.nodes import DO_NOT_DISRUPT
 from reconciler.model.pods import FINISHED_PHASES, GeneratedClaim, Pod, PodShape
 from reconciler.model.provisioning_requests import CLASS_ANNOTATIONS, CONSUME_ANNOTATIONS

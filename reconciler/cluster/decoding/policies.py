@@ -10,8 +10,8 @@ import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
-from reconciler.manifests.pod_shape import requirement_of, selector_of
-from reconciler.manifests.pod_spec_wire import Quantities, SelectorRequirementWire
+from reconciler.manifests.pods.pod_shape import requirement_of, selector_of
+from reconciler.manifests.pods.pod_spec_wire import Quantities, SelectorRequirementWire
 from reconciler.model.pods import PodDisruptionBudget, PriorityClass, QueuedWorkload
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement

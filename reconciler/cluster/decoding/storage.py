@@ -9,8 +9,8 @@ import msgspec
 
 from reconciler.cluster.decoding.wire import MetadataWire, Texts, controller_of
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.pod_shape import node_term_of, toleration_of
-from reconciler.manifests.pod_spec_wire import (
+from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
+from reconciler.manifests.pods.pod_spec_wire import (
     NodeSelectorTermWire,
     NodeSelectorWire,
     Quantities,

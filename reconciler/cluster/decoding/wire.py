@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from reconciler.cluster.resources import Resource
-from reconciler.manifests.pod_spec_wire import (
+from reconciler.manifests.pods.pod_spec_wire import (
     LabelSelectorWire,
     PodSpecWire,
     Quantities,

@@ -12,9 +12,9 @@ from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.managers import other_manager_of
 from reconciler.cluster.decoding.wire import labels_of, ref_of
 from reconciler.cluster.resources import CORE, Resource
-from reconciler.manifests.pod_shape import selector_of, shape_of
-from reconciler.manifests.pod_spec_wire import LabelSelectorWire, PodSpecWire
-from reconciler.manifests.workload import JobProgress, has_ended, pods_left
+from reconciler.manifests.pods.pod_shape import selector_of, shape_of
+from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, PodSpecWire
+from reconciler.manifests.pods.workload import JobProgress, has_ended, pods_left
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import DaemonSet, PodShape, Workload
 from reconciler.model.requirements import LabelSelector, parse_selector

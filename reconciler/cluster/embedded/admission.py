@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from reconciler.cluster.resources import APPS, BY_KIND, KARPENTER, Resource, group_of
+from reconciler.manifests.documents.schema import schema_of, validator_of, with_defaults
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.schema import schema_of, validator_of, with_defaults
-from reconciler.manifests.transitions import refused_changes
+from reconciler.manifests.repository.transitions import refused_changes
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.requirements import Operator

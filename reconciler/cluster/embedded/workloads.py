@@ -16,9 +16,9 @@ from reconciler.cluster.decoding.workloads import selector_in
 from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
-from reconciler.manifests.pod_shape import selector_of
-from reconciler.manifests.pod_spec_wire import LabelSelectorWire, SelectorRequirementWire
-from reconciler.manifests.workload import JobProgress, has_ended, pods_left
+from reconciler.manifests.pods.pod_shape import selector_of
+from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, SelectorRequirementWire
+from reconciler.manifests.pods.workload import JobProgress, has_ended, pods_left
 from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number

@@ -43,7 +43,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.cluster.snapshot.files import CATALOG_FILE, WORKLOADS_FILE, file_of, write_snapshot
 from reconciler.manifests.instance_types import instance_types_document
-from reconciler.manifests.workload import ENDINGS
+from reconciler.manifests.pods.workload import ENDINGS
 from reconciler.model.nodes import InstanceType
 from reconciler.model.redaction import redacted
 

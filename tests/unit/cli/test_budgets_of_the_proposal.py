@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
 
 FILE = Path(__file__).resolve().parents[2] / "cases" / "budgets_of_the_proposal.yaml"

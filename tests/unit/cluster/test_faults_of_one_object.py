@@ -11,7 +11,7 @@ from reconciler.cluster.apply import carry_out
 from reconciler.cluster.decoding import decode
 from reconciler.cluster.resources import BY_KIND, NODES, RESOURCES
 from reconciler.cluster.view import ViewStore
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.changes import Apply, Outcome, Write, WriteResult
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
@@ -77,7 +77,7 @@ def test_a_reference_that_headroom_fails_on_concerns_its_document(monkeypatch: p
             raise ValueError("a planted fault")
         return []
 
-    monkeypatch.setattr("reconciler.manifests.validate._of_buffer", broken)
+    monkeypatch.setattr("reconciler.manifests.repository.validate._of_buffer", broken)
     text = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: NAME}\nspec: {podTemplateRef: {name: x}, replicas: 1}\n"
     found = read({f"{name}.yaml": text.replace("NAME", name).encode() for name in ("bad", "good")})
 

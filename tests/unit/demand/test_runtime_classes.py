@@ -8,7 +8,7 @@ from reconciler.cluster.resources import DAEMON_SETS, RUNTIME_CLASSES
 from reconciler.cluster.view import ViewStore
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
-from reconciler.manifests.pod_shape import pod_spec_from, shape_of
+from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.pods import RuntimeClass

@@ -10,7 +10,7 @@ import pytest
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
 from reconciler.demand.timeline import demand_spans
-from reconciler.manifests.declared import live_declared, read
+from reconciler.manifests.repository.declared import live_declared, read
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding
 

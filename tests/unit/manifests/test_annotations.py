@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from tests.unit.manifests.reading import codes_of, findings, only
 
 SPECS = {

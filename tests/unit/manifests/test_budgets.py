@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.manifests.declared import live_declared, read
-from reconciler.manifests.in_force import in_force
 from reconciler.manifests.local_budgets import InUtc, in_utc, next_renewal
+from reconciler.manifests.repository.declared import live_declared, read
+from reconciler.manifests.repository.in_force import in_force
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef

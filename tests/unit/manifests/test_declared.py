@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.manifests import declared
-from reconciler.manifests.declared import KnownFiles, read, read_live, with_last_good
-from reconciler.manifests.document import Document
-from reconciler.manifests.in_force import served_form
-from reconciler.manifests.reading import ReadDocument, read_document
+from reconciler.manifests.documents.document import Document
+from reconciler.manifests.repository import declared
+from reconciler.manifests.repository.declared import KnownFiles, read, read_live, with_last_good
+from reconciler.manifests.repository.in_force import served_form
+from reconciler.manifests.repository.reading import ReadDocument, read_document
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.declared import KnownFiles, read
+from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.local_budgets import in_utc
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.repository.declared import KnownFiles, read
 from tests.perf.finding_growth import NOW, of_documents
 from tests.perf.finding_repositories import DOCUMENTS, PLANNED, REPOSITORIES, WITHOUT, WITHOUT_PLAN, misspelt
 from tests.unit.manifests.test_codes import ALL
@@ -89,7 +89,7 @@ def test_a_similar_name_is_looked_for_among_few(monkeypatch: pytest.MonkeyPatch)
         asked.append(len(names))
         return nearest(word, names)
 
-    monkeypatch.setattr("reconciler.manifests.validate.nearest", counted)
+    monkeypatch.setattr("reconciler.manifests.repository.validate.nearest", counted)
 
     found = read(misspelt(500)).findings
 

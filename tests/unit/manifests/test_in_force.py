@@ -1,7 +1,7 @@
 """What a pass works with, of what is declared and what the cluster has."""
 
-from reconciler.manifests.declared import live_declared, read
-from reconciler.manifests.in_force import InForce, in_force
+from reconciler.manifests.repository.declared import live_declared, read
+from reconciler.manifests.repository.in_force import InForce, in_force
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from reconciler.manifests import codes
-from reconciler.manifests import load as loading
-from reconciler.manifests.declared import read
-from reconciler.manifests.document import Document
-from reconciler.manifests.load import load, load_file
+from reconciler.manifests.documents import load as loading
+from reconciler.manifests.documents.document import Document
+from reconciler.manifests.documents.load import load, load_file
+from reconciler.manifests.documents.tree import DEEPEST
 from reconciler.manifests.local_budgets import in_utc
+from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
-from reconciler.manifests.tree import DEEPEST
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import LONGEST_TEXT, Finding, Severity
 from reconciler.model.quantity import parse_quantity
@@ -321,7 +321,7 @@ def test_an_alias_may_nest_as_deep_as_the_limit() -> None:
 )
 def test_no_text_takes_long(text: str) -> None:
     """In a process of its own, since a pattern that backtracks holds up everything, this test included."""
-    program = "import sys; from reconciler.manifests.declared import read; print(read({'a.yaml': sys.stdin.buffer.read()}).documents)"
+    program = "import sys; from reconciler.manifests.repository.declared import read; print(read({'a.yaml': sys.stdin.buffer.read()}).documents)"
     done = subprocess.run(
         [sys.executable, "-c", program], input=text.encode(), capture_output=True, timeout=60, check=True
     )
@@ -343,7 +343,7 @@ def test_a_defect_of_a_rule_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> Non
     def broken(*_arguments: Any, **_options: Any) -> None:
         raise ZeroDivisionError("a rule divided by zero")
 
-    monkeypatch.setattr("reconciler.manifests.reading.check_annotations", broken)
+    monkeypatch.setattr("reconciler.manifests.repository.reading.check_annotations", broken)
     declared = read({"a.yaml": (BUFFER % ("a", 1, 1)).encode(), "b.yaml": b"x: 1\n"})
     (finding,) = (item for item in declared.findings if item.code == "not-read")
     assert finding.message == "headroom failed to read this document (ZeroDivisionError): a rule divided by zero"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifests.declared import read
 from reconciler.manifests.kinds import KINDS
+from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
 from tests.unit.manifests.reading import findings, only
 

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.node_pool import budgets_alone, lay_over
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import DisruptionBudget, NodeClassRef, NodePool

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.pod_shape import pod_spec_from, requests_of, shape_of
+from reconciler.manifests.pods.pod_shape import pod_spec_from, requests_of, shape_of
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import HostPort, PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.pod_shape import pod_spec_from, shape_of
+from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.pod_spec_from_shape import pod_spec_of
 from tests.builders import shape
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from reconciler.catalog.karpenter_metrics import parse_scrape
 from reconciler.demand.precedence import declared_priority
 from reconciler.manifests.budgets import allow_windows_of
+from reconciler.manifests.documents.tree import resolve_plain
 from reconciler.manifests.schedule_words import read_window
-from reconciler.manifests.tree import resolve_plain
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.provisioning_requests import seconds_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject

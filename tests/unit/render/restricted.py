@@ -6,7 +6,7 @@ import copy
 import random
 from typing import Any
 
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import ObjectChange
 from reconciler.packaged import packaged_texts
 from reconciler.render.process import RenderProcess

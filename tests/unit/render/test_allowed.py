@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.errors import Invalid
 from reconciler.packaged import packaged_texts
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from reconciler.manifests.reading import read_rendered
+from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.findings import Finding
 from reconciler.packaged import packaged_texts
 from reconciler.render.check import checked_templates, findings_of_files

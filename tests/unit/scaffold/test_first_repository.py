@@ -10,7 +10,7 @@ import yaml
 
 from reconciler.forge import FORGES
 from reconciler.forge.forges import kind_of
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.packaged import packaged_tree
 from reconciler.scaffold.first_repository import FirstRepository, next_steps, repository_files
 from tests.builders import deployment

@@ -10,7 +10,7 @@ import pytest
 from reconciler.demand.combine import demands
 from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import follow_schedules
-from reconciler.manifests.declared import read
+from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import NodePool

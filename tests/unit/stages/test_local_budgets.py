@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
-from reconciler.manifests.declared import live_declared
+from reconciler.manifests.repository.declared import live_declared
 from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult

@@ -298,7 +298,9 @@ def test_several_objects_with_one_fault_are_all_found(monkeypatch: pytest.Monkey
 
 def test_a_file_that_reading_fails_on_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    plant(monkeypatch, "reconciler.manifests.declared.references", lambda ref: ref.name == BAD, at_hand=False)
+    plant(
+        monkeypatch, "reconciler.manifests.repository.declared.references", lambda ref: ref.name == BAD, at_hand=False
+    )
 
     result = world.passes()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.manifests.pod_shape import pod_spec_from, shape_of
+from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.buffers import balloon_of, balloon_ref, standing_balloons
 from reconciler.model.changes import Action, Plan

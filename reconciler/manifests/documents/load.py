@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Document, Marks, unreadable
-from reconciler.manifests.tree import TreeBuilder, Unreadable
+from reconciler.manifests.documents.document import Document, Marks, unreadable
+from reconciler.manifests.documents.tree import TreeBuilder, Unreadable
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from reconciler.manifests.pod_spec_wire import (
+from reconciler.manifests.pods.pod_spec_wire import (
     AffinityWire,
     ContainerWire,
     LabelSelectorWire,

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import mapping_at, unreadable
+from reconciler.manifests.documents.document import mapping_at, unreadable
+from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import labels_of
-from reconciler.manifests.reading import ReadDocument
-from reconciler.manifests.structure import nearest
+from reconciler.manifests.repository.reading import ReadDocument
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import ACTIVE_DURING_ANNOTATION, REPLICAS_FROM_ANNOTATION

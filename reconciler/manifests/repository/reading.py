@@ -12,14 +12,14 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations
-from reconciler.manifests.document import Document, Inspection, path_of, unreadable
+from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
+from reconciler.manifests.documents.load import load
+from reconciler.manifests.documents.schema import null_keys, schema_of, without_nulls
+from reconciler.manifests.documents.structure import check_fields, check_structure
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.load import load
-from reconciler.manifests.near_misses import finding_about_another
 from reconciler.manifests.node_pool import is_partial
-from reconciler.manifests.schema import null_keys, schema_of, without_nulls
-from reconciler.manifests.structure import check_fields, check_structure
+from reconciler.manifests.repository.near_misses import finding_about_another
 from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity

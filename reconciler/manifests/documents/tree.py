@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Marks
+from reconciler.manifests.documents.document import Marks
 from reconciler.model.findings import Code
 
 Scalar = str | int | float | bool | None

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from reconciler.manifests.load import plain
+from reconciler.manifests.documents.load import plain
 
 Schema = Mapping[str, Any]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.declared import read
-from reconciler.manifests.document import mapping_at
-from reconciler.manifests.validate import scope_of
+from reconciler.manifests.documents.document import mapping_at
+from reconciler.manifests.repository.declared import read
+from reconciler.manifests.repository.validate import scope_of
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding
 from reconciler.model.refs import Path, path_text

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Document, unreadable
+from reconciler.manifests.documents.document import Document, unreadable
+from reconciler.manifests.documents.load import load, load_file
+from reconciler.manifests.documents.schema import without_nulls
+from reconciler.manifests.documents.structure import check_types
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.load import load, load_file
-from reconciler.manifests.reading import ReadDocument, read_document
-from reconciler.manifests.schema import without_nulls
-from reconciler.manifests.structure import check_types
-from reconciler.manifests.validate import duplicates, references, several_clusters
+from reconciler.manifests.repository.reading import ReadDocument, read_document
+from reconciler.manifests.repository.validate import duplicates, references, several_clusters
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity

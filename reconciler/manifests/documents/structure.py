@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.document import Inspection
-from reconciler.manifests.schema import Schema, schema_of, validator_of
+from reconciler.manifests.documents.document import Inspection
+from reconciler.manifests.documents.schema import Schema, schema_of, validator_of
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import duration_hint
 from reconciler.model.refs import Path, path_text
