@@ -13,15 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from threading import Lock
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import msgspec
 
 from reconciler import __version__
 from reconciler.cluster.access import Access
+from reconciler.cluster.decoding import protobuf
 from reconciler.cluster.server_clock import ServerClock
-from reconciler.model.errors import Transient, Waiting
+from reconciler.model.errors import Invalid, Transient, Waiting
 
 JSON = "application/json"
 USER_AGENT = f"headroom/{__version__}"
@@ -72,22 +73,22 @@ class RateLimit:
 
 
 class CauseWire(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-    field: str = ""
+    reason: Annotated[str, 1] = ""
+    message: Annotated[str, 2] = ""
+    field: Annotated[str, 3] = ""
 
 
 class DetailsWire(msgspec.Struct):
-    causes: tuple[CauseWire, ...] | None = None
+    causes: Annotated[tuple[CauseWire, ...] | None, 4] = None
 
 
 class StatusWire(msgspec.Struct):
     """A metav1.Status: an API server's refusal."""
 
-    message: str = ""
-    reason: str = ""
+    message: Annotated[str, 3] = ""
+    reason: Annotated[str, 4] = ""
     code: int = 0
-    details: DetailsWire | None = None
+    details: Annotated[DetailsWire | None, 5] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,12 @@ class Answer:
     def failure(self) -> StatusWire:
         """The server's status; made from the bare text if the answer is not one."""
         try:
-            status = msgspec.json.decode(self.data, type=StatusWire)
-        except msgspec.MsgspecError:
+            status = (
+                protobuf.single(StatusWire, self.data)
+                if protobuf.is_protobuf(self.data)
+                else msgspec.json.decode(self.data, type=StatusWire)
+            )
+        except (msgspec.MsgspecError, Invalid):
             status = StatusWire(self.data.decode(errors="replace").strip())
         status.message = status.message[:2000] or f"HTTP status {self.status}"
         status.code = self.status

@@ -123,13 +123,6 @@ class ViewStore:
         with self._lock:
             return self._put(resource, decode(resource, body, self._shapes))
 
-    def _decoded(self, resource: Resource, body: Body) -> Decoded:
-        """The object, with the very value that is known of it if that is equal: after a lost watch most are."""
-        with self._lock:
-            found = decode(resource, body, self._shapes)
-            known = self._values.get(resource.key, {}).get((found.namespace, found.name))
-        return replace(found, value=known) if found.value == known else found
-
     def remove(self, resource: Resource, namespace: str, name: str) -> bool:
         """Removes an object; returns whether the next view differs."""
         with self._lock:
@@ -141,13 +134,19 @@ class ViewStore:
 
         bodies: may come from a server one by one; an error in between leaves everything as it was.
         """
-        listed = [self._decoded(resource, body) for body in bodies]
+        listed: dict[Key, Decoded] = {}
+        for body in bodies:
+            with self._lock:
+                item = decode(resource, body, self._shapes)
+                at = (item.namespace, item.name)
+                known = self._values.get(resource.key, {}).get(at)
+            # After a lost watch most objects are as they were: the known value itself takes no second room.
+            listed[at] = replace(item, value=known) if known is not None and item.value == known else item
         with self._lock:
-            present = {(item.namespace, item.name) for item in listed}
-            known = set(self._values.get(resource.key, ()))
-            stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in present]
-            changes = [self._put(resource, item) for item in listed]
-            changes += [self._drop(resource, key) for key in known - present]
+            stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in listed]
+            gone = [at for at in self._values.get(resource.key, ()) if at not in listed]
+            changes = [self._put(resource, item) for item in listed.values()]
+            changes += [self._drop(resource, at) for at in gone]
             changes += [self._set_gap(gap, "") for gap in stale if gap[2:]]
             return any(changes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from reconciler.cluster.decoding import wire
+from reconciler.cluster.decoding import protobuf, wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
 from reconciler.cluster.decoding.managers import field_managers, scaler_of, status_writes
@@ -32,10 +32,12 @@ from reconciler.model.errors import Invalid
 from reconciler.model.pods import DaemonSet, Pod, Workload
 from reconciler.model.view import LiveObject
 
-Body = Mapping[str, Any] | bytes | msgspec.Raw
-"""An API object: plain JSON values, or its JSON text."""
+Body = Mapping[str, Any] | bytes | msgspec.Raw | protobuf.Message
+"""An API object: plain JSON values, its JSON text, or an item of a list in protobuf."""
 
 
+_JSON = (bytes, msgspec.Raw)
+_DEPLOYMENT, _NODE_POOL = DEPLOYMENTS.key, NODE_POOLS.key
 _LONGEST = 200
 """Characters of an error's text."""
 Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
@@ -45,36 +47,37 @@ Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | Inve
 class Decoded:
     """value: None if the object does not matter (a finished pod) or cannot be read; in the latter case `problem` says why. A value
     with a problem is an existing object that is compared with what is declared, but cannot be used otherwise.
-
-    version: its resourceVersion, "" if it has none.
     """
 
     namespace: str
     name: str
     value: Value | None = None
-    version: str = ""
     problem: str = ""
 
 
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """Decodes one object. Never raises, so that one malformed object does not affect the others. shapes: shared by pods."""
+    key, document = resource.key, None
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]
+    decoder, read = _READERS.get(key) or _OTHERS[resource.declared, resource.builtin]
     try:
-        document = decoder.decode(data)
+        document = decoder.decode(data) if isinstance(data, _JSON) else protobuf.object_of(resource, data)
         value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
     except msgspec.MsgspecError as error:
         what, _, path = str(error).partition(" - at `$.")
-        return _unreadable(resource, data, f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else ""))
+        return _unreadable(
+            resource, document, data, f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else "")
+        )
     except Invalid as error:
-        return _unreadable(resource, data, error.message)
+        return _unreadable(resource, document, data, error.message)
     except Exception as error:  # noqa: BLE001 - a defect of headroom, which concerns this object alone
-        return _unreadable(resource, data, f"headroom failed on it ({type(error).__name__}: {str(error)[:_LONGEST]})")
+        why = f"headroom failed on it ({type(error).__name__}: {str(error)[:_LONGEST]})"
+        return _unreadable(resource, document, data, why)
     metadata: wire.MetadataWire = document.metadata
-    if resource.key == DEPLOYMENTS.key and _BALLOON_LABEL in bytes(data):
+    if key == _DEPLOYMENT and _BALLOON_LABEL in bytes(data):
         value = _balloon(resource, document, data) or value
-    problem = _pool_problem(value) if resource.key == NODE_POOLS.key and isinstance(value, LiveObject) else ""
-    return Decoded(intern(metadata.namespace or ""), metadata.name, value, metadata.resource_version, problem)
+    problem = _pool_problem(value) if key == _NODE_POOL and isinstance(value, LiveObject) else ""
+    return Decoded(intern(metadata.namespace or ""), metadata.name, value, problem)
 
 
 def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
@@ -83,13 +86,14 @@ def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> Li
     return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
 
-def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
+def _unreadable(resource: Resource, document: Any, data: Any, why: str) -> Decoded:
+    """document: None if not even the fields could be read, of protobuf for a defect of headroom only."""
     try:
-        metadata = _NAMED.decode(data).metadata
-    except msgspec.MsgspecError:
+        metadata = (document or _NAMED.decode(data)).metadata
+    except (msgspec.MsgspecError, TypeError):
         return Decoded("", "", problem=f"a {resource.kind} cannot be read: {why}")
     ref = ref_of(resource, metadata)
-    return Decoded(ref.namespace, ref.name, version=metadata.resource_version, problem=f"{ref} cannot be read: {why}")
+    return Decoded(ref.namespace, ref.name, problem=f"{ref} cannot be read: {why}")
 
 
 def _pool_problem(pool: LiveObject) -> str:

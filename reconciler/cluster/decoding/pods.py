@@ -258,7 +258,7 @@ def pod_of(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:
         gated=bool(spec.scheduling_gates),
         owner_kind=owner_kind,
         owner_name=owner_name,
-        annotations=tuple(sorted(item for item in annotations.items() if item[0] in _POD_ANNOTATIONS))
-        if annotations
-        else (),
+        annotations=()
+        if _POD_ANNOTATIONS.isdisjoint(annotations)
+        else tuple(sorted(item for item in annotations.items() if item[0] in _POD_ANNOTATIONS)),
     )

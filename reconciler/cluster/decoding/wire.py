@@ -6,12 +6,15 @@ Everything else in a document is skipped during parsing, which makes ten thousan
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_spec_wire import (
     LabelSelectorWire,
+    Once,
+    Own,
     PodSpecWire,
     Quantities,
     ResourcesWire,
@@ -27,23 +30,23 @@ NULL = msgspec.Raw(b"null")
 
 
 class OwnerWire(Wire, frozen=True):
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
+    kind: Annotated[str, 1] = ""
+    name: Annotated[str, 3] = ""
+    uid: Annotated[str, 4] = ""
+    controller: Annotated[bool | None, 6] = None
 
 
 class MetadataWire(Wire, frozen=True):
-    name: str = ""
-    namespace: str | None = None
-    uid: str = ""
-    resource_version: str = ""
-    generation: int | None = None
-    labels: Texts | None = None
-    annotations: Texts | None = None
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: str | None = None
-    owner_references: tuple[OwnerWire, ...] | None = None
+    name: Annotated[str, 1] = ""
+    namespace: Annotated[str | None, 3] = None
+    uid: Annotated[str, 5] = ""
+    resource_version: Annotated[str, 6] = ""
+    generation: Annotated[int | None, 7] = None
+    labels: Annotated[Texts | None, Once(11)] = None
+    annotations: Annotated[Texts | None, Once(12)] = None
+    creation_timestamp: Annotated[datetime | None, 8] = None
+    deletion_timestamp: Annotated[datetime | None, 9] = None
+    owner_references: Annotated[tuple[OwnerWire, ...] | None, Once(13)] = None
 
 
 _NOBODY = OwnerWire()
@@ -62,33 +65,33 @@ class TypeWire(Wire, frozen=True):
 
 
 class ConditionWire(Wire, frozen=True):
-    type: str
-    status: str
-    last_transition_time: datetime | None = None
+    type: Annotated[str, 1]
+    status: Annotated[str, 2]
+    last_transition_time: Annotated[datetime | None, 4] = None
 
 
 class TaintWire(Wire, frozen=True):
-    key: str
-    effect: str
-    value: str | None = None
+    key: Annotated[str, 1]
+    effect: Annotated[str, 3]
+    value: Annotated[str | None, 2] = None
 
 
 class NodeSpecWire(Wire, frozen=True):
-    taints: tuple[TaintWire, ...] | None = None
-    unschedulable: bool | None = None
-    provider_id: str | None = msgspec.field(default=None, name="providerID")
+    taints: Annotated[tuple[TaintWire, ...] | None, 5] = None
+    unschedulable: Annotated[bool | None, 4] = None
+    provider_id: Annotated[str | None, 3] = msgspec.field(default=None, name="providerID")
 
 
 class NodeStatusWire(Wire, frozen=True):
-    allocatable: Quantities | None = None
-    capacity: Quantities | None = None
-    conditions: tuple[ConditionWire, ...] | None = None
+    allocatable: Annotated[Quantities | None, Once(2)] = None
+    capacity: Annotated[Quantities | None, Once(1)] = None
+    conditions: Annotated[tuple[ConditionWire, ...] | None, 4] = None
 
 
 class NodeWire(Wire, frozen=True):
-    metadata: MetadataWire
-    spec: NodeSpecWire = NodeSpecWire()
-    status: NodeStatusWire = NodeStatusWire()
+    metadata: Annotated[MetadataWire, 1]
+    spec: Annotated[NodeSpecWire, 2] = NodeSpecWire()
+    status: Annotated[NodeStatusWire, 3] = NodeStatusWire()
 
 
 class NodeClassRefWire(Wire, frozen=True):
@@ -129,36 +132,36 @@ class NodeClaimWire(Wire, frozen=True):
 class GeneratedClaimWire(Wire, frozen=True):
     """The ResourceClaim made for one of the pod's claims; without a name if none is needed."""
 
-    name: str = ""
-    resource_claim_name: str | None = None
+    name: Annotated[str, 1] = ""
+    resource_claim_name: Annotated[str | None, 2] = None
 
 
 class ContainerStatusWire(Wire, frozen=True):
-    name: str = ""
-    resources: ResourcesWire | None = None
-    allocated_resources: Quantities | None = None
+    name: Annotated[str, 1] = ""
+    resources: Annotated[ResourcesWire | None, Once(11)] = None
+    allocated_resources: Annotated[Quantities | None, Once(10)] = None
 
 
 class PodConditionWire(Wire, frozen=True):
-    type: str = ""
-    reason: str | None = None
+    type: Annotated[str, 1] = ""
+    reason: Annotated[str | None, 5] = None
 
 
 class PodStatusWire(Wire, frozen=True):
-    phase: str | None = None
-    nominated_node_name: str | None = None
-    resource_claim_statuses: tuple[GeneratedClaimWire, ...] | None = None
-    conditions: tuple[PodConditionWire, ...] | None = None
-    container_statuses: tuple[ContainerStatusWire, ...] | None = None
-    init_container_statuses: tuple[ContainerStatusWire, ...] | None = None
-    resources: ResourcesWire | None = None
-    allocated_resources: Quantities | None = None
+    phase: Annotated[str | None, 1] = None
+    nominated_node_name: Annotated[str | None, Own(11)] = None
+    resource_claim_statuses: Annotated[tuple[GeneratedClaimWire, ...] | None, 15] = None
+    conditions: Annotated[tuple[PodConditionWire, ...] | None, 2] = None
+    container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 8] = None
+    init_container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 10] = None
+    resources: Annotated[ResourcesWire | None, 20] = None
+    allocated_resources: Annotated[Quantities | None, 19] = None
 
 
 class PodWire(Wire, frozen=True):
-    metadata: MetadataWire
-    spec: PodSpecWire = PodSpecWire()
-    status: PodStatusWire = PodStatusWire()
+    metadata: Annotated[MetadataWire, 1]
+    spec: Annotated[PodSpecWire, 2] = PodSpecWire()
+    status: Annotated[PodStatusWire, 3] = PodStatusWire()
 
 
 class TemplateMetadataWire(Wire, frozen=True):
@@ -326,8 +329,8 @@ class ManagedWire(Wire, frozen=True):
 
 
 class ListMetadataWire(Wire, frozen=True):
-    resource_version: str = ""
-    continue_: str | None = msgspec.field(default=None, name="continue")
+    resource_version: Annotated[str, 2] = ""
+    continue_: Annotated[str | None, 3] = msgspec.field(default=None, name="continue")
 
 
 class ListWire(Wire, frozen=True):

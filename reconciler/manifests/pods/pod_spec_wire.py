@@ -6,94 +6,109 @@ unusual pod does not make a page of ten thousand unreadable. `pod_shape.shape_of
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 
 class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """Base of every wire struct. Wire data has no cycles, so garbage collection is off."""
+    """Base of every wire struct. Wire data has no cycles, so garbage collection is off.
+
+    A number beside a type is the field's in Kubernetes' protobuf (generated.proto), for kinds that are also read from that. Two numbers
+    lead through a message that JSON has inline.
+    """
+
+
+class Own(int):
+    """The number of a text or list that differs from object to object. Other fields of its struct are often equal together, and then
+    read once."""
+
+
+class Once(int):
+    """The number of a field that is often equal in many objects, and then read once."""
 
 
 class SelectorRequirementWire(Wire, frozen=True):
-    key: str
-    operator: str
-    values: tuple[str, ...] | None = None
+    key: Annotated[str, 1]
+    operator: Annotated[str, 2]
+    values: Annotated[tuple[str, ...] | None, 3] = None
 
 
 class LabelSelectorWire(Wire, frozen=True):
-    match_labels: dict[str, str] | None = None
-    match_expressions: tuple[SelectorRequirementWire, ...] | None = None
+    match_labels: Annotated[dict[str, str] | None, 1] = None
+    match_expressions: Annotated[tuple[SelectorRequirementWire, ...] | None, 2] = None
 
 
 class NodeSelectorTermWire(Wire, frozen=True):
-    match_expressions: tuple[SelectorRequirementWire, ...] | None = None
-    match_fields: tuple[SelectorRequirementWire, ...] | None = None
+    match_expressions: Annotated[tuple[SelectorRequirementWire, ...] | None, 1] = None
+    match_fields: Annotated[tuple[SelectorRequirementWire, ...] | None, 2] = None
 
 
 class NodeSelectorWire(Wire, frozen=True):
-    node_selector_terms: tuple[NodeSelectorTermWire, ...] | None = None
+    node_selector_terms: Annotated[tuple[NodeSelectorTermWire, ...] | None, 1] = None
 
 
 class PreferredNodeTermWire(Wire, frozen=True):
-    weight: int
-    preference: NodeSelectorTermWire
+    weight: Annotated[int, 1]
+    preference: Annotated[NodeSelectorTermWire, 2]
 
 
 class NodeAffinityWire(Wire, frozen=True):
-    required: NodeSelectorWire | None = msgspec.field(
+    required: Annotated[NodeSelectorWire | None, 1] = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-    preferred: tuple[PreferredNodeTermWire, ...] | None = msgspec.field(
+    preferred: Annotated[tuple[PreferredNodeTermWire, ...] | None, 2] = msgspec.field(
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
 class PodAffinityTermWire(Wire, frozen=True):
-    topology_key: str
-    label_selector: LabelSelectorWire | None = None
-    namespaces: tuple[str, ...] | None = None
-    namespace_selector: LabelSelectorWire | None = None
-    match_label_keys: tuple[str, ...] | None = None
-    mismatch_label_keys: tuple[str, ...] | None = None
+    topology_key: Annotated[str, 3]
+    label_selector: Annotated[LabelSelectorWire | None, 1] = None
+    namespaces: Annotated[tuple[str, ...] | None, 2] = None
+    namespace_selector: Annotated[LabelSelectorWire | None, 4] = None
+    match_label_keys: Annotated[tuple[str, ...] | None, 5] = None
+    mismatch_label_keys: Annotated[tuple[str, ...] | None, 6] = None
 
 
 class WeightedPodAffinityTermWire(Wire, frozen=True):
-    weight: int
-    pod_affinity_term: PodAffinityTermWire
+    weight: Annotated[int, 1]
+    pod_affinity_term: Annotated[PodAffinityTermWire, 2]
 
 
 class PodAffinityWire(Wire, frozen=True):
     """podAffinity, and podAntiAffinity, which has the same fields."""
 
-    required: tuple[PodAffinityTermWire, ...] | None = msgspec.field(
+    required: Annotated[tuple[PodAffinityTermWire, ...] | None, 1] = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-    preferred: tuple[WeightedPodAffinityTermWire, ...] | None = msgspec.field(
+    preferred: Annotated[tuple[WeightedPodAffinityTermWire, ...] | None, 2] = msgspec.field(
         default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
 class AffinityWire(Wire, frozen=True):
-    node_affinity: NodeAffinityWire | None = None
-    pod_affinity: PodAffinityWire | None = None
-    pod_anti_affinity: PodAffinityWire | None = None
+    node_affinity: Annotated[NodeAffinityWire | None, 1] = None
+    pod_affinity: Annotated[PodAffinityWire | None, 2] = None
+    pod_anti_affinity: Annotated[PodAffinityWire | None, 3] = None
 
 
 class TolerationWire(Wire, frozen=True):
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
+    key: Annotated[str | None, 1] = None
+    operator: Annotated[str | None, 2] = None
+    value: Annotated[str | None, 3] = None
+    effect: Annotated[str | None, 4] = None
 
 
 class TopologySpreadWire(Wire, frozen=True):
-    topology_key: str
-    max_skew: int
-    when_unsatisfiable: str
-    label_selector: LabelSelectorWire | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str | None = None
-    node_taints_policy: str | None = None
-    match_label_keys: tuple[str, ...] | None = None
+    topology_key: Annotated[str, 2]
+    max_skew: Annotated[int, 1]
+    when_unsatisfiable: Annotated[str, 3]
+    label_selector: Annotated[LabelSelectorWire | None, 4] = None
+    min_domains: Annotated[int | None, 5] = None
+    node_affinity_policy: Annotated[str | None, 6] = None
+    node_taints_policy: Annotated[str | None, 7] = None
+    match_label_keys: Annotated[tuple[str, ...] | None, 8] = None
 
 
 Quantities = dict[str, str | int | float | None]
@@ -101,26 +116,26 @@ Quantities = dict[str, str | int | float | None]
 
 
 class ResourcesWire(Wire, frozen=True):
-    requests: Quantities | None = None
-    limits: Quantities | None = None
+    requests: Annotated[Quantities | None, 2] = None
+    limits: Annotated[Quantities | None, 1] = None
 
 
 class PortWire(Wire, frozen=True):
-    container_port: int = 0
-    host_port: int | None = None
-    protocol: str | None = None
-    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+    container_port: Annotated[int, 3] = 0
+    host_port: Annotated[int | None, 2] = None
+    protocol: Annotated[str | None, 4] = None
+    host_ip: Annotated[str | None, 5] = msgspec.field(default=None, name="hostIP")
 
 
 class ContainerWire(Wire, frozen=True):
-    name: str = ""
-    resources: ResourcesWire | None = None
-    ports: tuple[PortWire, ...] | None = None
-    restart_policy: str | None = None
+    name: Annotated[str, 1] = ""
+    resources: Annotated[ResourcesWire | None, Once(8)] = None
+    ports: Annotated[tuple[PortWire, ...] | None, Once(6)] = None
+    restart_policy: Annotated[str | None, 24] = None
 
 
 class ClaimVolumeWire(Wire, frozen=True):
-    claim_name: str
+    claim_name: Annotated[str, 1]
 
 
 class EphemeralVolumeWire(Wire, frozen=True):
@@ -128,36 +143,36 @@ class EphemeralVolumeWire(Wire, frozen=True):
 
 
 class PodVolumeWire(Wire, frozen=True):
-    name: str = ""
-    persistent_volume_claim: ClaimVolumeWire | None = None
-    ephemeral: EphemeralVolumeWire | None = None
+    name: Annotated[str, 1] = ""
+    persistent_volume_claim: Annotated[ClaimVolumeWire | None, 2, 10] = None
+    ephemeral: Annotated[EphemeralVolumeWire | None, 2, 29] = None
 
 
 class ResourceClaimWire(Wire, frozen=True):
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
+    name: Annotated[str, 1] = ""
+    resource_claim_name: Annotated[str | None, 3] = None
+    resource_claim_template_name: Annotated[str | None, 4] = None
 
 
 class SchedulingGateWire(Wire, frozen=True):
-    name: str = ""
+    name: Annotated[str, 1] = ""
 
 
 class PodSpecWire(Wire, frozen=True):
-    containers: tuple[ContainerWire, ...] | None = None
-    init_containers: tuple[ContainerWire, ...] | None = None
-    resources: ResourcesWire | None = None
-    overhead: Quantities | None = None
-    node_selector: dict[str, str] | None = None
-    affinity: AffinityWire | None = None
-    tolerations: tuple[TolerationWire, ...] | None = None
-    topology_spread_constraints: tuple[TopologySpreadWire, ...] | None = None
-    volumes: tuple[PodVolumeWire, ...] | None = None
-    resource_claims: tuple[ResourceClaimWire, ...] | None = None
-    host_network: bool | None = None
-    scheduler_name: str | None = None
-    priority_class_name: str | None = None
-    runtime_class_name: str | None = None
-    priority: int | None = None
-    node_name: str | None = None
-    scheduling_gates: tuple[SchedulingGateWire, ...] | None = None
+    containers: Annotated[tuple[ContainerWire, ...] | None, 2] = None
+    init_containers: Annotated[tuple[ContainerWire, ...] | None, 20] = None
+    resources: Annotated[ResourcesWire | None, Once(40)] = None
+    overhead: Annotated[Quantities | None, Once(32)] = None
+    node_selector: Annotated[dict[str, str] | None, Once(7)] = None
+    affinity: Annotated[AffinityWire | None, Once(18)] = None
+    tolerations: Annotated[tuple[TolerationWire, ...] | None, Once(22)] = None
+    topology_spread_constraints: Annotated[tuple[TopologySpreadWire, ...] | None, Once(33)] = None
+    volumes: Annotated[tuple[PodVolumeWire, ...] | None, Own(1)] = None
+    resource_claims: Annotated[tuple[ResourceClaimWire, ...] | None, Once(39)] = None
+    host_network: Annotated[bool | None, 11] = None
+    scheduler_name: Annotated[str | None, 19] = None
+    priority_class_name: Annotated[str | None, 24] = None
+    runtime_class_name: Annotated[str | None, 29] = None
+    priority: Annotated[int | None, 25] = None
+    node_name: Annotated[str | None, Own(10)] = None
+    scheduling_gates: Annotated[tuple[SchedulingGateWire, ...] | None, Once(38)] = None

@@ -266,7 +266,7 @@ class Store(ViewStore):
         """How often held room was taken with this change."""
         before = self.room_taken
         group = "karpenter.sh" if kind == "NodeClaim" else ""
-        self.put(BY_KIND[group, kind], body)  # type: ignore[arg-type]
+        self.put(BY_KIND[group, kind], body)
         return self.room_taken - before
 
 
