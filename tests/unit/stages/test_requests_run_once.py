@@ -1,7 +1,8 @@
-"""Requests from Git run once: not again after they have ended, whatever became of their objects, and whoever asks."""
+"""Requests from Git run once: not again after they have ended, whatever became of their objects or of the process."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.clocks import FixedClock
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
-from reconciler.model.changes import Plan
+from reconciler.model.changes import ApplyStatus, Plan, Write, WriteResult
 from reconciler.model.provisioning_requests import Phase
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.embedded import Document
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request, request_ref
+
+# Requests from Git run once: not again after they have ended, whatever became of their objects, and whoever asks.
 
 WEEK = timedelta(days=7)
 KEPT = timedelta(hours=168)
@@ -206,3 +209,31 @@ def test_ended_requests_take_little_room_in_the_inventory() -> None:
     inventory = shop.inventory_text()
     assert inventory.count('"outcome"') == count
     assert len(inventory) / count < 250
+
+
+# A process that is killed after the inventory was written and before a status was: the next one makes the status good.
+
+
+class Killed(BaseException):
+    """Nothing of the process runs after it."""
+
+
+def test_the_last_no_of_a_check_is_told_as_it_would_have_been(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"request.yaml": yaml.safe_dump(request(count=40, parameters={"noRetry": "true"}))}
+    shop, whole = BatchShop(files=files), BatchShop(files=files)
+    write = shop.cluster.write
+
+    def killed(item: Write, *, dry_run: bool = False) -> WriteResult:
+        if isinstance(item, ApplyStatus) and item.ref == request_ref() and not dry_run:
+            raise Killed
+        return write(item, dry_run=dry_run)
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(shop.cluster, "write", killed)
+        shop.settle()
+    assert shop.conditions() == {}
+    shop.restart()
+    shop.settle()
+    whole.settle()
+    assert shop.conditions() == whole.conditions()
+    assert set(shop.conditions()) == {"Accepted", "CapacityAvailable", "Failed"}

@@ -1,0 +1,356 @@
+"""Attempts of atomic requests: when they begin, which request goes first, and what caps and stock-outs make of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.changes import Apply, Outcome, Write, WriteResult
+from reconciler.model.nodes import ATTEMPT_LABEL
+from reconciler.model.view import ClusterView
+from reconciler.ports import Cluster
+from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
+from tests.builders import instance_type
+from tests.fakes.embedded import Document, buffer, node_pool, pool_ref
+from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
+
+# An attempt of which nothing was made has not failed: nothing is waited for, and it keeps its number.
+
+MADE = ("True", "CapacityIsProvisioned")
+BATCH = {"batch.yaml": yaml.safe_dump(node_pool("batch"))}
+
+
+class SlowKarpenter:
+    """The embedded cluster, where Karpenter has not found the NodeClass of a pool yet, as on a busy cluster: the pool is not ready."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.is_late = False
+        self.refuses_claims = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def view(self) -> ClusterView:
+        view = self._cluster.view()
+        pool = view.objects.get(pool_ref("batch"))
+        if not self.is_late or pool is None:
+            return view
+        status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotFound", "message": ""}]}
+        late = replace(pool, body={**pool.body, "status": status})
+        return replace(view, revision=f"{view.revision} late", objects={**view.objects, late.ref: late})
+
+    def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
+        if self.refuses_claims and isinstance(write, Apply) and write.ref.kind == "NodeClaim":
+            return WriteResult(write, Outcome.FAILED, "timed out")
+        return self._cluster.write(write, dry_run=dry_run)
+
+
+def slow_shop() -> tuple[BatchShop, SlowKarpenter]:
+    """The attempt begins in the pass that applies the pool, and its NodeClaims wait for that."""
+    shop = BatchShop(pool=node_pool(limits={"nodes": "0"}), files=BATCH)
+    slow = SlowKarpenter(shop.cluster)
+    shop.cluster = slow  # type: ignore[assignment]
+    shop.restart()
+    shop.cluster.apply(request(count=9, class_name=ATOMIC))
+    shop.run()
+    assert shop.conditions()["Provisioned"] == ("False", "AttemptUnderWay")
+    assert shop.claims() == []
+    return shop, slow
+
+
+def attempts(shop: BatchShop) -> list[str]:
+    labels = (claim.label(ATTEMPT_LABEL) or "" for claim in shop.cluster.view().node_claims)
+    return sorted(label.rpartition(".")[2] for label in labels)
+
+
+def test_a_node_pool_that_is_not_ready_yet_fails_no_attempt() -> None:
+    shop, slow = slow_shop()
+    slow.is_late = True
+    shop.run()
+    assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
+    slow.is_late = False
+    shop.settle(passes=4)
+    assert shop.conditions()["Provisioned"] == MADE
+    assert attempts(shop) == ["1"] * 3
+
+
+def test_node_claims_that_could_not_be_written_fail_no_attempt() -> None:
+    shop, slow = slow_shop()
+    slow.refuses_claims = True
+    shop.run()
+    slow.is_late = True
+    shop.run()
+    slow.is_late = slow.refuses_claims = False
+    shop.settle(passes=4)
+    assert shop.conditions()["Provisioned"] == MADE
+    assert attempts(shop) == ["1"] * 3
+
+
+def test_an_attempt_of_which_something_was_made_fails_when_the_rest_cannot_be() -> None:
+    shop, slow = slow_shop()
+    shop.run()
+    shop.sandbox.wait(10)
+    slow.is_late = True
+    shop.sandbox.cluster.lose(shop.sandbox.node_names()[0])
+    shop.run()
+    assert shop.conditions()["Provisioned"] == ("False", "AttemptFailed")
+
+
+# Passes over atomic requests whose offerings are out of stock: when attempts begin, and what the conditions say meanwhile.
+
+ZONES = ("zone-a", "zone-b")
+DEAR = instance_type("z-4x", cpu="4", memory="16Gi", price=0.9)
+SMALL = instance_type("a-1x", cpu="1", memory="2Gi", price=0.01)
+
+
+def sold_out(shop: BatchShop, *names: str, available: bool = False) -> None:
+    for name in names:
+        for zone in ZONES:
+            shop.cluster.set_stock(name, zone, "on-demand", available=available)
+
+
+def patient(**options: object) -> dict[str, object]:
+    return request(count=3, class_name=ATOMIC, parameters={"ValidUntilSeconds": "7200"}, **options)  # type: ignore[arg-type]
+
+
+def said(shop: BatchShop) -> tuple[str, str, str]:
+    """Status, reason and message of Provisioned."""
+    condition = next(item for item in shop.outcome().conditions if item.type == "Provisioned")
+    return condition.status.value, condition.reason, condition.message
+
+
+def attempts_of(shop: BatchShop, *, count: int) -> list[int]:
+    """When each attempt began, in seconds after the first.
+
+    Until the next one begins, the condition names its time. A second before that nothing is asked for.
+    """
+    first = shop.sandbox.clock.now()
+    begun: list[int] = []
+    while len(begun) < count:
+        shop.run()
+        assert said(shop)[1] == "AttemptUnderWay"
+        begun.append(int((shop.sandbox.clock.now() - first).total_seconds()))
+        shop.wait(timedelta(seconds=2))
+        shop.run()
+        record = shop.cluster.view().inventory.memory["provisioningRequests"]["shop/train"]
+        assert record["attempt"] == len(begun)
+        retry_at = datetime.fromisoformat(record["retryAt"])
+        shop.wait(retry_at - shop.sandbox.clock.now() - timedelta(seconds=1))
+        shop.run()
+        assert said(shop)[1] == "AttemptFailed"
+        assert f"attempt {len(begun)} failed, the next one begins at {retry_at:%H:%M:%S} UTC" in said(shop)[2]
+        assert shop.claims() == []
+        shop.wait(timedelta(seconds=1))
+    return begun
+
+
+def test_attempts_begin_as_documented_whatever_the_back_off_of_the_only_offering() -> None:
+    """1, 2, 4, 8 and then 10 minutes after each failure, which is seen two seconds after the launch."""
+    shop = BatchShop()
+    sold_out(shop, "m-4x")
+    shop.cluster.apply(patient())
+    begun = attempts_of(shop, count=7)
+    waits = [after - before for before, after in pairwise(begun)]
+    assert waits == [60 + 2, 120 + 2, 240 + 2, 480 + 2, 600 + 2, 600 + 2]
+
+
+def test_a_buffer_keeps_to_the_back_off_that_the_attempts_of_a_request_pass_over() -> None:
+    shop = BatchShop(instance_types=(FOUR, DEAR))
+    shop.cluster.apply(pod_template("near", nodeSelector={"node.kubernetes.io/instance-type": "m-4x"}))
+    sold_out(shop, "m-4x")
+    shop.cluster.apply(patient(template="near"))
+    shop.settle(passes=4)
+    shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))
+    asked: list[tuple[str, ...]] = []
+    for _ in range(60):
+        for_the_buffer = (
+            item.planned.instance_types
+            for item in shop.run().required_plan.node_claims.create
+            if any(holding.demand.name != "train" for holding in item.planned.holdings)
+        )
+        asked.extend(for_the_buffer)
+        shop.sandbox.wait(2)
+    assert asked == [("z-4x",)]
+
+
+def pool_of(name: str, instance_type: str) -> Document:
+    pool = node_pool(name)
+    only = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
+    pool["spec"]["template"]["spec"]["requirements"].append(only)
+    return pool
+
+
+def test_the_reason_names_the_pool_that_is_out_of_stock_and_not_one_that_never_would_have_done() -> None:
+    shop = BatchShop(instance_types=(FOUR, SMALL), pool=pool_of("h", "m-4x"))
+    shop.cluster.apply(pool_of("g", "a-1x"))
+    sold_out(shop, "m-4x")
+    shop.cluster.apply(pod_template(cpu="3"))
+    shop.cluster.apply(patient())
+    shop.settle(passes=4)
+    status, reason, message = said(shop)
+    assert (status, reason) == ("False", "AttemptFailed")
+    assert message.endswith("NodePool h: what would do is not available now: m-4x in zone-a as on-demand and 1 other")
+
+
+def test_a_request_that_has_failed_announces_no_attempt() -> None:
+    shop = BatchShop()
+    sold_out(shop, "m-4x")
+    shop.cluster.apply(request(count=3, class_name=ATOMIC, parameters={"ValidUntilSeconds": "90"}))
+    shop.settle(passes=24)
+    assert shop.conditions()["Failed"] == ("True", "Expired")
+    messages = [item.message for item in shop.outcome().conditions]
+    assert not [message for message in messages if "begins" in message]
+    assert said(shop)[2].startswith("attempt 2 failed: NodePool general: what would do is not available now")
+
+
+# Passes over several requests of which only one can be had: which one it is.
+
+NONE = ("False", "CapacityIsNotFound")
+
+
+def queued(name: str, priority: int) -> Document:
+    """As Kueue makes it for a Job."""
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"priority": priority, "podSets": []},
+    }
+
+
+def ask(shop: BatchShop, name: str, count: int, *, workload: str) -> None:
+    """As Kueue does, for a Workload."""
+    shop.cluster.apply(request(name, count, class_name=ATOMIC))
+    owner = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "name": workload,
+        "uid": "1",
+        "controller": True,
+    }
+    shop.sandbox.change(request_ref(name), lambda body: body["metadata"].update(ownerReferences=[owner]), "kueue")
+
+
+@pytest.mark.parametrize(("older", "younger"), [(1, 10), (10, 1), (-5, 0), (0, 0)])
+def test_the_priority_of_kueues_workload_decides_before_age(older: int, younger: int) -> None:
+    shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
+    for name, priority in (("older", older), ("younger", younger)):
+        shop.cluster.apply(queued(f"job-{name}", priority))
+        ask(shop, name, 9, workload=f"job-{name}")
+        shop.sandbox.wait(1)
+    shop.settle()
+    first, second = ("younger", "older") if younger > older else ("older", "younger")
+    assert shop.conditions(first)["Provisioned"] == MADE
+    assert shop.conditions(second)["Provisioned"] == NONE
+
+
+def test_a_workload_that_is_not_there_says_nothing() -> None:
+    shop = BatchShop()
+    ask(shop, "train", 3, workload="gone")
+    shop.settle()
+    assert shop.conditions()["Provisioned"] == MADE
+
+
+# Passes over atomic requests that a cap is against: for how long it may be, they take nothing from the requests that can be made.
+
+BEYOND = ("False", "BeyondACap")
+RESERVE = {"annotations": {"headroom.dev/reserve": "true"}}
+OWN = pod_template("own", tolerations=[{"key": "headroom.dev/reserved", "operator": "Exists"}])
+
+
+def shop_with(**caps: float) -> BatchShop:
+    return BatchShop(settings=Settings(placement=PlacementSettings(check=True), caps=CapSettings(**caps)))  # type: ignore[arg-type]
+
+
+def ask_for(shop: BatchShop, name: str, count: int, **options: object) -> None:
+    """A second later than what was asked before."""
+    shop.sandbox.wait(1)
+    shop.cluster.apply(request(name, count, class_name=ATOMIC, **options))  # type: ignore[arg-type]
+
+
+def test_a_request_for_more_nodes_than_one_may_have_takes_none_of_another_request() -> None:
+    """It did: in each pass it took the node that had just been made for the other, for which another one was made then."""
+    shop = shop_with(nodes_per_request=3)
+    ask_for(shop, "big", 30)
+    ask_for(shop, "small", 3)
+    shop.settle()
+    assert shop.conditions("big")["Provisioned"] == BEYOND
+    assert shop.conditions("small")["Provisioned"] == MADE
+    assert len(shop.claims()) == 1
+
+
+def test_a_request_that_a_full_pool_has_no_nodes_for_takes_none_of_another_request() -> None:
+    shop = shop_with(nodes_per_pool=4)
+    ask_for(shop, "big", 15)
+    ask_for(shop, "small", 3)
+    shop.settle()
+    assert shop.conditions("big")["Provisioned"] == BEYOND
+    assert shop.conditions("small")["Provisioned"] == MADE
+    assert len(shop.claims()) == 1
+
+
+def test_what_shares_a_node_with_a_request_that_is_too_large_has_a_node_of_its_own() -> None:
+    shop = shop_with(nodes_per_request=3)
+    ask_for(shop, "big", 10)
+    ask_for(shop, "small", 1)
+    shop.settle()
+    assert shop.conditions("small")["Provisioned"] == MADE
+
+
+def test_of_two_that_share_a_node_and_have_no_room_in_the_pool_together_the_older_one_is_made() -> None:
+    shop = shop_with(nodes_per_pool=2)
+    ask_for(shop, "z-older", 4)
+    ask_for(shop, "a-younger", 3)
+    shop.settle()
+    assert shop.conditions("z-older")["Provisioned"] == MADE
+    assert shop.conditions("a-younger")["Provisioned"] == BEYOND
+
+
+def test_what_has_room_on_nodes_that_are_there_is_found_beside_one_that_would_be_too_dear() -> None:
+    shop = shop_with(price_per_hour=0.5)
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    ask_for(shop, "big", 30)
+    ask_for(shop, "small", 3)
+    shop.settle()
+    assert shop.conditions("big")["Provisioned"] == BEYOND
+    assert shop.conditions("small")["Provisioned"] == ("True", "CapacityIsFound")
+
+
+def test_a_request_for_nodes_of_its_own_beyond_a_cap_is_not_given_others() -> None:
+    shop = shop_with(nodes_per_request=1)
+    shop.sandbox.add_node("free", "m-4x", cpu="3")
+    shop.sandbox.add_node("free-too", "m-4x", cpu="3")
+    shop.cluster.apply(OWN)
+    ask_for(shop, "own", 6, template="own", **RESERVE)
+    shop.settle()
+    assert shop.conditions("own")["Provisioned"] == BEYOND
+    assert shop.held() == []
+
+
+def test_it_says_so_once_in_the_plan_and_is_over_when_its_time_is() -> None:
+    shop = shop_with(nodes_per_request=3)
+    ask_for(shop, "big", 30)
+    notes = shop.settle().notes
+    assert "10 nodes are not made: at most 3 nodes for one request (caps.nodesPerRequest)" in notes
+    outcome = shop.outcome("big")
+    assert (outcome.on_existing, outcome.on_new, outcome.unplaced) == (0, 0, 30)
+    assert [reason.cause for reason in outcome.unplaced_reasons] == ["beyond a cap"]
+    shop.wait(timedelta(minutes=10))
+    shop.settle()
+    assert shop.conditions("big")["Failed"] == ("True", "Expired")
+    assert shop.claims() == []
+
+
+def test_a_plan_of_several_requests_from_the_repository_foresees_what_the_passes_make() -> None:
+    requests = [request("big", 30, class_name=ATOMIC)] + [request(f"small-{n}", 3, class_name=ATOMIC) for n in (1, 2)]
+    settings = Settings(placement=PlacementSettings(check=True), caps=CapSettings(nodes_per_request=3))
+    shop = BatchShop(settings=settings, files={"requests.yaml": yaml.safe_dump_all(requests)})
+    foreseen = len(shop.plan().node_claims.create)
+    shop.settle()
+    assert foreseen == len(shop.claims()) == 2
