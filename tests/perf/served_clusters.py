@@ -1,9 +1,9 @@
 """What one process costs that serves many clusters, one of which hangs.
 
-python -m tests.perf.served_clusters                          # 20 clusters of 200 nodes and 4,000 pods; some minutes
-python -m tests.perf.served_clusters --clusters 5 --nodes 50
+    python -m tests.perf.served_clusters                          # 20 clusters of 200 nodes and 4,000 pods; some minutes
+    python -m tests.perf.served_clusters --clusters 1 --nodes 5000
 
-Each cluster's lists come from memory (`canned_lists.py`), all of them the same; each has an inventory of its own. The one that hangs takes
+Each cluster's lists come from memory over HTTP (large_lists.py), all of them the same; each has an inventory of its own. The one that hangs takes
 connections and says nothing.
 """
 
@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import yaml
@@ -24,12 +28,57 @@ import yaml
 from tests.controlplane import eventually
 from tests.controlplane.ports import free_port
 from tests.controlplane.programs import find_data
-from tests.perf import canned_lists
-from tests.perf.served_cluster import IDLE, buffers, running
-from tests.perf.stored_cluster import large_cluster
+from tests.controlplane.waiting import moments
+from tests.perf.large_lists import NAMESPACES, served
 
 PODS_OF_A_NODE = 20
+BUFFERS, CHUNKS = 20, 50
+IDLE = 60.0
 HANGS = "hangs"
+BUFFER = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {{name: app-{number:05}, namespace: team-{team}}}
+spec: {{scalableRef: {{apiGroup: apps, kind: Deployment, name: app-{number:05}}}, replicas: {replicas}}}
+"""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Running:
+    """A daemon as a process, and what the operating system says of it."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self.began = time.monotonic()
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(command, stdout=file, stderr=file)
+
+    def cpu(self) -> float:
+        """Seconds so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def number(self, name: str) -> int:
+        """Threads, VmRSS or VmHWM (the most so far), both in KiB."""
+        found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    def rate(self, seconds: float) -> float:
+        """Percent of a core over so many seconds from now."""
+        before, began = self.cpu(), time.monotonic()
+        for _ in moments(within=seconds, every=1.0):
+            pass
+        return 100 * (self.cpu() - before) / (time.monotonic() - began)
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[Running]:
+    started = Running(command, log)
+    try:
+        yield started
+    finally:
+        started.process.terminate()
+        started.process.wait(timeout=60)
 
 
 def main() -> None:
@@ -37,15 +86,13 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=20)
     parser.add_argument("--nodes", type=int, default=200)
     asked = parser.parse_args()
-    objects = large_cluster(nodes=asked.nodes, pods=asked.nodes * PODS_OF_A_NODE)
+    pods = asked.nodes * PODS_OF_A_NODE
     with (
         tempfile.TemporaryDirectory() as folder,
-        canned_lists.served(objects, Path(folder)) as kubeconfig,
+        served(asked.nodes, pods, Path(folder)) as kubeconfig,
         closing(socket.create_server(("127.0.0.1", 0))) as silent,
     ):
-        print(
-            f"{asked.clusters} clusters of {asked.nodes:,} nodes and {asked.nodes * PODS_OF_A_NODE:,} pods; one more hangs"
-        )
+        print(f"{asked.clusters} clusters of {asked.nodes:,} nodes and {pods:,} pods; one more hangs")
         _measure(Path(folder), kubeconfig, silent.getsockname()[1], asked.clusters)
 
 
@@ -63,31 +110,27 @@ def _measure(work: Path, kubeconfig: Path, silent_port: int, clusters: int) -> N
         assert all(not row["why"] and row["wanted"] for row in found), [row["why"] for row in found if row["why"]][:3]
         return True
 
-    with running(command, {}, work / "daemon.log") as daemon:
-        eventually(planned, within=100, what="every other cluster has been planned", every=0.5)
+    with running(command, work / "daemon.log") as daemon:
+        eventually(planned, within=300, what="every other cluster has been planned", every=0.5)
         wall, cpu = time.monotonic() - daemon.began, daemon.cpu()
-        print(
-            f"first passes    {wall:6.1f} s, of them {cpu:.1f} s of its own CPU; peak {daemon.memory('VmHWM'):,.0f} MiB"
-        )
+        print(f"first passes    {wall:6.1f} s, {cpu:.1f} s of CPU; peak {daemon.number('VmHWM') / 1024:,.0f} MiB")
         daemon.rate(20)
-        print(
-            f"idle            {daemon.rate(IDLE):6.2f}% of a core, {daemon.memory('VmRSS'):,.0f} MiB, {daemon.threads()} threads"
-        )
+        idle, resting = daemon.rate(IDLE), daemon.number("VmRSS") / 1024
+        print(f"idle            {idle:6.2f}% of a core, {resting:,.0f} MiB, {daemon.number('Threads')} threads")
         print(f"the one that hangs: {rows()[HANGS]['why']}")
 
 
 def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clusters: int) -> Path:
     repository = work / "repository"
     repository.mkdir()
-    (repository / "buffers.yaml").write_text("---\n".join(buffers()))
+    buffers = [BUFFER.format(number=each * 7, team=each * 7 % NAMESPACES, replicas=CHUNKS) for each in range(BUFFERS)]
+    (repository / "buffers.yaml").write_text("---\n".join(buffers))
     hanging = work / "hanging.kubeconfig"
     document = json.loads(kubeconfig.read_text())
     document["clusters"][0]["cluster"]["server"] = f"http://127.0.0.1:{silent_port}"
     hanging.write_text(json.dumps(document))
-    served = [
-        {"name": f"cluster-{number:02}", "kubeconfig": str(kubeconfig), "inventory": {"name": f"cluster-{number:02}"}}
-        for number in range(clusters)
-    ]
+    names = [f"cluster-{number:02}" for number in range(clusters)]
+    several = [{"name": name, "kubeconfig": str(kubeconfig), "inventory": {"name": name}} for name in names]
     config = work / "headroom.yaml"
     settings = {
         "repository": str(repository),
@@ -95,7 +138,7 @@ def _settings(work: Path, kubeconfig: Path, silent_port: int, address: str, clus
         "listen": address,
         "suspend": True,
         "logs": {"form": "json"},
-        "clusters": [*served, {"name": HANGS, "kubeconfig": str(hanging)}],
+        "clusters": [*several, {"name": HANGS, "kubeconfig": str(hanging)}],
     }
     config.write_text(yaml.safe_dump(settings))
     return config

@@ -80,13 +80,6 @@ def test_nodes_already_on_the_way_out_count_only_before() -> None:
     assert "already on the way out" in answer.assumptions[1]
 
 
-def test_unknown_prices_are_named_and_not_guessed() -> None:
-    view = ClusterView(nodes=(node("a", instance_type="x-9000"), node("b", zone="zone-z"), pool_node("c")))
-    answer = cost(view)
-    assert answer.per_hour_before == pytest.approx(0.2)
-    assert answer.assumptions[1:] == ("2 nodes without a known price, not counted: a, b",)
-
-
 def test_labels_that_leave_one_price_open_are_enough() -> None:
     kind = replace(CATALOG[1], offerings=(Offering("zone-a", "on-demand", 0.4), Offering("zone-b", "on-demand", 0.5)))
     bare = claim(node_name=None, labels={INSTANCE_TYPE_LABEL: "m-8x"})

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.model.changes import Action, NodeClaimChanges, PendingOutcome, Plan
-from reconciler.model.declared import Declared, DeclaredManifest
+from reconciler.model.changes import NodeClaimChanges, PendingOutcome, Plan
+from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.nodes import HOLDS_ANNOTATION, NodeOverlay
+from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import OccupiedBin, Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.source import SourceTree
@@ -19,7 +19,7 @@ from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record
 from reconciler.plan.launching.caps import PlanCaps
 from reconciler.plan.plan import make_plan
-from tests.builders import buffer_ref, demand, instance_type, node_pool
+from tests.builders import demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
     HELD,
     NOW,
@@ -28,7 +28,6 @@ from tests.unit.plan.worlds import (
     chunks,
     occupied,
     planned,
-    settled,
     together,
     waiting_pod,
     with_node,
@@ -56,17 +55,6 @@ def plan(
     return make_plan(replace(facts, **known), PlanRules(caps=caps or PlanCaps(), owner=OWNER), unrendered)
 
 
-def test_nothing_to_do_is_no_change() -> None:
-    answer = plan(
-        with_node("node-1", HELD | {HOLDS_ANNOTATION: "3 of CapacityBuffer/shop/web"}),
-        demands=(demand(),),
-        placement=Placement(occupied(node_1=[chunks(3)])),
-    )
-    assert not answer.has_changes
-    assert answer.notes == ()
-    assert answer.memory == {}
-
-
 def test_chunks_that_need_a_node_make_one_and_cost_it() -> None:
     answer = plan(demands=(demand(),), placement=Placement(planned=(planned(chunks(3), price=0.3),)))
     (creation,) = answer.node_claims.create
@@ -74,26 +62,6 @@ def test_chunks_that_need_a_node_make_one_and_cost_it() -> None:
     assert (answer.cost.per_hour_before, answer.cost.per_hour_after) == (0.0, 0.3)
     assert answer.cost.assumptions == ("prices of a test",)
     assert list(answer.memory["launches"]) == [creation.name]
-
-
-def test_a_full_turn_settles() -> None:
-    """A buffer arrives, its node is made, the buffer goes, its node is released; every second plan has nothing to do."""
-    buffer_document = DeclaredManifest(
-        buffer_ref(),
-        {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "spec": {"replicas": 3}},
-        SourcePosition("web.yaml", 1),
-    )
-    wanted: dict[str, Any] = {"repository": Declared(manifests=(buffer_document,)), "demands": (demand(),)}
-    placement = Placement(planned=(planned(chunks(3)),))
-    first = plan(placement=placement, **wanted)
-    assert [change.action for change in first.objects] == [Action.CREATE]
-    view, placement = carried_out(ClusterView(), first), settled(placement, first)
-    second = plan(view, placement=placement, **wanted)
-    assert not second.has_changes
-    gone = plan(carried_out(view, second))
-    assert [change.action for change in gone.objects] == [Action.DELETE]
-    assert [action.node_claim for action in gone.node_claims.release] == [first.node_claims.create[0].name]
-    assert not plan(carried_out(view, gone)).has_changes
 
 
 def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replaces_it() -> None:
@@ -130,14 +98,6 @@ def test_a_rewound_branch_releases_and_prunes_nothing_but_protects() -> None:
     assert answer.node_claims.release == ()
     assert len(answer.node_claims.hold) == 1
     assert answer.blocked == ("the branch was force-pushed a short while ago",)
-
-
-def test_caps_cut_and_say_so() -> None:
-    placement = Placement(planned=(planned(chunks(2)), planned(chunks(1))))
-    answer = plan(demands=(demand(),), placement=placement, caps=PlanCaps(new_nodes_per_pass=1))
-    assert len(answer.node_claims.create) == 1
-    assert answer.demands[0].unplaced == 1
-    assert answer.notes == ("1 node waits for a later pass: at most 1 node made in a pass (caps.newNodesPerPass)",)
 
 
 def test_pending_pods_are_told_one_by_one_only_when_asked_for() -> None:

@@ -40,16 +40,6 @@ def test_the_class_gives_a_parameter_that_the_request_does_not_set(own: dict[str
     assert shop.conditions()["Failed"] == ("True", "Expired")
 
 
-def test_a_default_of_another_class_is_none() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(provisioning_class(CHECK, parameters={"ValidUntilSeconds": "30"}))
-    shop.cluster.apply(pod_template(cpu="64"))
-    shop.cluster.apply(request(class_name=ATOMIC))
-    shop.wait(timedelta(seconds=60))
-    shop.run()
-    assert "Failed" not in shop.conditions()
-
-
 def test_a_parameter_that_the_class_does_not_allow_keeps_the_request_waiting() -> None:
     shop = BatchShop()
     shop.cluster.apply(provisioning_class(allowedParameters=["ValidUntilSeconds"]))
@@ -65,16 +55,6 @@ def test_a_parameter_that_the_class_does_not_allow_keeps_the_request_waiting() -
     shop.settle()
     assert shop.conditions()["Accepted"] == ACCEPTED
     assert shop.conditions()["Provisioned"][0] == "True"
-
-
-def test_a_class_may_allow_nothing() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(provisioning_class(allowedParameters=[]))
-    shop.cluster.apply(request("with", class_name=ATOMIC, parameters={"zone": "a"}))
-    shop.cluster.apply(request("without", class_name=ATOMIC))
-    shop.settle()
-    assert shop.conditions("with")["Accepted"] == ("False", "ParameterNotAllowed")
-    assert shop.conditions("without")["Accepted"] == ACCEPTED
 
 
 def test_a_booking_stays_when_its_class_becomes_stricter() -> None:

@@ -10,7 +10,7 @@ from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
 from tests.builders import instance_type
-from tests.fakes.embedded import buffer, node_pool, workload
+from tests.fakes.embedded import node_pool, workload
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
 
 MADE = ("True", "CapacityIsProvisioned")
@@ -43,15 +43,6 @@ def test_all_of_it_is_made_at_once_and_booked() -> None:
     shop.settle()
     assert shop.conditions() == {"Accepted": ("True", "Accepted"), "Provisioned": MADE}
     assert len(shop.held()) == len(shop.claims()) == 3
-
-
-def test_free_room_is_used_first() -> None:
-    shop = BatchShop()
-    shop.sandbox.add_node("free", "m-4x", cpu="3")
-    shop.cluster.apply(asked(6))
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == MADE
-    assert len(shop.claims()) == 2
 
 
 def test_what_is_free_altogether_needs_no_attempt() -> None:
@@ -132,17 +123,6 @@ class TestAPartThatCannotBeLaunched:
         assert record["attempt"] == 1
         assert "underWay" not in record
 
-    def test_is_tried_again_with_doubled_delays_until_its_time_is_over(self, shop: BatchShop) -> None:
-        seen = set()
-        for _ in range(380):
-            shop.run()
-            record = shop.cluster.view().inventory.memory.get("provisioningRequests", {}).get("shop/train", {})
-            seen.add((record.get("attempt"), record.get("retryAt")))
-            shop.sandbox.wait(5)
-        assert shop.conditions()["Failed"] == ("True", "Expired")
-        assert shop.claims() == []
-        assert max(attempt for attempt, _ in seen if attempt) >= 2
-
     def test_succeeds_when_the_stock_returns(self, shop: BatchShop) -> None:
         self.until_it_failed(shop)
         out_of_stock(shop, "zone-b", available=True)
@@ -190,26 +170,6 @@ def test_what_failed_in_an_attempt_is_not_tried_again_in_it_however_long_launche
     assert shop.claims() == []
 
 
-def test_a_restart_goes_on_with_the_same_attempt() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(asked())
-    shop.run()
-    before = shop.claims()
-    shop.restart()
-    shop.settle()
-    assert shop.claims() == before
-    assert attempts(shop) == {"1"}
-
-
-def test_to_delete_it_while_its_nodes_are_on_their_way_cancels_it() -> None:
-    shop = BatchShop(pool=node_pool(consolidate_after="0s"))
-    shop.cluster.apply(asked())
-    shop.run()
-    shop.cluster.delete(request_ref())
-    shop.settle(passes=20)
-    assert shop.claims() == []
-
-
 @pytest.mark.parametrize("passes", [0, 1, 8], ids=["before it is seen", "while nodes come", "when it is booked"])
 def test_to_delete_it_cancels_it_at_once_though_a_finalizer_keeps_its_object(passes: int) -> None:
     shop = BatchShop(pool=node_pool(consolidate_after="0s"))
@@ -223,16 +183,6 @@ def test_to_delete_it_cancels_it_at_once_though_a_finalizer_keeps_its_object(pas
     assert shop.held() == []
     shop.settle(passes=20)
     assert shop.claims() == []
-
-
-def test_a_request_takes_the_room_of_a_buffer_as_a_pod_would_and_the_buffer_refills() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))
-    shop.settle()
-    shop.cluster.apply(asked(3))
-    shop.settle()
-    assert shop.conditions()["Provisioned"][0] == "True"
-    assert len(shop.claims()) == 2
 
 
 def test_more_nodes_than_one_pass_may_make_come_at_once() -> None:
@@ -297,12 +247,3 @@ def test_of_two_that_cannot_both_be_made_the_older_one_is() -> None:
     shop.settle()
     assert shop.conditions("z-older")["Provisioned"] == MADE
     assert shop.conditions("a-younger")["Provisioned"] == ("False", "CapacityIsNotFound")
-
-
-def test_a_plan_over_the_end_state_changes_nothing() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(asked())
-    shop.settle()
-    result = shop.run()
-    assert result.change_set is not None
-    assert result.change_set.results == ()

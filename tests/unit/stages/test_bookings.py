@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.embedded import Document, buffer, node_pool, workload, workload_ref
+from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
 
 # Passes over booked capacity: who may take it, what uses it up, and what becomes of it when its node goes.
@@ -30,10 +30,6 @@ def consumers(replicas: int, *, name: str = "job", old: bool = False, cpu: str =
     names = (OLD_CONSUME, OLD_CLASS) if old else (CONSUME, CLASS_NAME)
     document["spec"]["template"]["metadata"]["annotations"] = dict(zip(names, ("train", CHECK), strict=True))
     return document
-
-
-def spare(replicas: int, **spec: Any) -> Document:
-    return buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=replicas, **spec)
 
 
 def booked(shop: BatchShop) -> int | None:
@@ -230,57 +226,6 @@ def test_its_node_is_not_replaced_while_it_lasts() -> None:
     shop.run()
     assert "BookingExpired" not in shop.conditions()
     assert "CapacityRevoked" not in shop.conditions()
-
-
-def test_a_deleted_request_gives_its_nodes_back() -> None:
-    shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
-    shop.cluster.delete(request_ref())
-    shop.settle()
-    assert shop.held() == []
-    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
-
-
-class TestOneFreeNodeForABookingAndABuffer:
-    """A buffer of three and a request for three, room for three: the four orders in which they may come."""
-
-    def test_the_buffer_is_full_before_the_request_comes(self) -> None:
-        shop = with_nodes()
-        shop.cluster.apply(spare(3))
-        shop.settle()
-        assert len(shop.claims()) == 1
-        shop.cluster.apply(request(count=3))
-        shop.settle()
-        assert shop.conditions()["Provisioned"] == FOUND
-        assert len(shop.claims()) == 2, "the buffer refills by its own rules"
-
-    def test_the_booking_is_there_before_the_buffer_comes(self) -> None:
-        shop = with_nodes()
-        shop.cluster.apply(request(count=3))
-        shop.settle()
-        shop.cluster.apply(spare(3))
-        shop.settle()
-        assert shop.conditions()["Provisioned"] == FOUND
-        assert len(shop.claims()) == 2
-
-    def test_both_come_at_once(self) -> None:
-        shop = with_nodes()
-        shop.cluster.apply(spare(3))
-        shop.cluster.apply(request(count=3))
-        shop.settle()
-        assert shop.conditions()["Provisioned"] == FOUND
-        assert len(shop.claims()) == 2
-
-    def test_the_buffer_has_the_room_when_the_booking_has_ended(self) -> None:
-        shop = with_nodes()
-        shop.cluster.apply(request(count=3))
-        shop.settle()
-        shop.wait(timedelta(minutes=10))
-        shop.cluster.apply(spare(3))
-        shop.settle()
-        assert shop.conditions()["BookingExpired"][0] == "True"
-        assert shop.claims() == shop.held() == ["free-0"]
 
 
 # Passes over bookings that lose room, to a stranger's pod or with a node: what is lost is made good, and the Job never pays for it.

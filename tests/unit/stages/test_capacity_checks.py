@@ -73,16 +73,6 @@ def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
     assert shop.conditions()["Provisioned"] == FOUND
 
 
-def test_a_second_request_does_not_count_the_same_room() -> None:
-    shop = with_nodes()
-    shop.cluster.apply(request("first", count=2))
-    shop.settle()
-    shop.cluster.apply(request("second", count=2))
-    shop.settle()
-    assert shop.conditions("first")["Provisioned"] == FOUND
-    assert shop.conditions("second")["Provisioned"] == NOT_FOUND
-
-
 def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
     shop = with_nodes()
     shop.cluster.apply(request("younger-by-name", count=2))
@@ -118,16 +108,6 @@ def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
     assert shop.conditions()["Provisioned"] == FOUND
     assert shop.held() == []
-
-
-def test_a_missing_pod_template_waits() -> None:
-    shop = with_nodes()
-    shop.cluster.apply(request(template="later"))
-    shop.settle()
-    assert shop.conditions() == {"Accepted": ("False", "PodTemplateNotFound")}
-    shop.cluster.apply(pod_template("later"))
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == FOUND
 
 
 def test_pods_that_wait_have_the_room_before_a_request() -> None:

@@ -116,14 +116,6 @@ def test_it_is_not_filled_again_after_a_restart(once: World) -> None:
     assert (once.left(), once.nodes()) == ([0], nodes)
 
 
-def test_a_pass_over_an_unchanged_one_shot_writes_nothing(once: World) -> None:
-    once.scale(2)
-    once.run()
-    result = once.cycle.run("again")
-    assert result.change_set is not None
-    assert [item.write.ref for item in result.change_set.results] == []
-
-
 def test_it_is_forgotten_with_its_object_and_a_new_one_is_filled(once: World) -> None:
     once.scale(4)
     once.run()
@@ -133,23 +125,6 @@ def test_it_is_forgotten_with_its_object_and_a_new_one_is_filled(once: World) ->
     once.declare(one_shot="true")
     once.run()
     assert (once.left(), once.said("Provisioning")) == ([4], ("True", "FitsExistingCapacity"))
-
-
-def test_a_lost_node_takes_its_part_with_it(once: World) -> None:
-    for node in once.sandbox.cluster.view().nodes:
-        once.sandbox.cluster.lose(node.name)
-    once.sandbox.wait(60)
-    once.run()
-    assert (once.left(), once.nodes()) == ([0], 0)
-
-
-def test_an_ordinary_buffer_is_refilled_and_not_remembered() -> None:
-    world = World()
-    world.run()
-    world.scale(4)
-    world.run()
-    assert world.left() == []
-    assert (world.said("Provisioning"), world.nodes()) == (("True", "FitsExistingCapacity"), 2)
 
 
 def test_from_placeholders_to_balloon_pods_and_back_no_pass_leaves_the_capacity_unheld() -> None:
@@ -264,37 +239,6 @@ def test_an_autoscaler_that_was_switched_off_is_found_out_though_nothing_else_ha
     assert world.said("Fulfilment") is None
     assert world.is_tainted()
     assert (world.held(), world.said("Provisioning")) == (1, ("True", "FitsExistingCapacity"))
-
-
-def test_an_autoscaler_that_still_serves_the_buffer_answers_and_nothing_moves() -> None:
-    world = also_served()
-    for _ in range(3):
-        world.sandbox.wait(601)
-        world.cycle.run("asks")
-        written_by(world, "karpenter", "ReadyForProvisioning", "Provisioning")
-        world.sandbox.wait(16)
-        quiet = world.run()
-        assert quiet.change_set is not None
-        assert quiet.change_set.results == ()
-        assert world.said("Fulfilment") == ("False", "AlsoServed")
-        assert (world.held(), world.is_tainted(), world.nodes()) == (1, False, 1)
-
-
-def test_a_buffer_is_taken_back_once_the_autoscalers_fields_have_gone() -> None:
-    world = World()
-    world.run()
-    written_by(world, "karpenter", "ReadyForProvisioning", "Provisioning")
-    world.cycle.run("reported")
-    assert world.held() == 0
-
-    def clear(copy: dict[str, Any]) -> None:
-        copy["status"] = {}
-
-    world.sandbox.change(buffer_ref(), clear, "karpenter")
-    world.cycle.run("gone")
-    assert (world.held(), world.said("Fulfilment")) == (1, None)
-    assert world.is_tainted()
-    assert world.said("Provisioning") == ("True", "FitsExistingCapacity")
 
 
 def _with_template(text: str) -> World:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.errors import Invalid, Stalled
+from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.placement import Placement
@@ -111,12 +111,6 @@ def test_an_explanation_says_that_the_placement_was_rejected(checked: Session, m
     assert "cpu is overcommitted" in explanation_text(found)
 
 
-def test_without_the_flag_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "place_in_mode", spoiled)
-    with open_session(settings(check=False), now=NOW, progress=lambda _stage: None) as session:
-        assert "placement-rejected" not in {finding.code for finding in session.cycle.plan().required_plan.findings}
-
-
 # The optimal mode in a whole pass: the plan says under its cost what came of it, and within which time.
 
 
@@ -140,17 +134,8 @@ def test_the_plan_says_how_far_its_price_is_from_the_least_possible() -> None:
     assert "the least possible" in sentences("optimal", "1m")
 
 
-def test_the_fast_mode_says_nothing_of_it() -> None:
-    assert "placement.mode" not in sentences("fast", "1m")
-
-
 def test_when_the_time_is_over_the_fast_placement_stands() -> None:
     assert "the time for it was over: the fast placement stands" in sentences("optimal", "1ms")
-
-
-def test_no_other_mode_is_known() -> None:
-    with pytest.raises(Invalid, match="fast"):
-        sentences("best", "1m")
 
 
 # A machine that one watch tells of before another is neither lost nor there twice.

@@ -194,16 +194,6 @@ def test_the_status_is_written_at_each_edge_and_not_between(day: Day) -> None:
     assert (day.get("MetricsProducer", "office") or {})["status"] == noon
 
 
-def test_nothing_flaps_between_edges(day: Day) -> None:
-    day.at(9)
-    before = day.sandbox.node_names()
-    for minute in range(1, 60, 13):
-        result = day.at(9, minute)
-        assert result.change_set is not None
-        assert result.change_set.results == ()
-    assert day.sandbox.node_names() == before
-
-
 def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     day = Day(office=OFFICE, reports=REPORTS)
     day.sandbox.cluster.apply(node_pool("reports"))
@@ -212,18 +202,6 @@ def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     body = day.sandbox.cluster.get(pool_ref("reports"))
     assert body is not None
     assert "replicas" not in body["spec"]
-
-
-def test_a_size_that_another_manager_owns_is_a_conflict_with_its_name() -> None:
-    day = Day(office=OFFICE, reports=REPORTS)
-    day.at(8)
-    day.sandbox.cluster.scale(pool_ref("reports"), 5, manager="keda")
-    day.sandbox.clock.advance(timedelta(hours=1))
-    result = day.cycle.run("edge")
-    assert result.change_set is not None
-    (failure,) = result.change_set.failures
-    assert failure.outcome == "conflict"
-    assert "keda" in failure.message
 
 
 def test_a_broken_schedule_stays_in_force_as_it_last_was(day: Day) -> None:
@@ -252,17 +230,6 @@ def test_a_schedule_that_leaves_git_leaves_everything_as_it_is(day: Day) -> None
     assert day.replicas("CapacityBuffer", "web") == 2
     assert day.get("CapacityBuffer", "ci") is not None
     assert day.nodes_of("reports") == 2
-
-
-def test_a_daemon_that_was_away_over_edges_takes_the_present_value(day: Day) -> None:
-    day.at(8)
-    day.restart()
-    assert day.cycle.next_edge(EIGHT) is None, "nothing is remembered, and nothing known before a pass"
-    day.at(23)
-    assert (day.replicas("CapacityBuffer", "web"), day.nodes_of("reports")) == (0, 0)
-    edge = day.cycle.next_edge(day.sandbox.clock.now())
-    assert edge is not None
-    assert edge.at == START + timedelta(hours=23, minutes=50)
 
 
 # Passes over a repository with budgets in local time: applied in UTC, still for a month, right over a change of the clocks.

@@ -95,19 +95,6 @@ def test_after_an_outage_the_whole_buffer_is_back_ten_minutes_after_its_stock_at
     assert kept.short() == 0
 
 
-def test_a_node_that_anybody_gets_of_what_was_sold_out_ends_the_wait() -> None:
-    kept = KeptCluster(instance_types=(SMALL,))
-    kept.cluster.apply(node_pool())
-    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
-    kept.cluster.apply(buffer(replicas=2))
-    sell(kept, available=False)
-    kept.keep(180 + 30, step=5)  # long enough to have failed twice: the third attempt would be six minutes later
-    sell(kept, available=True)
-    assert creations_of(kept.keep(60)) == []
-    kept.write(apply(node_claim("other", "m-2x", zones=["zone-a"])))
-    assert len(creations_of(kept.keep(15))) == 1  # the other chunk is on the node that came
-
-
 def sell(kept: KeptCluster, *, available: bool) -> None:
     for zone in ("zone-a", "zone-b"):
         kept.cluster.set_stock("m-2x", zone, "on-demand", available=available)

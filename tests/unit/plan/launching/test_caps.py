@@ -25,10 +25,6 @@ def capped(
     return within_caps(nodes, limits, standing, order=ORDER, whole=whole)
 
 
-def test_no_cap_is_no_cap() -> None:
-    assert capped(THIRD, FIRST, SECOND) == Capped((THIRD, FIRST, SECOND))
-
-
 def test_the_number_of_new_nodes_is_capped_by_the_demands_order() -> None:
     answer = capped(THIRD, FIRST, SECOND, new_nodes_per_pass=2)
     assert answer.kept == (FIRST, SECOND)

@@ -138,48 +138,10 @@ def a_node_each(count: int, buffer: str = "web") -> tuple[Bin, ...]:
     return holding(**{f"n{index}": {buffer: 1 + index} for index in range(count)})
 
 
-def test_the_second_of_two_buffers_goes_at_once() -> None:
-    """One node of two is more than a quarter, and small all the same."""
-    bins = holding(n1={"b0": 1}, n2={"b1": 1})
-    kept = DeclaredManifest(buffer_ref("b0"), {"kind": "CapacityBuffer"}, SourcePosition("web.yaml", 1))
-    answer = pruned(*buffers(2), declared=Declared(manifests=(kept,)), rules=QUARTER, bins=bins)
-    assert names(answer) == ["b1"]
-    assert answer.waiting == WaitingDeletions()
-
-
-def test_a_folder_whose_buffers_hold_seven_nodes_goes_two_nodes_at_a_time() -> None:
-    bins = holding(n1={"b0": 1}, n2={"b1": 1}, n3={"b2": 1}, n4={"b3": 1}, n5={"b4": 1}, n6={"b5": 1}, n7={"b6": 1})
-    answer = pruned(*buffers(7), rules=QUARTER, bins=bins)
-    assert names(answer) == ["b0", "b1"]
-    assert answer.waiting.refs == tuple(buffer_ref(f"b{index}") for index in range(2, 7))
-    assert answer.waiting.cap == "at most 5 of 7 objects and 2 of 7 held nodes go within an hour"
-    assert pruned(*buffers(7), bins=bins).waiting == WaitingDeletions(), "lifted by a person"
-
-
 def test_a_node_that_others_need_too_costs_nothing() -> None:
     bins = holding(n1={"b0": 1, "web": 1}, n2={"b1": 1, "web": 1}, n3={"b2": 1, "web": 1}, n4={"web": 4})
     answer = pruned(*buffers(3), rules=QUARTER, bins=bins)
     assert names(answer) == ["b0", "b1", "b2"]
-
-
-def test_a_buffer_on_more_nodes_than_may_go_is_let_down_in_steps() -> None:
-    bins = a_node_each(7)
-    answer = pruned(member(buffer_ref()), rules=QUARTER, bins=bins)
-    assert names(answer) == []
-    memory = answer.memory[PRUNES_KEY]
-    assert memory["nodes"] == {"held": 7, "released": [], "stepped": 2}
-    assert memory["letDown"] == {"CapacityBuffer/shop/web": 28 - 1 - 2}
-    # A further pass in the hour takes no more, though the two nodes have gone.
-    again = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[2:], memory=answer.memory, now=NOW + HALF)
-    assert again.memory == answer.memory
-    # The next hour goes on from there.
-    later = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[2:], memory=answer.memory, now=NOW + 2 * HALF)
-    assert later.memory[PRUNES_KEY]["letDown"] == {"CapacityBuffer/shop/web": 25 - 3 - 4}
-    last = pruned(member(buffer_ref()), rules=QUARTER, bins=bins[5:], memory=later.memory, now=NOW + 4 * HALF)
-    assert names(last) == ["web"]
-
-
-HALF = timedelta(minutes=30)
 
 
 def test_a_buffer_that_is_let_down_asks_for_what_is_left_until_it_is_declared_again() -> None:
