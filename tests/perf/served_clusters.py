@@ -78,7 +78,10 @@ def running(command: list[str], log: Path) -> Iterator[Running]:
         yield started
     finally:
         started.process.terminate()
-        started.process.wait(timeout=60)
+        try:
+            started.process.wait(timeout=120)
+        except subprocess.TimeoutExpired:
+            started.process.kill()
 
 
 def main() -> None:

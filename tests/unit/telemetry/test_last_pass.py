@@ -1,4 +1,4 @@
-"""What /status serves after a pass."""
+"""What /status serves after a pass, and which passes a person at a console is shown."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
+from reconciler.telemetry.passes import ShownPasses
 from tests.builders import buffer_ref, demand
 from tests.fakes.clock import ManualClock
 from tests.fakes.passes import FakePass, wrote
 from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
+
+# What /status serves after a pass.
 
 
 def last_pass(metrics: Metrics | None = None) -> LastPass:
@@ -245,3 +248,34 @@ def test_its_text_names_who_leads_and_what_was_before() -> None:
     text = daemon_status_text(shown(last.report(), Live(leads=False, leader="headroom-7f_1")))
     assert text.startswith("This replica is on standby: headroom-7f_1 leads.\n")
     assert "  before      2026-11-23 09:00 UTC, commit: 2 writes applied (" in text
+
+
+# Which passes the daemon prints for a person at a console.
+
+
+def test_a_conflict_that_lasts_is_shown_once() -> None:
+    """A conflict of field managers printed the whole plan at every pass."""
+    shown = ShownPasses()
+    conflict = FakePass(plan=full_plan(), change_set=wrote(Outcome.CONFLICT))
+    assert [shown.is_news(conflict) for _ in range(3)] == [True, False, False]
+
+
+def test_another_cause_is_shown_and_so_is_the_same_one_after_it_was_gone() -> None:
+    shown = ShownPasses()
+    conflict, refused = (
+        FakePass(plan=full_plan(), change_set=wrote(outcome)) for outcome in (Outcome.CONFLICT, Outcome.REFUSED)
+    )
+    nothing = FakePass(plan=Plan(None, NOW), change_set=wrote())
+    passes = (conflict, refused, nothing, conflict)
+    assert [shown.is_news(one) for one in passes] == [True, True, False, True]
+
+
+def test_a_pass_that_writes_something_is_shown_whatever_else_fails() -> None:
+    shown = ShownPasses()
+    partial = FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.CONFLICT))
+    assert [shown.is_news(partial) for _ in range(2)] == [True, True]
+
+
+def test_a_plan_that_is_not_applied_is_shown() -> None:
+    shown = ShownPasses()
+    assert [shown.is_news(FakePass(plan=full_plan())) for _ in range(2)] == [True, True]

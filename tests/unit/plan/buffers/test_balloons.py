@@ -1,28 +1,46 @@
-"""Balloon pods: what is applied for a buffer, and when it goes."""
+"""What a plan does for buffers: balloon pods, one-shots, and when another pass may decide otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.autoscalers import ServingAutoscaler
-from reconciler.model.buffers import balloon_of, balloon_ref, standing_balloons
-from reconciler.model.changes import Action, Plan
+from reconciler.model.buffers import (
+    ONE_SHOTS_KEY,
+    OneShot,
+    OneShotPlace,
+    balloon_of,
+    balloon_ref,
+    remembered_one_shots,
+    standing_balloons,
+)
+from reconciler.model.changes import Action, DemandOutcome, Plan
+from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.marks import PART_OF_LABEL
+from reconciler.model.nodes import Node
+from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
+from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
+from reconciler.plan.buffers.keeping import keeping_edges
+from reconciler.plan.buffers.memory import one_shot_memory
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.objects.objects import Owner
 from reconciler.plan.plan import make_plan
-from tests.builders import buffer_ref, pod, shape
+from tests.builders import buffer_ref, demand, pod, resources, shape
+
+# Balloon pods: what is applied for a buffer, and when it goes.
 
 IMAGE = "registry.example.com/pause:1"
 WEB = ObjectRef("apps", "Deployment", "shop", "balloon-capacitybuffer-web")
@@ -136,3 +154,83 @@ def test_rules_of_a_workload_about_its_own_pods_become_rules_about_the_balloons(
     assert [item.selector for item in balloon.topology_spread] == [mine, other]
     assert [term.selector for term in balloon.pod_affinity] == [mine, other]
     assert [term.selector for term in balloon.pod_anti_affinity] == [own, other, mine], "and away from the real ones"
+
+
+# When another pass may decide otherwise who keeps a buffer.
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def edges(
+    written: float, *, native: bool = True, unplaced: int = 1, missing_since: float | None = None, answers: bool = False
+) -> list[float]:
+    """Seconds from noon; written: minutes before noon."""
+    karpenter = ServingAutoscaler(
+        "Karpenter", "karpenter", last_write=NOON - timedelta(minutes=written), answers=answers
+    )
+    asked = replace(demand(), autoscaler=karpenter)
+    if answers:
+        also = Condition("Fulfilment", ConditionStatus.FALSE, "AlsoServed", "")
+        asked = replace(asked, conditions=(also,))
+    if native:
+        asked = replace(asked, fulfilment="native", holds_nodes=False)
+    said = {"type": "Fulfilment", "reason": "ServedByAutoscaler"}
+    if missing_since is not None:
+        since = (NOON - timedelta(seconds=missing_since)).isoformat()
+        said = {"type": "Fulfilment", "reason": "CapacityMissing", "lastTransitionTime": since}
+    view = ClusterView(objects={buffer_ref(): LiveObject(buffer_ref(), {"status": {"conditions": [said]}})})
+    found = keeping_edges([DemandOutcome(asked, 0, 0, unplaced)], view, NOON)
+    return [(edge.at - NOON).total_seconds() for edge in found]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (edges(0.5, native=False), [31]),
+        (edges(2, native=False), []),
+        (edges(2, native=False, answers=True), [481]),
+        (edges(10, native=False, answers=True), [16]),
+        (edges(9), [61, 122]),
+        (edges(9, unplaced=0), []),
+        (edges(11, missing_since=20), [41]),
+        (edges(11), [61]),
+    ],
+    ids=[
+        "to be corrected",
+        "corrected by now",
+        "to be asked whether it is there",
+        "asked",
+        "missing, not yet silent",
+        "all there",
+        "silent and missing",
+        "missing as of now",
+    ],
+)
+def test_a_pass_is_due_when_something_may_be_decided_otherwise(found: list[float], expected: list[float]) -> None:
+    assert found == expected
+
+
+# What is left of a one-shot buffer while one of its nodes is being deleted.
+
+REF = buffer_ref()
+SHAPE = shape(cpu="1")
+
+
+def left_after(going: Node, other: Node) -> int:
+    """A chunk on each of two nodes; both have come to stand on the second, in its spare room."""
+    before = OneShot(filled="2026-01-01T00:00:00Z").on((OneShotPlace("a", 1, 3), OneShotPlace("b", 1, 3)))
+    view = ClusterView(
+        nodes=(going, other),
+        objects={REF: LiveObject(REF, {"metadata": {"uid": "1"}})},
+        inventory=Inventory(memory={ONE_SHOTS_KEY: {"1": before.as_json()}}),
+    )
+    outcome = DemandOutcome(Demand(REF, desired=2, shape=SHAPE, one_shot=True, left_of=2), 2, 0, 0)
+    bins = (Bin(going, None), Bin(other, None, (Holding(REF, 0, 2),)))
+    memory = one_shot_memory([outcome], bins, view, datetime(2026, 1, 2, tzinfo=UTC))
+    return remembered_one_shots(memory)["1"].left
+
+
+def test_a_chunk_that_moved_off_a_node_that_is_being_deleted_is_lost_and_off_another_is_not() -> None:
+    going, other = (Node(name, resources("3", "8Gi", pods="9")) for name in ("a", "b"))
+    assert left_after(going, other) == 2
+    assert left_after(replace(going, deleting=True), other) == 1
