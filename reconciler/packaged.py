@@ -15,11 +15,6 @@ def _root() -> Traversable:
     return installed if installed.is_dir() else Path(__file__).resolve().parent.parent
 
 
-def packaged_text(name: str) -> str:
-    """The text of one file by its path from the project's top level, such as `templates/nodeclaim.yaml.j2`."""
-    return _root().joinpath(*name.split("/")).read_text(encoding="utf-8")
-
-
 def packaged_texts(folder: str, *, suffix: str) -> dict[str, str]:
     """The files directly in a folder, by name, in name order."""
     entries = _root().joinpath(*folder.split("/")).iterdir()

@@ -22,7 +22,6 @@ class GiteaDaemon:
     HEADROOM_."""
 
     def __init__(self, repository: GiteaRepository, work: Path, **settings: str) -> None:
-        self.webhook_url = ""
         self._log = work / "daemon.log"
         self._listen = f"127.0.0.1:{free_port()}"
         self._settings = {
@@ -76,10 +75,6 @@ class GiteaDaemon:
 
     def metric(self, line: str) -> bool:
         return line in self.fetch("/metrics").splitlines()
-
-    def metric_above(self, name: str, result: str) -> bool:
-        """Whether a counter has counted this result at all."""
-        return any(line.startswith(f'{name}{{result="{result}"}}') for line in self.fetch("/metrics").splitlines())
 
     def passes(self) -> float:
         lines = self.fetch("/metrics").splitlines()

@@ -73,14 +73,6 @@ def test_a_span_has_a_row_for_as_long_as_nothing_changes(repository: Path) -> No
     ]
 
 
-def test_a_span_begins_now_and_lasts_a_week_unless_told(repository: Path) -> None:
-    found = rows("--repo", str(repository), "--nodes", "10", "--now", NOON, "--from", NOON)
-    assert {row["from"] for row in found if row["nodePool"] == "batch"} == {NOON}
-    assert {row["to"] for row in found if row["nodePool"] == "batch"} == {"2026-11-27T12:00:00Z"}
-    found = rows("--repo", str(repository), "--nodes", "10", "--now", NOON, "--to", "2026-11-20T13:00:00Z")
-    assert {(row["from"], row["to"]) for row in found} == {(NOON, "2026-11-20T13:00:00Z")}
-
-
 def test_pools_are_the_repositorys_and_then_the_clusters_own(repository: Path, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster"
     cluster.mkdir()
@@ -138,13 +130,6 @@ def test_without_a_cluster_the_other_way_to_ask_is_named(
     done = headroom("--repo", str(repository))
     assert isinstance(done.exception, Invalid)
     assert done.exception.hint.endswith("or compute from the repository alone: --nodes N")
-
-
-def test_a_pool_that_is_not_there_is_named(repository: Path) -> None:
-    done = headroom("--repo", str(repository), "--nodes", "5", "--nodes", "generl=7")
-    assert isinstance(done.exception, Invalid)
-    assert done.exception.message == "--nodes generl=7: there is no NodePool generl"
-    assert done.exception.hint == "there are: batch, general"
 
 
 def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(repository: Path) -> None:
@@ -295,7 +280,3 @@ def test_a_pool_whose_windows_need_too_many_budgets_is_left_out_and_not_denied(r
     done = headroom("--repo", str(repository), "--nodes", "5", "--now", NOON)
     assert "NodePool/general is left out; see the finding." in done.stdout
     assert "[too-many-budgets]" in done.stdout
-
-
-def test_no_pool_at_all_is_said_to_be_none(tmp_path: Path) -> None:
-    assert "There is no NodePool." in headroom("--repo", str(tmp_path), "--nodes", "5", "--now", NOON).stdout

@@ -60,12 +60,6 @@ def test_chunks_without_a_place_grow_with_the_schedule(folders: Folders) -> None
     )
 
 
-def test_lost_only_later_is_told_once(folders: Folders) -> None:
-    done = folders.diff(files(office(20), limit="8"), "--no-unplaced", before=files(office(20)))
-    assert f"{NAME}: 13 chunks without a place from 2026-11-22 13:00 UTC: NodePool general" in done.stderr
-    assert "up to" not in done.stderr
-
-
 def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders) -> None:
     """No demand was listed, since only the present was compared, and growth began with its peak."""
     before, after = files(office(16, until=14)), files(office(24, until=16))
@@ -80,18 +74,6 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     assert f"| {NAME} | {words} |  | more room; 24 by MetricsProducer/shop/office |" in page
     (row,) = folders.document(after, before=before)["changes"]["askedLater"]
     assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 16, 24, "2026-11-22T13:00:00Z")
-
-
-def test_the_same_schedule_asks_for_nothing_else(folders: Folders) -> None:
-    changes = folders.document(
-        files(office(16)) | {"more.yaml": POOL.replace("general", "more")}, before=files(office(16))
-    )
-    assert changes["changes"]["askedLater"] == []
-
-
-def test_a_larger_buffer_without_a_schedule_is_told_once(folders: Folders) -> None:
-    changes = folders.document(START | {"web.yaml": buffer(30)})["changes"]
-    assert (len(changes["demands"]), changes["askedLater"]) == (1, [])
 
 
 def test_nobody_knows_how_many_chunks_of_what_is_not_ready_have_no_place(folders: Folders) -> None:

@@ -52,10 +52,6 @@ def test_a_node_pool_says_which_nodes_the_plan_makes_and_what_its_budgets_allow(
     assert {row["total"] for row in found["budgets"]} == {3}
 
 
-def test_demands_are_explained_as_before() -> None:
-    assert document("CapacityBuffer/shop/checkout")["demand"]["desired"] == 8
-
-
 @pytest.mark.parametrize(
     ("part", "whole"),
     [

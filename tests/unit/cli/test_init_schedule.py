@@ -20,7 +20,6 @@ from reconciler.model.errors import Invalid
 from reconciler.model.schedules import Schedule
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "commands" / "init.md"
 OFFICE = ("--window", "mon-fri 9-17", "--replicas", "3", "--default", "1", "--timezone", "Europe/Berlin")
 
 
@@ -93,14 +92,6 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
-def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    """It is more often a typo than wanted."""
-    done = init("schedule", *OFFICE, "-o", str(tmp_path / "shpo" / "hours.yaml"))
-    assert isinstance(done.exception, Invalid)
-    assert done.exception.hint == f"make it first: mkdir -p {tmp_path / 'shpo'}"
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("number", ["0", "3"])
 def test_a_schedule_that_never_changes_anything_is_written_with_a_warning(number: str) -> None:
     words = ("--window", "mon-fri 9-17", "--replicas", number, "--window", "sat 9-12")
@@ -166,17 +157,3 @@ def test_init_itself_is_as_it_was_and_a_folder_may_be_called_schedule(
     monkeypatch.chdir(tmp_path)
     assert init("./schedule").return_value == 0
     assert (tmp_path / "schedule" / "clusters" / "production").is_dir()
-
-
-def test_the_docs_page_shows_its_help() -> None:
-    """Renew with HEADROOM_GOLDEN=write."""
-    shown = (
-        CliRunner().invoke(application, ["init", "schedule", "--help"], prog_name="headroom", terminal_width=110).output
-    )
-    before, heading, after = PAGE.read_text().partition("## headroom init schedule\n")
-    introduction, fence, rest = after.partition("```text\n")
-    if os.environ.get("HEADROOM_GOLDEN") == "write":
-        PAGE.write_text(f"{before}{heading}{introduction}{fence}{shown}{rest[rest.index('```') :]}")
-        rest = shown + rest[rest.index("```") :]
-    assert heading
-    assert rest.startswith(f"{shown}```")

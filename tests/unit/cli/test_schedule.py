@@ -16,7 +16,6 @@ import yaml
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
-from reconciler.model.errors import Invalid
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
@@ -112,32 +111,12 @@ def test_without_a_change_to_come_the_next_value_is_null(tmp_path: Path) -> None
     assert "nothing changes any more" in schedule(str(tmp_path), "--now", MONDAY).output
 
 
-def test_one_schedule_of_many_by_name(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        (tmp_path / f"{name}.yaml").write_text(producer(office_hours(), name))
-    assert [row["name"] for row in document(str(tmp_path), "--schedule", "shop/b")["schedules"]] == ["b"]
-    assert [row["name"] for row in document(str(tmp_path), "--schedule", "c", "--schedule", "a")["schedules"]] == [
-        "a",
-        "c",
-    ]
-    done = schedule(str(tmp_path), "--schedule", "shop/d")
-    assert isinstance(done.exception, Invalid)
-    assert done.exception.hint == "there are: shop/a, shop/b, shop/c"
-
-
 def test_clusters_of_one_repository_may_have_schedules_of_one_name(tmp_path: Path) -> None:
     for cluster in ("east", "west"):
         (tmp_path / "clusters" / cluster).mkdir(parents=True)
         (tmp_path / "clusters" / cluster / "hours.yaml").write_text(producer(office_hours()))
     rows = document("--repo", str(tmp_path))["schedules"]
     assert [row["source"]["file"] for row in rows] == ["clusters/east/hours.yaml", "clusters/west/hours.yaml"]
-
-
-def test_a_folder_of_a_repository(tmp_path: Path) -> None:
-    for cluster in ("east", "west"):
-        (tmp_path / cluster).mkdir()
-        (tmp_path / cluster / "hours.yaml").write_text(producer(office_hours(), cluster))
-    assert [row["name"] for row in document("--repo", str(tmp_path), "--path", "west")["schedules"]] == ["west"]
 
 
 @pytest.mark.parametrize(

@@ -40,22 +40,6 @@ def test_json_text_and_plain_values_are_the_same() -> None:
     assert store.put(PODS, msgspec.json.encode(pod())) is False
 
 
-def test_a_heartbeat_is_no_change() -> None:
-    store = ViewStore()
-    store.put(NODES, node())
-    before = store.view()
-    beat = node(resourceVersion="99")
-    beat["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-03-01T13:00:00Z"
-    assert store.put(NODES, beat) is False
-    assert store.view() is before
-
-
-def test_a_new_resource_version_of_a_buffer_alone_is_no_change() -> None:
-    store = ViewStore()
-    store.put(CAPACITY_BUFFERS, buffer())
-    assert store.put(CAPACITY_BUFFERS, buffer(resourceVersion="12")) is False
-
-
 def test_a_change_moves_the_revision_and_leaves_the_other_parts_the_same_tuples() -> None:
     store = ViewStore()
     store.put(NODES, node())
@@ -81,18 +65,6 @@ def test_what_a_list_leaves_out_is_gone() -> None:
     assert store.replace(PODS, [pod("b")]) is True
     assert [item.name for item in store.view().pods] == ["b"]
     assert store.replace(PODS, [pod("b")]) is False
-
-
-def test_removing_what_is_not_there_is_no_change() -> None:
-    assert ViewStore().remove(PODS, "shop", "ghost") is False
-
-
-def test_alike_pods_share_one_shape() -> None:
-    store = ViewStore()
-    store.replace(PODS, [pod("a"), pod("b"), pod("c", cpu="2")])
-    first, second, third = store.view().pods
-    assert first.shape is second.shape
-    assert third.shape.requests.get("cpu") == 2000
 
 
 def test_siblings_that_claim_volumes_keep_their_own_claims() -> None:
@@ -222,11 +194,6 @@ def test_the_parent_says_where_members_may_be_and_what_to_remember() -> None:
     assert inventory.group_kinds == ("CapacityBuffer.autoscaling.x-k8s.io", "PodTemplate")
     assert inventory.namespaces == ("shop",), "the parent's own namespace is not additional"
     assert inventory.memory == memory
-
-
-def test_other_config_maps_are_nothing_to_us() -> None:
-    store = ViewStore(PARENT)
-    assert store.put(CONFIG_MAPS, {"metadata": {"name": "other", "namespace": "headroom-system"}}) is False
 
 
 def test_a_spoiled_memory_is_a_gap_and_not_forgotten() -> None:

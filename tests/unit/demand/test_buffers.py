@@ -101,16 +101,6 @@ def test_targets_of_other_namespaces_are_not_found(written: str) -> None:
     assert readiness(demand) == ("False", "ScalableRefNotFound")
 
 
-def test_a_pod_template_shows_its_generation() -> None:
-    template = Workload(ObjectRef("", "PodTemplate", "shop", "small"), shape(), generation=4)
-    demand, findings = ask_one(replace(buffer(target=None), pod_template="small"), workloads=[template])
-    assert demand.pod_template == ("small", 4)
-    assert demand.desired == 3
-    assert findings == []
-    missing, _ = ask_one(replace(buffer(target=None), pod_template="small"), workloads=[])
-    assert readiness(missing) == ("False", "PodTemplateNotFound")
-
-
 def clone_set(replicas: int | None = None) -> Workload:
     ref = ObjectRef("apps.kruise.io", "CloneSet", "shop", "web")
     return Workload(ref, None, replicas, observed_replicas=4, selector=LabelSelector((("app", "web"),)))
@@ -144,16 +134,6 @@ def test_a_scale_without_a_pod_is_waited_for() -> None:
     demand, (finding,) = ask_one(for_clone_set(replicas=1), workloads=[clone_set()])
     assert readiness(demand) == ("False", "ResolutionFailed")
     assert finding.code == "target-without-pods"
-
-
-def test_who_sets_the_replicas_is_told() -> None:
-    scaled = replace(deployment(replicas=40), replicas_manager="horizontal-pod-autoscaler")
-    demand, _ = ask_one(replace(buffer(replicas=None), percentage=10), workloads=[scaled])
-    assert demand.desired == 4
-    assert demand.explanation == (
-        "10% of 40 replicas of Deployment/shop/web, rounded up: 4",
-        "the replicas of Deployment/shop/web are set by horizontal-pod-autoscaler",
-    )
 
 
 @pytest.mark.parametrize(
@@ -313,11 +293,6 @@ def test_limits_that_match_nothing_are_a_finding_in_both_dialects() -> None:
     for dialect in Dialect:
         _, findings = ask_one(one, dialect=dialect)
         assert "limits-match-nothing" in [finding.code for finding in findings]
-
-
-def test_a_limit_on_pods_limits_nothing() -> None:
-    demand, _ = ask_one(replace(buffer(), limits=(("cpu", 2000), ("pods", 1))))
-    assert demand.desired == 2
 
 
 def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> None:

@@ -94,13 +94,6 @@ def test_a_buffers_replicas_are_the_schedules_value_and_so_is_what_is_applied() 
         assert answer.findings == ()
 
 
-def test_git_keeps_the_number_that_was_written() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office")
-    followed(declared, OPENING)
-    (manifest,) = (item.manifest for item in declared.manifests if item.ref == WEB)
-    assert manifest["spec"]["replicas"] == 2
-
-
 def test_a_lead_time_makes_it_grow_earlier_and_not_fall_earlier() -> None:
     declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m")
     early, late = OPENING - timedelta(minutes=10), OPENING + timedelta(hours=8)
@@ -178,16 +171,6 @@ def test_a_pool_without_its_schedule_counts_as_static_of_the_size_that_it_has() 
     assert followed(declared, OPENING).effective.node_pools[0].replicas == 0
 
 
-@pytest.mark.parametrize("annotations", ["headroom.dev/replicas-from: office", "headroom.dev/active-during: office"])
-def test_a_suspended_buffer_is_left_as_it_is(annotations: str) -> None:
-    declared = documents(OFFICE, BUFFER, annotations=annotations)
-    metadata = {"name": "web", "namespace": "shop", "annotations": {"headroom.dev/suspend": "true"}}
-    live = LiveObject(WEB, {"metadata": metadata, "spec": {"replicas": 7}})
-    answer = followed(declared, NIGHT, live)
-    assert answer.effective.buffers[0].replicas == 7
-    assert answer.repository.dormant == {}
-
-
 def test_a_new_buffer_waits_for_a_schedule_that_is_not_there() -> None:
     declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
     answer = followed(declared, OPENING)
@@ -199,13 +182,6 @@ def test_a_schedule_that_only_the_cluster_has_counts() -> None:
     (schedule,) = documents(OFFICE).manifests
     answer = followed(declared, OPENING, LiveObject(schedule.ref, schedule.manifest))
     assert replicas(answer, WEB) == 4
-
-
-def test_following_twice_is_following_once() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/active-during: office")
-    once = followed(declared, NIGHT)
-    again = follow_schedules(once.effective, declared, {}, OPENING)
-    assert again.effective.buffers == followed(declared, OPENING).effective.buffers
 
 
 def test_the_next_edge_is_the_lead_before_the_schedules_own() -> None:
@@ -292,15 +268,6 @@ def test_a_limit_that_decides_the_size_is_among_its_reasons() -> None:
         dialect=Dialect.KARPENTER,
     )
     assert [(span.replicas, span.why) for span in spans] == [(4, "8 requested; 4 fit into its limits (cpu 4)")]
-
-
-def test_a_schedule_that_never_rises_has_no_time_to_wake_at() -> None:
-    flat = OFFICE.replace("replicas: 4", "replicas: 0")
-    assert flat != OFFICE
-    declared = documents(flat, BUFFER, annotations="headroom.dev/active-during: office")
-    assert followed(declared, NIGHT).repository.dormant == {
-        WEB: "MetricsProducer/shop/office is at 0 with no change ahead"
-    }
 
 
 def test_a_schedule_that_headroom_fails_on_hides_the_edges_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,13 +179,6 @@ def test_what_is_wrong_with_one_that_only_the_cluster_has_is_found(one: Buffer, 
     assert (in_git.desired, none) == (None, ()), "validation has told it, with its line"
 
 
-def test_on_the_other_kind_of_buffer_it_means_nothing() -> None:
-    other = replace(spare(replicas=3), ref=ObjectRef("autoscaling.x-k8s.io", "Buffer", "shop", "spare"))
-    demand, findings = ask(other, running(200))
-    assert demand.desired == 3
-    assert [finding.code for finding in findings] == ["percentage-ignored"]
-
-
 class Life:
     """One buffer from pass to pass, with what the inventory remembers."""
 
@@ -220,23 +213,10 @@ def test_it_grows_at_once_and_shrinks_after_ten_minutes_of_less() -> None:
     assert (last.desired, share_edges([last], timedelta(0))) == (2, ())
 
 
-def test_it_shrinks_to_the_most_of_the_ten_minutes() -> None:
-    life = Life()
-    sizes = [life.size(*step) for step in ((0, 90), (1, 50), (2, 70), (3, 10), (11, 10), (12.9, 10), (13, 10))]
-    assert sizes == [9, 9, 9, 9, 7, 7, 1]
-
-
 def test_pods_that_come_back_end_the_wait() -> None:
     life = Life()
     sizes = [life.size(*step) for step in ((0, 60), (1, 20), (9, 60), (10, 20), (19, 20), (20, 20))]
     assert sizes == [6, 6, 6, 6, 6, 2]
-
-
-def test_the_setting_says_how_long() -> None:
-    life = Life(shrink_after=timedelta(minutes=1))
-    assert [life.size(*step) for step in ((0, 60), (1, 20), (1.9, 20), (2, 20))] == [6, 6, 6, 2]
-    at_once = Life(shrink_after=timedelta(0))
-    assert [at_once.size(*step) for step in ((0, 60), (1, 20))] == [6, 2]
 
 
 def test_nothing_is_written_while_nothing_changes() -> None:
@@ -316,13 +296,6 @@ def test_what_cannot_be_read_is_dropped(entry: object) -> None:
     assert life.size(0, 20) == 2
 
 
-def test_without_a_clock_only_the_present_counts() -> None:
-    life = Life()
-    life.size(0, 60)
-    demand, _ = ask(spare(), running(20), now=None, inventory=Inventory(memory=life.memory))
-    assert (demand.desired, demand.share) == (2, None)
-
-
 class Counted(tuple[Pod, ...]):
     """Pods that count how often they are looked through."""
 
@@ -343,20 +316,3 @@ def looks(*buffers: Buffer, passes: int = 1, memory: PassMemory | None = None) -
         declared = Declared(buffers=buffers, workloads=(small(),))
         buffer_demands(declared, now, dialect=Dialect.KARPENTER, now=NOON, memory=memory)
     return Counted.looks
-
-
-def named(*percent_of: str) -> list[Buffer]:
-    return [
-        replace(spare(text), ref=ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", f"b{number}"))
-        for number, text in enumerate(percent_of)
-    ]
-
-
-def test_pods_are_looked_through_once_for_all_shares_and_not_without_one() -> None:
-    places = ("namespace", "cluster", "nodepool/general", "selector:app=web")
-    plain = [replace(one, annotations=(), percentage=None) for one in named(*places)]
-    without = looks(*plain)
-    assert looks(*named(*places)) == without + 1
-    assert looks(*named(*places), passes=3, memory=PassMemory()) == 3 * without + 1, (
-        "pods that did not change are known"
-    )

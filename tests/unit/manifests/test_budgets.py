@@ -81,12 +81,6 @@ def test_windows_that_some_reasons_have_leave_the_others_free() -> None:
     assert applied(found) == ["10%", "0 ['Drifted'] 0 6 * * sat 64h", "0 ['Drifted'] 0 6 * * tue-fri 16h"]
 
 
-def test_a_pool_that_says_nothing_of_local_time_is_left_as_it_is() -> None:
-    repository = read({"pools.yaml": (HEAD.replace("  annotations:\n", "") + "spec:\n" + TEMPLATE).encode()})
-    assert in_utc(repository, NOW).declared is repository
-    assert next_renewal(repository, NOW) is None
-
-
 def test_the_form_stays_the_same_for_a_month_and_is_then_renewed() -> None:
     text = BERLIN + "spec:\n  disruption:\n" + OFFICE + TEMPLATE
     assert applied(compiled(text)) == applied(compiled(text, datetime(2026, 11, 30, 23, 59, tzinfo=UTC)))
@@ -102,12 +96,6 @@ def test_a_partial_pool_is_compiled_before_it_is_laid_over() -> None:
     forms = in_force(found.declared, live_declared(ClusterView(objects=objects)), objects, {})
     (pool,) = forms.effective.node_pools
     assert pool.budgets == found.pools[0].compiled.budgets
-
-
-def test_a_partial_pool_without_budgets_has_nothing_to_compile() -> None:
-    repository = read({"pools.yaml": (NIGHTS + "spec: {weight: 10}\n").encode()})
-    assert [finding.code for finding in repository.findings] == ["annotation-without-effect"]
-    assert in_utc(repository, NOW).pools == ()
 
 
 def test_what_cannot_be_compiled_is_told_and_keeps_its_last_good_version() -> None:

@@ -47,20 +47,6 @@ def test_kinds_are_sorted_whatever_the_files_are_called() -> None:
     assert [manifest.ref.name for manifest in declared.manifests] == ["a", "b", "c"]
 
 
-def test_equal_files_give_equal_results() -> None:
-    files = {"b.yaml": pool("p").encode(), "a.yaml": (buffer("x") + "---\n" + buffer("xx", "bad")).encode()}
-    assert read(files) == read(dict(reversed(files.items())))
-
-
-def test_documents_are_counted_whatever_their_kind() -> None:
-    files = {
-        "a.yaml": b"kind: X\n---\n---\nkind: Y\n",
-        "b.j2": b"kind: Z\n",
-        "c.json": b'{"kind": "List", "items": [{}, {}]}',
-    }
-    assert read(files).documents == 4
-
-
 def test_the_same_object_twice_is_applied_in_neither_form() -> None:
     declared = repository(a=buffer("x"), b=buffer("xx") + "---\n" + buffer("x", 2, "v1alpha1"))
     (finding,) = [finding for finding in declared.findings if finding.code == "duplicate-object"]

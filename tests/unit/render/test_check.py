@@ -37,13 +37,6 @@ def test_the_packaged_templates_as_a_repository_s_own_have_nothing_wrong() -> No
     assert told({f"templates/{name}": PACKAGED[name] for name in names}) == []
 
 
-def test_without_templates_no_process_is_started() -> None:
-    process = RenderProcess()
-    source = TemplateSource(PACKAGED, process=process)
-    assert checked_templates(source.of({"a.yaml": b"a"}), read_rendered).findings == ()
-    assert process.pid is None
-
-
 def test_a_mistake_that_only_some_objects_show() -> None:
     text = CLAIM.replace("{% if taints %}", "{% if taints %}\n{{ taints[0].valeu }}")
     line = 1 + text[: text.index("valeu")].count("\n")

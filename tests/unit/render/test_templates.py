@@ -174,19 +174,6 @@ def test_no_document_depends_on_those_before_it(process: RenderProcess) -> None:
     assert [counting.render("own.yaml.j2", {}) for _ in range(3)] == ["1a", "1a", "1a"]
 
 
-def test_one_process_renders_one_template_after_the_other(process: RenderProcess) -> None:
-    render("a", process)
-    before = process.pid
-    assert render("b", process) == "b"
-    assert process.pid == before is not None
-
-
-def test_no_process_is_started_before_there_is_something_to_render() -> None:
-    process = RenderProcess()
-    DocumentTemplates({"a": "b"}, {"c": "d"}, process=process)
-    assert process.pid is None
-
-
 def test_a_worker_that_was_killed_is_replaced(process: RenderProcess) -> None:
     render("a", process)
     pid = process.pid

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from reconciler.model.errors import Invalid
-from reconciler.packaged import packaged_text
+from reconciler.packaged import packaged_texts
 from reconciler.settings.load import load_settings, variable_of
 from reconciler.settings.settings import Settings, setting_names
 
@@ -17,7 +17,7 @@ def _default(name: str) -> object:
 
 
 def test_the_shipped_file_shows_every_setting_with_its_default(tmp_path: Path) -> None:
-    text = packaged_text("config/headroom.yaml")
+    text = packaged_texts("config", suffix=".yaml")["headroom.yaml"]
     shown = tmp_path / "headroom.yaml"
     shown.write_text(text)
     assert load_settings(str(shown), environment={}) == Settings()

@@ -9,14 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands, stalled
 from reconciler.source.credentials import Credentials, authorize, is_remote, parse_address, ssh_command
-from reconciler.source.git import FIRST, LONGEST, Backoff, after_failure, may_try, retry_delay
+from reconciler.source.git import Backoff, after_failure, may_try, retry_delay
 from tests.fakes.clock import START
 
 
@@ -212,22 +210,6 @@ def test_a_token_in_a_file_is_for_its_host_alone(tmp_path: Path) -> None:
     assert header("https://host/a.git", Credentials("bot", str(file)))[1] == f"bot:{TOKEN}"
 
 
-def test_a_token_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADROOM_GIT_TOKEN", TOKEN)
-    assert header("https://host/a.git", Credentials())[1] == f"x-access-token:{TOKEN}"
-
-
-def test_a_password_in_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
-    assert header("https://u:p@host/a.git", Credentials())[1] == "u:p"
-
-
-def test_no_credentials_leave_git_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HEADROOM_GIT_TOKEN", raising=False)
-    for url in ("https://host/a.git", "file:///srv/a.git", "git://host/a.git"):
-        assert authorize(parse_address(url), Credentials()).config == ()
-
-
 def test_a_token_file_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(Stalled, match="No such file") as caught:
         authorize(parse_address("https://host/a.git"), Credentials(token_file=str(tmp_path / "none")))
@@ -288,15 +270,6 @@ def test_it_begins_at_three_quarters_of_a_second_and_doubles() -> None:
     delays = [retry_delay(failures, "main") for failures in (1, 2, 3, 4)]
     for delay, seconds in zip(delays, (0.75, 1.5, 3, 6), strict=True):
         assert timedelta(seconds=seconds * 0.9) < delay <= timedelta(seconds=seconds)
-
-
-@given(st.integers(min_value=1, max_value=10**9), st.text())
-def test_it_never_waits_longer_than_15_minutes(failures: int, seed: str) -> None:
-    assert FIRST * 0.9 <= retry_delay(failures, seed) <= LONGEST
-
-
-def test_after_a_day_of_failures_it_waits_about_15_minutes() -> None:
-    assert retry_delay(100, "main") > timedelta(minutes=13)
 
 
 def test_a_failed_commit_waits_and_another_one_does_not() -> None:

@@ -153,19 +153,6 @@ def test_a_buffer_that_is_up_two_minutes_a_day_costs_two_minutes_a_day() -> None
     assert 0 < cost < 10
 
 
-def test_each_distinct_state_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    placements = []
-
-    def counted(problem: Problem, *, memory: Memory) -> Placement:
-        placements.append(problem)
-        return place(problem, memory=memory)
-
-    monkeypatch.setattr(month, "place", counted)
-    found = spending(basis(declared(), AUTUMN))
-    assert len(found.spans) > 100
-    assert len(placements) == 2  # besides the one that the pass has made
-
-
 def test_states_beyond_the_bound_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(month, "MOST_STATES", 2)
     found = spending(basis(declared(), AUTUMN))

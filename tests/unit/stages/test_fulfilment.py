@@ -11,7 +11,7 @@ from reconciler.cycle import Cycle
 from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
-from reconciler.packaged import packaged_text
+from reconciler.packaged import packaged_texts
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
@@ -256,7 +256,7 @@ def _with_template(text: str) -> World:
 
 
 def test_a_plan_shows_the_whole_of_what_a_template_of_the_repository_makes() -> None:
-    text = packaged_text("templates/balloon.yaml.j2")
+    text = packaged_texts("templates", suffix=".j2")["balloon.yaml.j2"]
     plan = _with_template(text).cycle.plan().required_plan
     shown = page_text(plan_page(plan, cluster="test"))
     assert "rendered spec.template.spec.automountServiceAccountToken: false" in shown
@@ -266,7 +266,9 @@ def test_a_plan_shows_the_whole_of_what_a_template_of_the_repository_makes() -> 
 
 
 def test_a_template_by_which_a_balloon_would_be_root_is_an_error_and_nothing_is_applied_for_it() -> None:
-    text = packaged_text("templates/balloon.yaml.j2").replace("enableServiceLinks: false", "hostPID: true")
+    text = packaged_texts("templates", suffix=".j2")["balloon.yaml.j2"].replace(
+        "enableServiceLinks: false", "hostPID: true"
+    )
     world = _with_template(text)
     result = world.cycle.run("test")
     (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]

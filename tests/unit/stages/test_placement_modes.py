@@ -66,20 +66,6 @@ def test_a_placement_that_holds_passes_unnoticed(checked: Session) -> None:
     assert "placement-rejected" not in {finding.code for finding in plan.findings}
 
 
-def test_what_placement_had_checked_already_is_not_checked_again(
-    checked: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def asked(*_arguments: Any, **_options: Any) -> tuple[str, ...]:
-        return ("node-1: broken",)
-
-    monkeypatch.setattr(stage, "violations", asked)
-    monkeypatch.setattr(
-        stage, "place_in_mode", lambda *given, **named: replace(place_in_mode(*given, **named), checked=True)
-    )
-
-    assert "placement-rejected" not in {finding.code for finding in checked.cycle.plan().required_plan.findings}
-
-
 def test_a_placement_that_breaks_a_rule_is_an_error_and_is_not_applied(
     checked: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,16 +118,6 @@ def test_without_an_answer_the_shipped_schema_decides() -> None:
     assert "colour" not in world.spec()
 
 
-def test_documents_with_the_same_fields_are_asked_about_once() -> None:
-    world = Serving()
-    for number in range(5):
-        world.source.commit(
-            {f"{name}.yaml": BUFFER.replace("web,", f"{name},").replace("NOTE", f"n{number}") for name in "abcdef"}
-        )
-        world.passes()
-    assert sorted(ref.kind for ref in world.asked) == ["CapacityBuffer", "PodTemplate"]
-
-
 def test_an_object_that_a_file_with_an_error_does_not_declare_any_more_stays() -> None:
     """Whatever the error is about. When the file is right again, what it does not declare goes."""
     world = Serving()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from reconciler.model.buffers import remembered_shares
 from reconciler.model.changes import Apply, Plan
 from reconciler.model.refs import ObjectRef
-from reconciler.settings.settings import BufferSettings
 from tests.builders import buffer_ref
 from tests.fakes.embedded import LARGE, Sandbox, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster
@@ -100,15 +98,6 @@ def test_its_memory_goes_with_it() -> None:
     assert "shares" not in shop.memory()
 
 
-def test_the_setting_says_how_long_it_waits() -> None:
-    shop = Shop("namespace", buffers=BufferSettings(shrink_after=timedelta(minutes=1)))
-    shop.scale(60)
-    shop.plan()
-    shop.scale(20)
-    assert shop.chunks(shop.plan())[0] == 6
-    assert shop.chunks(shop.plan(1))[0] == 2
-
-
 # Buffers that somebody sizes through the scale subresource: that value counts, and nobody fights over it.
 
 RUNNERS = """\
@@ -167,13 +156,6 @@ def test_the_number_of_the_scale_subresource_counts_and_stays() -> None:
     assert sizes(shop) == (5, 5), "Git is not written over it, now or later"
     applied = [write.manifest["spec"] for each in passes for write in each.writes if isinstance(write, Apply)]
     assert [("replicas" in spec, spec["capacity"]["pods"]["replicaNum"]) for spec in applied] == [(False, 3)]
-
-
-def test_nothing_is_written_while_nothing_changes() -> None:
-    shop = kept()
-    shop.cluster.scale(REF, 5, manager="keda-operator")
-    shop.keep(60)
-    assert shop.keep(900, step=5) == []
 
 
 def test_a_schedule_gives_way_to_it_as_git_does() -> None:

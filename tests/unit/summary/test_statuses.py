@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from unittest.mock import patch
 
 from reconciler.model.autoscalers import CORRECTED_AFTER, ServingAutoscaler
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import LiveObject
-from reconciler.summary import statuses
 from reconciler.summary.buffers import buffer_status
 from reconciler.summary.statuses import SettledStatuses
 from tests import builders
@@ -40,13 +38,6 @@ def settled() -> LiveObject:
 def said(memory: SettledStatuses, result: DemandOutcome, on: LiveObject, hours: int) -> ApplyStatus | None:
     memory.begin()
     return memory.status(result, on, NOON + timedelta(hours=hours))
-
-
-def test_what_was_said_is_looked_at_once() -> None:
-    memory, there = SettledStatuses(), settled()
-    with patch.object(statuses, "buffer_status", wraps=buffer_status) as looked:
-        assert [said(memory, outcome(), there, hours) for hours in range(3)] == [None, None, None]
-    assert looked.call_count == 1
 
 
 def test_another_outcome_or_object_is_looked_at_again() -> None:

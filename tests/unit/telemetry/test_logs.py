@@ -75,15 +75,6 @@ def test_secrets_are_masked_in_both_forms_and_in_other_libraries_messages(output
     assert output.getvalue().count("git.example") == 6
 
 
-def test_configuring_again_replaces_what_was_set(output: io.StringIO) -> None:
-    first = io.StringIO()
-    configure_logs(form="json", stream=first)
-    configure_logs(form="json", stream=output)
-    logger().info("once")
-    assert first.getvalue() == ""
-    assert len(lines(output)) == 1
-
-
 def test_names_cannot_act_on_the_terminal_of_who_reads_the_console(output: io.StringIO) -> None:
     configure_logs(form="console", stream=output)
     logger().info("read\n::error::forged", file="a\x1b[2Jb\u202e.yaml", files=["\x1b[2J"])

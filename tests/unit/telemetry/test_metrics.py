@@ -93,13 +93,6 @@ def test_a_pass_without_a_plan_leaves_the_last_plan_on_show() -> None:
     assert value(metrics, "headroom_plan_nodeclaims", action="create") == 1
 
 
-def test_a_demand_that_is_gone_is_gone_from_the_metrics() -> None:
-    metrics = Metrics()
-    metrics.observe(FakePass(plan=full_plan()), now=NOW)
-    metrics.observe(FakePass(plan=replace(full_plan(), demands=())), now=LATER)
-    assert b"headroom_plan_unplaced_chunks{" not in metrics.exposition()[0]
-
-
 def test_the_proposals_own_names_tell_what_stands_for_each_buffer() -> None:
     metrics = Metrics()
     metrics.observe(FakePass(plan=full_plan()), now=NOW)

@@ -12,7 +12,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.timetable import capacity_schedule
 from reconciler.timetable.activity import activities
-from reconciler.timetable.capacity_schedule import _last_answer, changes, next_change, state_at, timeline
+from reconciler.timetable.capacity_schedule import changes, next_change, state_at, timeline
 
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "hours")
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
@@ -52,27 +52,6 @@ def test_a_window_is_half_open() -> None:
         3,
         0,
     ]
-
-
-def test_what_is_known_until_the_next_value_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass of the daemon asks about every schedule; between two edges nothing of it changes."""
-    found = schedule(Behavior(3, at(9), at(17)), default=1)
-    worked_out = 0
-
-    def counting(*arguments: Any) -> Any:
-        nonlocal worked_out
-        worked_out += 1
-        return activities(*arguments)
-
-    monkeypatch.setattr(capacity_schedule, "activities", counting)
-    _last_answer.cache_clear()
-    morning = [state_at(found, MONDAY + shift) for shift in (0 * HOUR, HOUR, 9 * HOUR - timedelta(microseconds=1))]
-    assert (worked_out, morning) == (1, [morning[0]] * 3)
-    assert value(found, MONDAY + 9 * HOUR) == 3
-    assert value(found, MONDAY + 16 * HOUR) == 3
-    assert worked_out == 2
-    assert value(found, MONDAY + 8 * HOUR) == 1, "the clock was set back"
-    assert worked_out == 3
 
 
 def test_a_timeline_says_of_now_what_is_said_of_an_instant() -> None:
@@ -199,11 +178,6 @@ def test_a_day_that_a_zone_left_out() -> None:
     assert edges(found, datetime(2011, 12, 29, tzinfo=UTC), 3) == ["2011-12-30T10:00 5", "2011-12-30T22:00 0"]
 
 
-def test_half_an_hour_of_summer() -> None:
-    found = schedule(Behavior(5, at(2, 15), at(6)), zone="Australia/Lord_Howe")
-    assert edges(found, datetime(2026, 10, 3, 6, tzinfo=UTC), 1) == ["2026-10-03T15:30 5", "2026-10-03T19:00 0"]
-
-
 def test_a_timeline_tells_the_behavior_and_the_first_time_of_each_collision() -> None:
     found = schedule(Behavior(3, at(9), at(17)), Behavior(2, at(16), at(18)), default=1)
     seen = timeline(found, MONDAY, MONDAY + timedelta(days=2), MONDAY + 10 * HOUR)
@@ -220,10 +194,6 @@ def test_a_timeline_tells_the_behavior_and_the_first_time_of_each_collision() ->
     assert (collision.winner, collision.loser) == (0, 1)
     assert (collision.start, collision.end) == (MONDAY + 16 * HOUR, MONDAY + 17 * HOUR)
     assert (seen.outcome.current_value, seen.outcome.next_value) == (3, 2)
-
-
-def test_an_empty_span_has_no_spans() -> None:
-    assert timeline(schedule(), MONDAY, MONDAY, MONDAY).spans == ()
 
 
 def test_a_zone_that_is_not_known_is_refused_with_a_hint() -> None:

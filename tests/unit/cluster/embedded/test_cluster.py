@@ -12,7 +12,7 @@ from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import Outcome
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView
-from reconciler.ports import Cluster, Event
+from reconciler.ports import Event
 from tests.builders import buffer_ref
 from tests.fakes.embedded import (
     DELAYS,
@@ -23,26 +23,11 @@ from tests.fakes.embedded import (
     hold,
     node_claim,
     node_pool,
-    node_ref,
-    pool_ref,
     workload,
     workload_ref,
 )
 
 PATIENCE = 20.0
-
-
-def test_it_is_a_cluster() -> None:
-    cluster: Cluster = Sandbox().cluster
-    assert cluster.name == "embedded"
-
-
-def test_an_unchanged_cluster_has_the_very_same_view_however_much_time_goes_by() -> None:
-    sandbox = Sandbox()
-    sandbox.add_node("a", held=True)
-    sandbox.cluster.apply(workload(replicas=2))
-    before = sandbox.wait(60)
-    assert sandbox.wait(3600) is before
 
 
 def test_whoever_watches_is_told_of_changes_and_of_nothing_else() -> None:
@@ -146,13 +131,3 @@ def test_writes_from_many_threads_are_all_there() -> None:
     view = sandbox.wait(10)
     assert [claim.name for claim in view.node_claims] == names
     assert len(view.nodes) == 40
-
-
-def test_objects_that_others_delete_are_gone_from_the_view() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(node_pool())
-    assert pool_ref() in sandbox.cluster.view().objects
-    assert sandbox.cluster.delete(pool_ref())
-    assert not sandbox.cluster.delete(pool_ref())
-    assert pool_ref() not in sandbox.cluster.view().objects
-    assert sandbox.cluster.get(node_ref("nowhere")) is None

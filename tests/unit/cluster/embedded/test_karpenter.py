@@ -6,14 +6,11 @@ import pytest
 
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import DO_NOT_DISRUPT, NODEPOOL_HASH, NodeClaim
-from tests.builders import instance_type
 from tests.fakes.embedded import (
-    LARGE,
     SMALL,
     Sandbox,
     apply,
     claim_ref,
-    hold,
     node_claim,
     node_pool,
     node_ref,
@@ -56,15 +53,6 @@ def test_a_clock_that_jumps_sees_each_step_at_its_own_time() -> None:
     assert (times["Launched"], times["Registered"]) == ("09:00:02Z", "09:00:05Z")
 
 
-def test_a_clock_that_is_set_back_does_not_hold_a_launch_up() -> None:
-    sandbox = Sandbox()
-    sandbox.wait(7200)
-    sandbox.write(apply(node_claim("a", "m-2x")))
-    sandbox.wait(-3600)
-    sandbox.wait(5)
-    assert sandbox.node_names() == ["node-a"]
-
-
 @pytest.mark.parametrize(
     ("types", "zones", "chosen"),
     [
@@ -83,12 +71,6 @@ def test_the_cheapest_offering_that_is_allowed_is_taken(
     assert tuple(node.label(label) for label in labels) == chosen
 
 
-def test_a_type_that_does_not_hold_the_requests_is_not_taken() -> None:
-    sandbox = Sandbox()
-    sandbox.add_node("a", "m-2x", "m-8x", cpu="4")
-    assert sandbox.node("node-a").label("node.kubernetes.io/instance-type") == "m-8x"
-
-
 def test_labels_annotations_and_taints_of_the_claim_are_copied_to_the_node() -> None:
     sandbox = Sandbox()
     taint = {"key": "team", "value": "shop", "effect": "NoSchedule"}
@@ -100,13 +82,6 @@ def test_labels_annotations_and_taints_of_the_claim_are_copied_to_the_node() -> 
     assert node.annotation(DO_NOT_DISRUPT) == "true"
     assert [(item.key, item.value, item.effect) for item in node.taints] == [("team", "shop", "NoSchedule")]
     assert node.allocatable == SMALL.allocatable
-
-
-def test_what_is_out_of_stock_is_passed_over() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.set_stock("m-2x", "zone-a", "on-demand", available=False)
-    sandbox.add_node("a")
-    assert sandbox.node("node-a").label("topology.kubernetes.io/zone") == "zone-b"
 
 
 def test_a_launch_that_finds_nothing_ends_in_an_event_and_the_claim_is_gone() -> None:
@@ -122,12 +97,6 @@ def test_a_launch_that_finds_nothing_ends_in_an_event_and_the_claim_is_gone() ->
     sandbox.cluster.set_stock("m-2x", "zone-b", "on-demand", available=True)
     sandbox.add_node("a")
     assert sandbox.node_names() == ["node-a"]
-
-
-def test_an_offering_that_the_catalogue_calls_unavailable_is_never_launched() -> None:
-    sandbox = Sandbox(instance_types=[instance_type("m-2x", available=False)])
-    sandbox.write(apply(node_claim("a", "m-2x")))
-    assert sandbox.wait(5).node_claims == ()
 
 
 def test_a_pool_gets_its_hash_its_readiness_and_its_usage() -> None:
@@ -208,30 +177,6 @@ def test_deleting_a_claim_drains_its_node_first() -> None:
     assert len(view.pods) == 2
 
 
-def test_a_claim_that_is_deleted_before_its_launch_leaves_nothing() -> None:
-    sandbox = Sandbox()
-    sandbox.write(apply(node_claim("a", "m-2x")))
-    sandbox.write(Delete(claim_ref("a")))
-    assert sandbox.wait(10).node_claims == ()
-
-
-def test_one_that_is_deleted_between_launch_and_node_never_becomes_a_node() -> None:
-    sandbox = Sandbox()
-    sandbox.write(apply(node_claim("a", "m-2x")))
-    sandbox.wait(3)
-    sandbox.write(Delete(claim_ref("a")))
-    view = sandbox.wait(10)
-    assert (view.nodes, view.node_claims) == ((), ())
-
-
-def test_a_pool_that_goes_takes_its_claims_along() -> None:
-    sandbox = Sandbox()
-    sandbox.add_node("a")
-    sandbox.cluster.delete(pool_ref())
-    view = sandbox.wait(1)
-    assert (view.nodes, view.node_claims) == ((), ())
-
-
 def test_an_expired_node_goes_even_when_it_is_held() -> None:
     sandbox = Sandbox()
     sandbox.add_node("a", held=True, expire_after="1h")
@@ -260,15 +205,6 @@ def test_a_lost_node_is_gone_at_once_with_its_pods() -> None:
     assert (view.nodes, view.node_claims, [pod.node_name for pod in view.pods]) == ((), (), [None])
 
 
-def test_an_empty_node_goes_when_its_time_has_come() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(node_pool(consolidate_after="30s"))
-    sandbox.add_node("a")
-    sandbox.wait(29)
-    assert sandbox.node_names() == ["node-a"]
-    assert sandbox.wait(2).nodes == ()
-
-
 def test_a_held_node_stays_and_goes_only_once_both_marks_are_taken_away() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(node_pool(consolidate_after="0s"))
@@ -281,16 +217,6 @@ def test_a_held_node_stays_and_goes_only_once_both_marks_are_taken_away() -> Non
     assert sandbox.wait(1).nodes == ()
 
 
-def test_a_node_held_in_time_stays() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(node_pool(consolidate_after="30s"))
-    sandbox.add_node("a")
-    sandbox.wait(20)
-    sandbox.write(hold(node_ref("node-a")))
-    sandbox.wait(3600)
-    assert sandbox.node_names() == ["node-a"]
-
-
 def test_a_node_with_pods_stays_and_its_time_begins_when_the_last_one_goes() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(node_pool(consolidate_after="30s"))
@@ -301,16 +227,6 @@ def test_a_node_with_pods_stays_and_its_time_begins_when_the_last_one_goes() -> 
     sandbox.wait(29)
     assert sandbox.node_names() == ["node-a"]
     assert sandbox.wait(2).nodes == ()
-
-
-def test_daemons_do_not_keep_a_node() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(node_pool(consolidate_after="30s"))
-    sandbox.cluster.apply(workload("agent", kind="DaemonSet"))
-    sandbox.add_node("a")
-    assert list(sandbox.where().values()) == ["node-a"]
-    view = sandbox.wait(40)
-    assert (view.nodes, view.pods) == ((), ())
 
 
 def test_a_budget_of_one_lets_empty_nodes_go_one_after_the_other() -> None:
@@ -326,15 +242,6 @@ def test_a_budget_of_one_lets_empty_nodes_go_one_after_the_other() -> None:
     assert left == [2, 1, 0]
 
 
-def test_a_pool_with_a_budget_of_none_keeps_its_empty_nodes() -> None:
-    sandbox = Sandbox()
-    pool = node_pool(consolidate_after="0s")
-    pool["spec"]["disruption"]["budgets"] = [{"nodes": "0"}]
-    sandbox.cluster.apply(pool)
-    sandbox.add_node("a")
-    assert len(sandbox.wait(3600).nodes) == 1
-
-
 def test_a_budget_with_a_window_keeps_empty_nodes_while_it_is_open() -> None:
     sandbox = Sandbox()
     pool = node_pool(consolidate_after="0s")
@@ -345,28 +252,3 @@ def test_a_budget_with_a_window_keeps_empty_nodes_while_it_is_open() -> None:
     assert len(sandbox.wait(8 * 3600 - 6).nodes) == 1
     view = sandbox.wait(1)
     assert all(claim.deleting for claim in view.node_claims)
-
-
-def test_a_budget_that_is_lifted_lets_an_empty_node_go_at_once() -> None:
-    sandbox = Sandbox()
-    pool = node_pool(consolidate_after="0s")
-    pool["spec"]["disruption"]["budgets"] = [{"nodes": "0"}]
-    sandbox.cluster.apply(pool)
-    sandbox.add_node("a")
-    pool["spec"]["disruption"]["budgets"] = [{"nodes": "1"}]
-    sandbox.cluster.apply(pool)
-    assert all(claim.deleting for claim in sandbox.wait(0).node_claims)
-
-
-def test_many_claims_become_nodes_in_order_and_alike_each_time() -> None:
-    def run() -> list[tuple[str, str | None, str]]:
-        sandbox = Sandbox(instance_types=[SMALL, LARGE])
-        sandbox.cluster.apply(node_pool())
-        for number in range(50):
-            sandbox.write(apply(node_claim(f"c-{number:02}", "m-2x", "m-8x")))
-        view = sandbox.wait(5)
-        return [(node.name, node.label("topology.kubernetes.io/zone"), node.uid) for node in view.nodes]
-
-    first = run()
-    assert len(first) == 50
-    assert run() == first

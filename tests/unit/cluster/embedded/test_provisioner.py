@@ -19,13 +19,6 @@ def types(sandbox: Sandbox) -> list[str | None]:
     return [node.label(INSTANCE_TYPE) for node in sandbox.cluster.view().nodes]
 
 
-def test_it_does_so_only_when_asked() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload())
-    assert sandbox.wait(60).node_claims == ()
-
-
 def test_a_pending_pod_gets_the_cheapest_node_that_holds_it() -> None:
     sandbox = provisioning()
     sandbox.cluster.apply(node_pool())
@@ -33,24 +26,6 @@ def test_a_pending_pod_gets_the_cheapest_node_that_holds_it() -> None:
     sandbox.wait(5)
     assert types(sandbox) == ["m-2x"]
     assert None not in sandbox.where().values()
-
-
-def test_pods_share_a_node_while_a_type_holds_them_all() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload(replicas=10, cpu="1"))
-    sandbox.wait(5)
-    assert sorted(types(sandbox), key=str) == ["m-8x", "m-8x"]
-    assert None not in sandbox.where().values()
-
-
-def test_daemons_count() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload("agent", kind="DaemonSet", cpu="1"))
-    sandbox.cluster.apply(workload(cpu="1"))
-    sandbox.wait(5)
-    assert types(sandbox) == ["m-8x"]
 
 
 def test_the_heaviest_pool_is_tried_first_and_then_the_next() -> None:
@@ -68,38 +43,12 @@ def apart() -> Document:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-def test_what_a_pod_selects_is_what_it_gets() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload(nodeSelector={ZONE: "zone-b"}))
-    sandbox.wait(5)
-    assert [node.label(ZONE) for node in sandbox.cluster.view().nodes] == ["zone-b"]
-    assert None not in sandbox.where().values()
-
-
 def test_a_pod_that_no_pool_can_serve_gets_nothing() -> None:
     sandbox = provisioning()
     sandbox.cluster.apply(node_pool())
     sandbox.cluster.apply(workload("large", cpu="100"))
     sandbox.cluster.apply(workload("elsewhere", nodeSelector={ZONE: "zone-z"}))
     assert sandbox.wait(60).node_claims == ()
-
-
-def test_limits_hold() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool(limits={"nodes": "1"}))
-    sandbox.cluster.apply(workload(replicas=2, cpu="5"))
-    assert len(sandbox.wait(60).node_claims) == 1
-
-
-def test_a_sold_out_type_makes_it_take_another() -> None:
-    sandbox = provisioning()
-    for zone in ("zone-a", "zone-b"):
-        sandbox.cluster.set_stock("m-2x", zone, "on-demand", available=False)
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload(cpu="1"))
-    sandbox.wait(5)
-    assert types(sandbox) == ["m-8x"]
 
 
 def test_pods_that_no_new_node_helps_do_not_cause_nodes_for_ever() -> None:
@@ -140,16 +89,6 @@ def test_it_has_as_many_nodes_as_replicas_and_keeps_them_though_they_are_empty()
     assert sandbox.node_names() == before
 
 
-def test_it_goes_to_zero_and_back() -> None:
-    sandbox = sized(2)
-    sandbox.cluster.apply(static(0))
-    sandbox.wait(5)
-    assert sandbox.node_names() == []
-    sandbox.cluster.apply(static(1))
-    sandbox.wait(5)
-    assert len(sandbox.node_names()) == 1
-
-
 def test_the_empty_node_goes_first() -> None:
     sandbox = sized(2)
     sandbox.cluster.apply(workload(replicas=1, cpu="1"))
@@ -167,10 +106,6 @@ def test_a_node_that_is_lost_is_made_again() -> None:
     sandbox.wait(RETRY.total_seconds() + 5)
     assert len(sandbox.node_names()) == 1
     assert sandbox.node_names() != [name]
-
-
-def test_its_limit_of_nodes_bounds_it() -> None:
-    assert len(sized(5, limits={"nodes": "2"}).node_names()) == 2
 
 
 def test_a_stock_out_is_tried_again_until_there_is_stock() -> None:

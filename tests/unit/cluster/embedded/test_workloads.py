@@ -40,15 +40,6 @@ def test_scaling_makes_and_takes_away_pods(replicas: int) -> None:
     assert len(names(sandbox)) == replicas
 
 
-def test_pending_pods_are_taken_away_before_running_ones() -> None:
-    sandbox = Sandbox()
-    sandbox.add_node("a")
-    sandbox.cluster.apply(workload(replicas=5))
-    assert list(sandbox.where().values()).count(None) == 2
-    sandbox.cluster.scale(workload_ref(), 3)
-    assert None not in sandbox.where().values()
-
-
 def test_a_stateful_sets_pods_are_numbered_and_the_highest_goes_first() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(workload("db", kind="StatefulSet", replicas=3))
@@ -75,25 +66,6 @@ def test_a_daemon_set_runs_on_every_node_that_it_may_run_on_also_on_later_ones()
     sandbox.add_node("c", taints=[{"key": "team", "value": "shop", "effect": "NoSchedule"}])
     assert sorted(node or "" for node in sandbox.where().values()) == ["node-a", "node-b"]
     assert {pod.owner_kind for pod in sandbox.cluster.view().pods} == {"DaemonSet"}
-
-
-def test_pods_of_two_namespaces_with_equal_labels_do_not_mix() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-    sandbox.cluster.apply(workload(replicas=2))
-    elsewhere = workload(replicas=3)
-    elsewhere["metadata"]["namespace"] = "other"
-    sandbox.cluster.apply(elsewhere)
-    assert len(sandbox.cluster.view().pods) == 5
-
-
-def test_two_workloads_with_one_selector_have_pods_of_their_own() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(workload("web", replicas=2))
-    twin = workload("web", replicas=3)
-    twin["metadata"]["name"] = "twin"
-    sandbox.cluster.apply(twin)
-    assert sorted(name.partition("-")[0] for name in names(sandbox)) == ["twin"] * 3 + ["web"] * 2
 
 
 # Snapshots
@@ -147,17 +119,6 @@ def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
     assert {(pod.owner_name, pod.node_name) for pod in pods} == {("web-old", "node-1")}
 
 
-def test_a_deployments_replica_set_in_a_snapshot_is_not_scaled_beside_it(tmp_path: Path) -> None:
-    replica_set = workload("web", kind="ReplicaSet", replicas=2)
-    replica_set["metadata"] |= {
-        "name": "web-abc",
-        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u"}],
-    }
-    cluster = opened(snapshot(tmp_path, workloads=[workload(replicas=2), replica_set]))
-    cluster.scale(workload_ref(), 5)
-    assert len(cluster.view().pods) == 5
-
-
 def running_pod(name: str, owner: tuple[str, str]) -> Document:
     kind, owner_name = owner
     return {
@@ -204,12 +165,6 @@ def test_a_kind_with_a_scale_has_pods_like_its_newest(tmp_path: Path) -> None:
     assert [pod.name for pod in cluster.view().pods] == ["web-1"]
 
 
-def test_a_kind_with_a_scale_and_no_pod_waits_for_one(tmp_path: Path) -> None:
-    cluster = opened(snapshot(tmp_path, workloads=[scale_of("CloneSet", replicas=3)]))
-    assert cluster.view().pods == ()
-    assert [item.replicas for item in cluster.view().workloads] == [3]
-
-
 def test_a_rollouts_pods_belong_to_its_replica_set(tmp_path: Path) -> None:
     replica_set = workload("web", kind="ReplicaSet", replicas=1)
     replica_set["metadata"] |= {
@@ -222,11 +177,6 @@ def test_a_rollouts_pods_belong_to_its_replica_set(tmp_path: Path) -> None:
     cluster.scale(ObjectRef("example.com", "Rollout", "shop", "web"), 4)
     assert {pod.owner_name for pod in cluster.view().pods} == {"web-abc"}
     assert len(cluster.view().pods) == 4
-
-
-def test_kinds_that_nobody_served_are_refused() -> None:
-    with pytest.raises(Invalid, match="no matches for kind 'CloneSet'"):
-        Sandbox().cluster.apply(scale_of("CloneSet", replicas=1))
 
 
 @pytest.mark.parametrize(
@@ -243,15 +193,6 @@ def test_a_job_of_a_snapshot_has_the_pods_that_are_left(tmp_path: Path, changes:
     job["spec"] |= {"parallelism": 2, "completions": 4, **changes.get("spec", {})}
     job["status"] = changes.get("status", {})
     assert len(opened(snapshot(tmp_path, workloads=[job])).view().pods) == count
-
-
-def test_finished_pods_of_a_snapshot_are_left_out(tmp_path: Path) -> None:
-    done = {
-        "metadata": {"name": "job-1", "namespace": "shop"},
-        "spec": {"containers": [{"name": "main"}]},
-        "status": {"phase": "Succeeded"},
-    }
-    assert opened(snapshot(tmp_path, pods=[done])).view().pods == ()
 
 
 def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import re
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -340,14 +339,3 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Invalid, match="cannot be written"):
         capture(read, tmp_path / "file" / "shot")
-
-
-def test_what_is_asked_of_the_cluster_is_each_kind_once(tmp_path: Path) -> None:
-    asked: list[Any] = []
-
-    def remember(resource: Resource) -> Iterable[Document]:
-        asked.append(resource)
-        return ()
-
-    assert set(capture(remember, tmp_path / "shot").values()) == {0}
-    assert len(asked) == len(set(asked))

@@ -135,12 +135,6 @@ def test_what_shrinks_costs_less_and_empty_nodes_go_first() -> None:
     )
 
 
-def test_a_pool_that_shrinks_to_nothing_costs_nothing() -> None:
-    answer = plan(0, ClusterView(nodes=nodes(3), objects=there(3)))
-    assert answer.static_pools == (StaticPoolChange("reports", 3, 0),)
-    assert per_hour(answer) == (0.6, 0)
-
-
 def test_a_pool_that_leaves_git_takes_its_nodes_with_it() -> None:
     ours = document(2)
     ours["metadata"] |= {"labels": {PART_OF_LABEL: APPLYSET}, "annotations": {"headroom.dev/prune": "true"}}

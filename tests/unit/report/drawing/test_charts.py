@@ -23,14 +23,13 @@ from reconciler.report.budgets.chart import budget_chart
 from reconciler.report.budgets.document import budget_page
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
-from reconciler.report.drawing.svg import step_of, width_of
+from reconciler.report.drawing.svg import width_of
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
 from reconciler.report.schedules.chart import schedule_chart
 from reconciler.report.schedules.page import schedule_page
 from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
-from tests.builders import buffer_ref
 from tests.plans import full_plan
 from tests.timelines import (
     END,
@@ -40,7 +39,6 @@ from tests.timelines import (
     budgets,
     capacity,
     proposal,
-    schedule_ref,
     schedule_timeline,
 )
 
@@ -175,27 +173,9 @@ def test_texts_that_overlap_are_noticed() -> None:
     assert overlapping_texts(spoilt) != []
 
 
-def test_the_proposals_week_has_its_three_colours_and_numbers() -> None:
-    chart = schedule_chart([schedule_timeline(proposal())], now=NOW)
-    looks = set(re.findall(r'class="(v\d)"', chart))
-    assert looks == {f"v{step_of(value, [1, 2, 3])}" for value in (1, 2, 3)}
-    assert len(looks) == 3
-    shown = words_of(chart).splitlines()
-    assert {"1", "2", "3"} <= set(shown)
-    assert "3 behaviors[1]" in shown
-
-
 def test_a_collision_is_numbered_and_told_with_its_first_time() -> None:
     shown = " ".join(words_of(schedule_chart([schedule_timeline(proposal())], now=NOW)).split())
     assert "1 Collision, first Fri 6 Mar 17:00 to Mon 9 Mar 09:00: behaviors[0] (1) wins over behaviors[2] (2)" in shown
-
-
-def test_a_behavior_that_counts_at_no_time_is_named() -> None:
-    hidden = Behavior(7, TimePattern(weekdays=(1,), hours=(10,)), TimePattern(weekdays=(1,), hours=(11,)))
-    schedule = replace(proposal(), behaviors=(*proposal().behaviors, hidden))
-    assert "behaviors[3] (7) is never in effect in this span" in words_of(
-        schedule_chart([schedule_timeline(schedule)], now=NOW)
-    )
 
 
 def test_zero_and_unbounded_are_told_without_colour() -> None:
@@ -226,27 +206,6 @@ def test_a_name_cannot_change_the_picture() -> None:
     assert "<script>" not in chart
 
 
-def named(chart: str) -> list[str]:
-    """What stands at the left of the lanes."""
-    return [text.text or "" for text in texts(chart) if text.get("x") == "12" and "small" in (text.get("class") or "")]
-
-
-def test_names_of_one_group_look_alike() -> None:
-    short = capacity()
-    assert named(timeline_chart(short, zone=UTC)) == [
-        "CapacityBuffer/shop/web",
-        "default/scheduling",
-        "NodePool/general Underutilized",
-    ]
-    longer = schedule_timeline(replace(proposal(), ref=schedule_ref("scheduling-of-the-whole-shop")))
-    web = [replace(span, ref=buffer_ref("web-in-the-north-and-south")) for span in short.demands[1:]]
-    chart = timeline_chart(
-        replace(short, demands=(*short.demands, *web), schedules=(*short.schedules, longer)), zone=UTC
-    )
-    assert named(chart)[:3] == ["shop/web", "shop/web-in-the-north-and-south", "default/scheduling"]
-    assert not any("/" in name and name.startswith("MetricsProducer") for name in named(chart))
-
-
 def test_only_what_differs_is_before_and_after() -> None:
     changes = lane_changes(capacity(), capacity(peak=4))
     assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]
@@ -267,12 +226,3 @@ def test_of_a_year_the_first_weeks_are_drawn_and_the_rest_is_counted() -> None:
     shown = words_of(schedule_chart([schedule_timeline(proposal(), days=365)], now=NOW))
     assert shown.count(" Mar") >= 7
     assert "… and 44 more weeks: JSON has them all" in shown
-
-
-def test_a_month_of_short_windows_is_told_as_it_is() -> None:
-    window = Behavior(2, TimePattern(hours=(2,), minutes=(15,)), TimePattern(hours=(2,), minutes=(45,)))
-    schedule = replace(proposal(), behaviors=(window,), default_replicas=0)
-    chart = schedule_chart([schedule_timeline(schedule, days=31)], now=NOW)
-    told = {title.text or "" for title in ET.fromstring(chart).iter(f"{SVG}title")}
-    assert "2: Sun 22 Mar 02:15 to 02:45" in told
-    assert not any(words.startswith("2: ") and " to " in words and words[-5:] != "02:45" for words in told)
