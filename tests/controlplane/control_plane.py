@@ -166,6 +166,11 @@ class ControlPlane:
         return self._server.url
 
     @property
+    def etcd_url(self) -> str:
+        """Where etcd listens, for what fills its store directly."""
+        return self._server.etcd_url
+
+    @property
     def folder(self) -> Path:
         """Where logs, the audit log and the state are."""
         if self._folder is None:
