@@ -56,8 +56,8 @@ class FileCatalog:
         except UnicodeEncodeError as error:
             raise Invalid(f"catalog {self._path} has half of a surrogate pair, which no text can hold") from error
         try:
-            found = instance_types_from(document)
+            types = instance_types_from(document)
             self._as_of = date_of_prices(document)
         except Invalid as error:
             raise Invalid(f"{self._path}: {error.message}", hint=error.hint, causes=error.causes) from error
-        return found
+        return types

@@ -73,11 +73,11 @@ def observed_instance_types(nodes: Iterable[Node]) -> tuple[InstanceType, ...]:
 
     Left out: nodes being deleted, and nodes without a type, zone, architecture or capacity.
     """
-    known = [node for node in nodes if _is_telling(node)]
-    known.sort(key=lambda node: (node.label(INSTANCE_TYPE_LABEL) or "", node.name))
+    telling = [node for node in nodes if _is_telling(node)]
+    telling.sort(key=lambda node: (node.label(INSTANCE_TYPE_LABEL) or "", node.name))
     return tuple(
         _instance_type(name or "", list(group))
-        for name, group in groupby(known, key=lambda node: node.label(INSTANCE_TYPE_LABEL))
+        for name, group in groupby(telling, key=lambda node: node.label(INSTANCE_TYPE_LABEL))
     )
 
 

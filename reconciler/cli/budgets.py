@@ -222,8 +222,8 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     declared = local.declared
     partial = [(item, budgets_alone(item)) for item in declared.manifests if item.partial and item.ref.kind == _KIND]
     alone = [pool for _, pool in partial if pool is not None]
-    found = sorted((*declared.node_pools, *alone), key=lambda pool: pool.name)
-    pools = named_as_written(found, local.pools)
+    all_pools = sorted((*declared.node_pools, *alone), key=lambda pool: pool.name)
+    pools = named_as_written(all_pools, local.pools)
     missing = [pool.name for pool in pools if pool.name not in counts]
     if missing and "" not in counts:
         raise click.UsageError(

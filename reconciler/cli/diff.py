@@ -130,11 +130,11 @@ def command(
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
     changes = []
     for path in clusters if len(clusters) > 1 else ("",):
-        own = replace(settings, path=path or settings.path)
+        its_settings = replace(settings, path=path or settings.path)
         if path and output == "text":
             click.echo(f"{path}:")
-        read = partial(_sides, own, revisions, other)
-        changes.append(_report(own, read, values, output=output, now=now, timings=timings, name=path))
+        read = partial(_sides, its_settings, revisions, other)
+        changes.append(_report(its_settings, read, values, output=output, now=now, timings=timings, name=path))
         if path:
             click.echo()
     if any(change.failed_gates for change in changes):

@@ -127,11 +127,11 @@ def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
     if forge is not None:
         return None if forge == "none" else forge
     remote = remote_of(target)
-    found = name_of(remote) if remote else ""
-    if not found:
+    name = name_of(remote) if remote else ""
+    if not name:
         missing = "its remote origin names no forge that is known" if remote else "the folder has no remote origin"
         notes.append(f"no CI file: {missing}; --forge {' or '.join((', '.join(FORGES[:-1]), FORGES[-1]))} writes one")
-    return found or None
+    return name or None
 
 
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
@@ -164,12 +164,12 @@ def _target(view: ClusterView, notes: list[str]) -> Workload | None:
     declared = live_declared(view)
     if not declared.node_pools:
         notes.append("the cluster has no NodePool: headroom makes no node before it has one")
-    found = candidate(declared.workloads, declared.buffers)
-    if found is None:
+    workload = candidate(declared.workloads, declared.buffers)
+    if workload is None:
         notes.append(
             "the cluster has no Deployment to buffer that requests CPU or memory: the buffer is for pods of one CPU"
         )
-    return found
+    return workload
 
 
 def _write(target: Path, files: Mapping[str, str]) -> None:

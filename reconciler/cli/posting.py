@@ -169,8 +169,8 @@ def posting(options: PostOptions, settings: Settings) -> Iterator[Posting | None
         return
     from reconciler.wiring.posting import destination
 
-    with destination(options.post, options.number, settings) as found:
-        made = Posting(options, settings, found)
+    with destination(options.post, options.number, settings) as target:
+        made = Posting(options, settings, target)
         try:
             yield made
         except Failure as failure:

@@ -29,7 +29,7 @@ _WITHOUT_FINDINGS = {"svg", "ics"}
 
 def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], kind: str) -> list[BrokenDocument]:
     """The documents of the kind that have an error, in the order of files and lines."""
-    found: dict[tuple[str, int], BrokenDocument] = {}
+    documents: dict[tuple[str, int], BrokenDocument] = {}
     for finding in findings:
         place = finding.position
         if finding.severity is not Severity.ERROR or place is None or place.file not in files:
@@ -40,10 +40,10 @@ def broken_documents(files: Mapping[str, bytes], findings: Iterable[Finding], ki
         if finding.ref is None and kind not in text:
             continue
         name = f"{place.file}:{first}" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
-        known = found.get((place.file, first))
-        if known is None or finding.ref is not None:
-            found[place.file, first] = BrokenDocument(name, place.file, (first, last), f"{text}\n")
-    return [found[key] for key in sorted(found)]
+        earlier = documents.get((place.file, first))
+        if earlier is None or finding.ref is not None:
+            documents[place.file, first] = BrokenDocument(name, place.file, (first, last), f"{text}\n")
+    return [documents[key] for key in sorted(documents)]
 
 
 def _bounds(lines: Sequence[str], line: int) -> tuple[int, int]:
@@ -213,10 +213,10 @@ def _declared(files: Mapping[str, bytes]) -> Declared:
 
 def _chosen(declared: Declared, names: Sequence[str]) -> list[Schedule]:
     for name in names:
-        known = [(ref.namespace, ref.name) for ref in (item.ref for item in declared.schedules)]
-        known += [(ref.namespace, ref.name) for ref in declared.broken if ref.kind == _KIND]
-        if not any(_is_named(*item, (name,)) for item in known):
-            listed = ", ".join(f"{namespace}/{own}" for namespace, own in known[:8]) or "none"
+        existing = [(ref.namespace, ref.name) for ref in (item.ref for item in declared.schedules)]
+        existing += [(ref.namespace, ref.name) for ref in declared.broken if ref.kind == _KIND]
+        if not any(_is_named(*item, (name,)) for item in existing):
+            listed = ", ".join(f"{namespace}/{name_there}" for namespace, name_there in existing[:8]) or "none"
             raise Invalid(f"there is no schedule {name}", hint=f"there are: {listed}")
     return [item for item in declared.schedules if _is_named(item.ref.namespace, item.ref.name, names)]
 

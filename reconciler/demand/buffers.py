@@ -148,10 +148,10 @@ def buffer_demands(
         pods = balloon_ref(ref)
         kept = keeping(Situation(item.buffer, live, now, balloons[pods], waiting.get(pods, ()), answer.count))
         asked = (item, answer, kept, dialect, declared.priority_classes)
-        demand, found = memory.once(("demand", ref), _demand_and_findings, *asked)
+        demand, its_findings = memory.once(("demand", ref), _demand_and_findings, *asked)
         demand = once(demand, item.buffer, "" if live is None else live.uid, one_shots, now)
         demands.append(suspended(demand, view) if stays else demand)
-        findings += found
+        findings += its_findings
     return tuple(demands), tuple(findings)
 
 
@@ -180,8 +180,10 @@ def _allowances(drafts: Sequence[Draft], view: ClusterView) -> dict[ObjectRef, A
             and (count := item.sizes[Dialect.CLUSTER_AUTOSCALER].count) is not None
         ]
         deployments = {balloon_ref(buffer.ref) for buffer, _ in asking}
-        own = [pod.shape for pod in view.pods if balloon_of(pod) in deployments]
-        answers = within_quotas((request for _, request in asking), [without(quota, own) for quota in quotas])
+        balloon_shapes = [pod.shape for pod in view.pods if balloon_of(pod) in deployments]
+        answers = within_quotas(
+            (request for _, request in asking), [without(quota, balloon_shapes) for quota in quotas]
+        )
         allowances |= {buffer.ref: answer for (buffer, _), answer in zip(asking, answers, strict=True)}
     return allowances
 
@@ -239,14 +241,14 @@ def _kept(demand: Demand, item: Draft, kept: Keeping) -> Demand:
     # Conditions that the autoscaler writes stay; headroom adds none of the same type.
     types = kept.autoscaler.conditions if native and kept.autoscaler is not None else frozenset[str]()
     theirs = tuple(each for each in item.buffer.status_conditions if each.type in types)
-    own = tuple(each for each in demand.conditions if each.type not in types) if kept.holds_nodes or not native else ()
+    ours = tuple(each for each in demand.conditions if each.type not in types) if kept.holds_nodes or not native else ()
     said = () if kept.condition is None else (kept.condition,)
     return replace(
         demand,
         groups=groups,
         opens_nodes=kept.opens_nodes,
         holds_nodes=kept.holds_nodes,
-        conditions=(*theirs, *own, *said),
+        conditions=(*theirs, *ours, *said),
         explanation=(*demand.explanation, *(each.message for each in said)),
         fulfilment=kept.fulfilment,
         autoscaler=kept.autoscaler,
@@ -274,30 +276,30 @@ def _conditions(item: Draft, answer: _Answer, dialect: Dialect) -> tuple[Conditi
 
 def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
     buffer = item.buffer
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if item.unresolved is not None:
         problem = item.unresolved
         # Of documents in the repository the same was found when they were read, with line and column.
         if problem.code in _FOUND_BY_SCHEDULES:
-            return found
+            return findings
         if problem.code not in _FOUND_BY_MANIFESTS or buffer.position is None:
-            found.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
-        return found
+            findings.append(_finding(buffer, problem.code, f"not ready: {problem.message}", problem.hint))
+        return findings
     if answer.count is not None and answer.count > MOST_CHUNKS:
         asked = f"{answer.count:,}" if answer.count < SHOWN_IN_FULL else "more than a quadrillion"
         message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; only {MOST_CHUNKS:,} are placed"
-        found.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
-        return found
+        findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
+        return findings
     trouble = item.sizes[dialect].problem
     if trouble is not None:
-        found.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
+        findings.append(_finding(buffer, trouble[0], trouble[1], _SIZE_HINTS.get(trouble[0], "")))
     if buffer.percentage is not None and buffer.pod_template is not None and item.share is None:
         message = "a PodTemplate has no replicas to take a percentage of: the percentage is ignored"
         hint = f"use replicas, a scalableRef, or {PERCENT_OF_ANNOTATION} for a share of running pods"
-        found.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, hint))
-    found += [_finding(buffer, note.code, note.message, note.hint, note.field) for note in item.notes]
-    found += _dialects_differ(item, answer, dialect)
-    return found
+        findings.append(_finding(buffer, codes.PERCENTAGE_IGNORED, message, hint))
+    findings += [_finding(buffer, note.code, note.message, note.hint, note.field) for note in item.notes]
+    findings += _dialects_differ(item, answer, dialect)
+    return findings
 
 
 def _dialects_differ(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:

@@ -34,7 +34,7 @@ class _Problem:
 
 def consumer_findings(requests: Iterable[ProvisioningRequest], view: ClusterView) -> tuple[Finding, ...]:
     """One finding for all pods of an owner, about the first by name. requests: of every class, in Git or in the cluster."""
-    found: dict[_Problem, list[str]] = {}
+    pods_by_problem: dict[_Problem, list[str]] = {}
     classes: dict[_Key, str] | None = None
     for pod in view.pods:
         if not pod.annotations or pod.deleting or pod.phase in FINISHED_PHASES:
@@ -45,8 +45,8 @@ def consumer_findings(requests: Iterable[ProvisioningRequest], view: ClusterView
             classes = {(item.ref.namespace, item.ref.name): item.class_name for item in requests}
         problem = _problem(pod, classes, complete=view.complete)
         if problem is not None:
-            found.setdefault(problem, []).append(pod.name)
-    return tuple(_finding(problem, sorted(names)) for problem, names in found.items())
+            pods_by_problem.setdefault(problem, []).append(pod.name)
+    return tuple(_finding(problem, sorted(names)) for problem, names in pods_by_problem.items())
 
 
 def _problem(pod: Pod, classes: dict[_Key, str], *, complete: bool) -> _Problem | None:

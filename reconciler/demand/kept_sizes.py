@@ -44,26 +44,26 @@ def once(
     """
     if not buffer.is_one_shot or demand.fulfilment != Fulfilment.PLACEHOLDER:
         return demand
-    known = records.get(uid, OneShot()) if uid else OneShot()
-    if known.ended is not None:
-        return _ended(demand, known.used, known.ended)
+    record = records.get(uid, OneShot()) if uid else OneShot()
+    if record.ended is not None:
+        return _ended(demand, record.used, record.ended)
     asked = demand.desired
     if asked is None:
         return demand
     deadline = buffer.fill_deadline
-    demand = replace(demand, one_shot=True, used=known.used, fill_deadline=deadline)
-    by = None if deadline is None else known.gives_up(deadline)
-    end = _end(known, asked, deadline if by is not None and now is not None and now >= by else None)
+    demand = replace(demand, one_shot=True, used=record.used, fill_deadline=deadline)
+    by = None if deadline is None else record.gives_up(deadline)
+    end = _end(record, asked, deadline if by is not None and now is not None and now >= by else None)
     if end is not None:
-        return _ended(demand, known.used, end)
+        return _ended(demand, record.used, end)
     time = f"until {by:%Y-%m-%d %H:%M:%S} UTC" if by is not None else deadline and format_duration(deadline)
     until = f", pods have {time} to use all of it" if time else ""
-    if not known.filled:
+    if not record.filled:
         return replace(demand, explanation=(*demand.explanation, f"one-shot: to be filled once{until}"))
-    left = min(known.left, asked)
+    left = min(record.left, asked)
     said = f"{left:,} left of the {asked:,} asked for"
-    message = f"one-shot: filled at {known.filled}, {said}, not filled again{until}"
-    groups = tuple(ChunkGroup(on_nodes(group.shape, known.nodes), left) for group in demand.groups) if left else ()
+    message = f"one-shot: filled at {record.filled}, {said}, not filled again{until}"
+    groups = tuple(ChunkGroup(on_nodes(group.shape, record.nodes), left) for group in demand.groups) if left else ()
     return replace(_said(demand, message), desired=left, left_of=asked, groups=groups, opens_nodes=False)
 
 

@@ -166,8 +166,8 @@ def _equalities(labels: Labels) -> tuple[Requirement, ...]:
 
 
 def _allows(requirements: Iterable[Requirement], labels: dict[str, str]) -> bool:
-    known = {Operator.IN, Operator.NOT_IN}
-    judged = tuple(item for item in requirements if item.key in labels and item.operator in known)
+    operators = {Operator.IN, Operator.NOT_IN}
+    judged = tuple(item for item in requirements if item.key in labels and item.operator in operators)
     return LabelSelector(expressions=judged).matches(labels)
 
 

@@ -24,9 +24,9 @@ class Priorities:
     """PriorityClasses by name. without_class: the priority of shapes that name none, where no class is the default."""
 
     def __init__(self, classes: Iterable[PriorityClass], *, without_class: int) -> None:
-        known = tuple(classes)
-        self._values = {item.name: item.value for item in known}
-        self._default = max((item.value for item in known if item.global_default), default=without_class)
+        every_class = tuple(classes)
+        self._values = {item.name: item.value for item in every_class}
+        self._default = max((item.value for item in every_class if item.global_default), default=without_class)
 
     def of(self, shape: PodShape) -> int:
         """That of its class; a class that is not there counts as none."""

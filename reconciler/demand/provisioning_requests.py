@@ -281,15 +281,15 @@ def _state(
 
 def _shapes(request: ProvisioningRequest, context: _Context) -> tuple[PodShape, ...] | str:
     """The shape of each pod set, or in words what is missing."""
-    found: list[PodShape] = []
+    shapes: list[PodShape] = []
     taint = own_taint(request)
     for ref in _templates(request):
         shape = _shape(ref, context)
         if shape is None:
             return f"{ref} {context.absence_of(ref).words}"
         shape = admitted(shape, context.view.runtime_classes)
-        found.append(replace(shape, volume_claims=(), own_taint=taint))
-    return tuple(found)
+        shapes.append(replace(shape, volume_claims=(), own_taint=taint))
+    return tuple(shapes)
 
 
 def _templates(request: ProvisioningRequest) -> tuple[ObjectRef, ...]:
@@ -298,8 +298,8 @@ def _templates(request: ProvisioningRequest) -> tuple[ObjectRef, ...]:
 
 
 def _shape(template: ObjectRef, context: _Context) -> PodShape | None:
-    known = context.workloads.get(template)
-    return None if known is None else known.shape
+    workload = context.workloads.get(template)
+    return None if workload is None else workload.shape
 
 
 def _not_tolerated(request: ProvisioningRequest, shapes: Sequence[PodShape]) -> Condition | None:

@@ -63,8 +63,8 @@ class LivePods:
         if selector is None:
             return None
         candidates = self._candidates(workload.ref.namespace, selector)
-        own = (pod for pod in candidates if selector.matches(dict(pod.shape.labels)))
-        return max(own, key=_age, default=None)
+        selected = (pod for pod in candidates if selector.matches(dict(pod.shape.labels)))
+        return max(selected, key=_age, default=None)
 
     def _candidates(self, namespace: str, selector: LabelSelector) -> Iterable[Pod]:
         if not selector.match_labels:
@@ -80,8 +80,8 @@ class LivePods:
             for pod in self._pods:
                 if not pod.deleting:
                     alike = self._by_namespace.setdefault(pod.namespace, {})
-                    known = alike.get(id(pod.shape))
-                    if known is None or _age(pod) > _age(known):
+                    newest = alike.get(id(pod.shape))
+                    if newest is None or _age(pod) > _age(newest):
                         alike[id(pod.shape)] = pod
         return self._by_namespace
 

@@ -55,16 +55,16 @@ def demand_spans(
             (demand.ref, awake[demand.ref][1]): (demand.desired, _reason(demand, followings[demand.ref]))
             for demand in answers
         }
-    found: list[DemandSpan] = []
+    spans: list[DemandSpan] = []
     for buffer in declared.buffers:
-        found += _joined(
+        spans += _joined(
             DemandSpan(buffer.ref, opens, closes, count, why)
             for opens, closes, state in pieces[buffer.ref]
             for count, why in [sizes[buffer.ref, state] if state[1] else (0, _why(followings[buffer.ref], state))]
         )
     for pool in declared.node_pools:
-        found += _joined(_of_pool(pool, schedules, start, end))
-    return tuple(sorted(found, key=lambda span: (span.ref.kind, span.ref.namespace, span.ref.name, span.start)))
+        spans += _joined(_of_pool(pool, schedules, start, end))
+    return tuple(sorted(spans, key=lambda span: (span.ref.kind, span.ref.namespace, span.ref.name, span.start)))
 
 
 def _of_pool(

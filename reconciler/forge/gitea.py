@@ -33,8 +33,8 @@ class Gitea(GitHubLike):
     def pull_requests_of(self, branch: str) -> tuple[PullRequest, ...]:
         """Gitea cannot list by branch, so all are read, the newest first. Few repositories have many."""
         listed = self._connection.pages(f"{self._root}/pulls", {"state": "all"}, size=_PAGE)
-        found = [self._pull_request(each) for each in listed if each["head"].get("ref") == branch]
-        return tuple(sorted((pull for pull in found if not pull.from_fork), key=lambda pull: -pull.number))
+        pulls = [self._pull_request(each) for each in listed if each["head"].get("ref") == branch]
+        return tuple(sorted((pull for pull in pulls if not pull.from_fork), key=lambda pull: -pull.number))
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         # This list has no pages.

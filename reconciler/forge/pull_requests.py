@@ -156,7 +156,7 @@ def _put_away(forge: Forge, number: int, comment: Comment, mode: Mode) -> None:
 
 def _said(forge: Forge, number: int, key: str) -> list[_Said]:
     """This account's comments about `key`, the oldest first."""
-    found = []
+    said = []
     for comment in forge.comments(number):
         marker = _MARKER.match(comment.body)
         if marker is None or marker["key"] != (quote(key) or "-"):
@@ -165,8 +165,8 @@ def _said(forge: Forge, number: int, key: str) -> list[_Said]:
             at = datetime.fromisoformat(marker["at"])
         except ValueError:
             continue
-        found.append(_Said(comment, at, marker["commit"]))
-    return found
+        said.append(_Said(comment, at, marker["commit"]))
+    return said
 
 
 def _order(report: Report) -> tuple[datetime, str]:

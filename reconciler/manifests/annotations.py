@@ -187,24 +187,24 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
         if not name.startswith(ANNOTATION_PREFIX):
             _check_foreign(inspection, path, name)
             continue
-        own = name.removeprefix(ANNOTATION_PREFIX)
-        known = _KNOWN.get(own)
-        if known is None:
-            meant = near_one(own, _KNOWN)
+        short_name = name.removeprefix(ANNOTATION_PREFIX)
+        annotation = _KNOWN.get(short_name)
+        if annotation is None:
+            meant = near_one(short_name, _KNOWN)
             inspection.report(
                 codes.UNKNOWN_ANNOTATION if meant is None else codes.MISSPELT_ANNOTATION,
                 path,
                 f"{name} is not an annotation that headroom knows",
                 hint=_similar_annotation(name) or "remove it" if meant is None else _did_you_mean(meant),
             )
-        elif not known.is_valid(value):
-            hint = _duration_hint(value) if known.is_valid is _is_duration else ""
+        elif not annotation.is_valid(value):
+            hint = _duration_hint(value) if annotation.is_valid is _is_duration else ""
             inspection.report(
-                codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or known.hint
+                codes.INVALID_ANNOTATION, path, f"{name} has the value {value!r}", hint=hint or annotation.hint
             )
-        elif known.kinds is not None and inspection.ref.kind not in known.kinds:
-            _report_kind(inspection, name, known.words)
-        elif known.only_applied and not applied:
+        elif annotation.kinds is not None and inspection.ref.kind not in annotation.kinds:
+            _report_kind(inspection, name, annotation.words)
+        elif annotation.only_applied and not applied:
             message = f"{name} has no effect on a {inspection.ref.kind}: headroom reads it, and never writes it"
             inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, path, message, hint="remove it")
     _check_labels(inspection)
@@ -215,9 +215,9 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
 
 def _check_foreign(inspection: Inspection, path: tuple[str, ...], name: str) -> None:
     """Reports an annotation that would be headroom's if its prefix were spelled right."""
-    domain, slash, own = name.partition("/")
+    domain, slash, short_name = name.partition("/")
     if slash:
-        meant = near_one(own, _KNOWN) if own not in _KNOWN else own
+        meant = near_one(short_name, _KNOWN) if short_name not in _KNOWN else short_name
         is_slip = is_near(domain, ANNOTATION_PREFIX.rstrip("/"))
     else:
         meant = next((known for known in _KNOWN if is_near(name, ANNOTATION_PREFIX + known)), None)
@@ -242,8 +242,8 @@ def _check_labels(inspection: Inspection) -> None:
 
 def _similar_annotation(name: str) -> str:
     """`did you mean "headroom.dev/suspend"?`, or "". The prefix, which all of them share, is not compared."""
-    own = name.removeprefix(ANNOTATION_PREFIX)
-    return nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN if nearest(own, [each])])
+    short_name = name.removeprefix(ANNOTATION_PREFIX)
+    return nearest(name, [ANNOTATION_PREFIX + each for each in _KNOWN if nearest(short_name, [each])])
 
 
 def _report_kind(inspection: Inspection, name: str, words: str) -> None:

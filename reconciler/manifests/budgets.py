@@ -35,10 +35,10 @@ _BY_LOWER_CASE = {reason.lower(): reason for reason in REASONS}
 
 def allow_windows_of(text: str) -> tuple[AllowWindow, ...]:
     """The windows in the annotation's text. Raises `Invalid` for the first malformed line, naming it."""
-    found = tuple(_of_line(number, line) for number, line in _lines(text))
-    if not found:
+    windows = tuple(_of_line(number, line) for number, line in _lines(text))
+    if not windows:
         raise Invalid(f"{ALLOW_WINDOWS} names no window", hint=f'write one on each line, such as "{EXAMPLE}"')
-    return found
+    return windows
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -79,14 +79,14 @@ def _duration(number: int, text: str) -> timedelta:
 
 
 def _reasons(number: int, words: list[str]) -> tuple[str, ...] | None:
-    found = []
+    reasons = []
     for word in words:
         reason = _BY_LOWER_CASE.get(word.lower())
         if reason is None:
             hint = nearest(word, REASONS) or f"write {', '.join(REASONS)}, or none of them for every reason"
             raise _wrong(number, f"{word!r} is not a disruption reason", hint)
-        found.append(reason)
-    return tuple(sorted(set(found), key=REASONS.index)) if found else None
+        reasons.append(reason)
+    return tuple(sorted(set(reasons), key=REASONS.index)) if reasons else None
 
 
 def _wrong(number: int, message: str, hint: str) -> Invalid:
@@ -149,13 +149,13 @@ def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) 
             hint='remove budgets for the default of 10%, or write "100%" to say that this is meant',
         )
         return
-    found = [_read(inspection, index, budget) for index, budget in enumerate(budgets)]
-    known = [budget for budget in found if budget is not None]
-    if len(known) < len(budgets):
+    read_budgets = [_read(inspection, index, budget) for index, budget in enumerate(budgets)]
+    readable = [budget for budget in read_budgets if budget is not None]
+    if len(readable) < len(budgets):
         return  # what the other budgets do depends on the one already reported
-    if not _always_zero(inspection, known):
-        _never_binding(inspection, known)
-        _unbounded(inspection, known)
+    if not _always_zero(inspection, readable):
+        _never_binding(inspection, readable)
+        _unbounded(inspection, readable)
 
 
 def _read(inspection: Inspection, index: int, budget: Mapping[str, Any]) -> _Budget | None:
@@ -285,12 +285,12 @@ def _never_binding(inspection: Inspection, budgets: Sequence[_Budget]) -> None:
 
 def _deciding(item: _Budget, stricter: Sequence[_Budget]) -> list[_Budget]:
     """For each reason of the budget the strictest other one. These decide in its place; each is listed once."""
-    found: dict[int, _Budget] = {}
+    strictest: dict[int, _Budget] = {}
     for reason in sorted(item.reasons):
         able = [other for other in stricter if reason in other.reasons]
         best = min(able, key=lambda other: (other.amount, not item.reasons <= other.reasons, other.index))
-        found[best.index] = best
-    return [found[index] for index in sorted(found)]
+        strictest[best.index] = best
+    return [strictest[index] for index in sorted(strictest)]
 
 
 def _unbounded(inspection: Inspection, budgets: Sequence[_Budget]) -> None:

@@ -115,11 +115,11 @@ def check(inspection: Inspection) -> None:
     _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
     given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
     if len(given) != 1:
-        found = " and ".join(given) or "none"
+        named = " and ".join(given) or "none"
         inspection.report(
             codes.ONE_CAPACITY,
             _CAPACITY,
-            f"spec.capacity must have exactly one of replicas, nodeClass and pods, and has {found}",
+            f"spec.capacity must have exactly one of replicas, nodeClass and pods, and has {named}",
             hint="keep one; a second size needs a second Buffer",
         )
         return

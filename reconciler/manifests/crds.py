@@ -145,8 +145,8 @@ def why_left_out(definition: Manifest, there: Manifest | None) -> str:
     labels = there["metadata"].get("labels") or {}
     if labels.get(_PART_OF) != _HEADROOM:
         return "the cluster has one that is not headroom's"
-    own = {version["name"] for version in definition["spec"]["versions"]}
-    newer = [version["name"] for version in there["spec"]["versions"] if version["name"] not in own]
+    our_versions = {version["name"] for version in definition["spec"]["versions"]}
+    newer = [version["name"] for version in there["spec"]["versions"] if version["name"] not in our_versions]
     return f"the cluster has a newer one, with version {', '.join(newer)}" if newer else ""
 
 

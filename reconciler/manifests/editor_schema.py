@@ -50,14 +50,14 @@ def _rule(kind: Kind) -> dict[str, Any]:
 
 def _of(kind: Kind) -> dict[str, Any]:
     schema = _closed(schema_of(kind.schema or ""))
-    own: Mapping[str, Any] = schema.get("properties", {})
+    properties: Mapping[str, Any] = schema.get("properties", {})
     every = {
         "apiVersion": {"type": "string"},
         "kind": {"const": kind.name},
         "metadata": schema_of("metadata"),
         "status": {},
     }
-    return {**schema, "required": [*schema.get("required", []), "metadata"], "properties": {**every, **own}}
+    return {**schema, "required": [*schema.get("required", []), "metadata"], "properties": {**every, **properties}}
 
 
 def _closed(schema: Any) -> Any:
@@ -67,13 +67,13 @@ def _closed(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     properties = schema.get("properties")
-    found = {
+    closed = {
         key: {name: _closed(part) for name, part in value.items()} if key == "properties" else _closed(value)
         for key, value in schema.items()
         if key not in {"example", "whenTooLong"}
     }
     if "example" in schema and not isinstance(schema["example"], Mapping | list) and "properties" not in schema:
-        found["examples"] = [schema["example"]]
+        closed["examples"] = [schema["example"]]
     if isinstance(properties, Mapping) and "additionalProperties" not in schema and not schema.get(_OPEN):
-        found["additionalProperties"] = False
-    return found
+        closed["additionalProperties"] = False
+    return closed

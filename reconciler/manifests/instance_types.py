@@ -73,7 +73,7 @@ def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
             f"a catalog of instance types is a list, not {_words(document)}",
             hint='write [{"name": …, "architecture": …, "operatingSystems": […], "resources": {…}, "offerings": […]}]',
         )
-    found: dict[str, InstanceType] = {}
+    by_name: dict[str, InstanceType] = {}
     problems: list[Invalid] = []
     for index, entry in enumerate(document):
         try:
@@ -81,16 +81,16 @@ def instance_types_from(document: Any) -> tuple[InstanceType, ...]:
         except Invalid as problem:
             problems.append(problem)
             continue
-        if item.name in found:
+        if item.name in by_name:
             problems.append(Invalid(f"instance type {item.name} is listed twice", hint="keep one of them"))
-        found[item.name] = item
+        by_name[item.name] = item
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise Invalid(
             f"{len(problems)} instance types are wrong; the first: {problems[0].message}", causes=problems[1:]
         )
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def instance_types_document(instance_types: Iterable[InstanceType]) -> list[dict[str, Any]]:

@@ -114,8 +114,8 @@ def budget_periods(
 
     local: the written budgets of pools in local time. Raises `Invalid` if they cannot be compiled at some instant.
     """
-    known = tuple(pools)
-    by_name = {pool.name: pool for pool in known}
+    all_pools = tuple(pools)
+    by_name = {pool.name: pool for pool in all_pools}
     forms = tuple(item for item in local if item.node_pool in by_name)
     periods: list[BudgetPeriod] = []
     since = start
@@ -124,7 +124,7 @@ def budget_periods(
         until = min((last_month_of(item.compiled) for item in compiled_now), default=end)
         until = min(until, end)
         renewed = {item.node_pool: _with_origins(item) for item in compiled_now}
-        here = tuple(replace(pool, budgets=renewed.get(pool.name, pool.budgets)) for pool in known)
+        here = tuple(replace(pool, budgets=renewed.get(pool.name, pool.budgets)) for pool in all_pools)
         periods.append(BudgetPeriod(since, until, here))
         since = until
     return tuple(periods)
@@ -151,12 +151,14 @@ def _origin(written: LocalBudgets, budget: DisruptionBudget, index: int | None) 
             if window.reasons is None or budget.reasons is None or set(window.reasons) & set(budget.reasons)
         ]
         return BudgetOrigin(ALLOW_WINDOWS, f", outside of {'; '.join(lines)} ({zone})")
-    own = written.budgets[index]
+    budget_written = written.budgets[index]
     alone = len(written.budgets) == 1 and not written.allow_windows
     name = "the only budget" if alone else f"budgets[{index}]"
-    if own.schedule is None or own.duration is None:
+    if budget_written.schedule is None or budget_written.duration is None:
         return BudgetOrigin(name, "")
-    return BudgetOrigin(name, f", for {format_duration(own.duration)} from each {own.schedule!r} ({zone})")
+    return BudgetOrigin(
+        name, f", for {format_duration(budget_written.duration)} from each {budget_written.schedule!r} ({zone})"
+    )
 
 
 def next_renewal(declared: Declared, after: datetime) -> datetime | None:

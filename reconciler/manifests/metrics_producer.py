@@ -65,10 +65,10 @@ def read_field(name: str, value: Any) -> tuple[int, ...]:
 
 def bad_values(name: str, value: Any) -> tuple[BadField, ...]:
     """The values of a field that cannot be read, in order, each once."""
-    found: dict[str, BadField] = {}
+    by_message: dict[str, BadField] = {}
     for error in _read(name, value)[1]:
-        found.setdefault(error.message, error)
-    return tuple(found.values())
+        by_message.setdefault(error.message, error)
+    return tuple(by_message.values())
 
 
 def _read(name: str, value: Any) -> tuple[set[int], list[BadField]]:
@@ -133,9 +133,9 @@ def _not_a_value(name: str, word: str) -> BadField:
         return BadField(
             codes.INVALID_VALUE, f"{name} has an empty value", "remove the comma too many, or leave the field out"
         )
-    known = _NAMES.get(name, ())
+    names = _NAMES.get(name, ())
     short = word[:3].capitalize()
-    hint = f"write {short}" if short in known else nearest(word, known) or _example(name)
+    hint = f"write {short}" if short in names else nearest(word, names) or _example(name)
     return BadField(codes.INVALID_VALUE, f"{word!r} is not one of the {name}", hint)
 
 
@@ -226,8 +226,8 @@ def time_zone_hint(name: str) -> str:
 def _zone_of_city(name: str, zones: Iterable[str]) -> str:
     """The zone that ends in this name, as Europe/Berlin does in `berlin`."""
     city = name.replace(" ", "_").lower()
-    found = [zone for zone in zones if zone.rpartition("/")[2].lower() == city]
-    return f'did you mean "{min(found, key=lambda zone: (len(zone), zone))}"?' if found else ""
+    matching = [zone for zone in zones if zone.rpartition("/")[2].lower() == city]
+    return f'did you mean "{min(matching, key=lambda zone: (len(zone), zone))}"?' if matching else ""
 
 
 def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Schedule:

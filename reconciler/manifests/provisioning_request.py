@@ -60,8 +60,8 @@ def check(inspection: Inspection) -> None:
 
 def _similar_class(class_name: str) -> str:
     """`did you mean "check-capacity.kubernetes.io"?`, or "". The domain, which many classes share, is not compared."""
-    own, _, _ = class_name.partition(".")
-    similar = [name for name in KNOWN_CLASSES if nearest(own, [name.partition(".")[0]])]
+    first_part, _, _ = class_name.partition(".")
+    similar = [name for name in KNOWN_CLASSES if nearest(first_part, [name.partition(".")[0]])]
     return nearest(class_name, similar)
 
 
@@ -119,12 +119,12 @@ def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> ProvisioningRequ
 def _queued_as(manifest: Manifest) -> str:
     """The name of Kueue's Workload that owns the object; "" for none."""
     owners = mapping_at(manifest, "metadata").get("ownerReferences") or ()
-    found = (
+    names = (
         str(owner.get("name", ""))
         for owner in owners
         if owner.get("kind") == "Workload" and str(owner.get("apiVersion", "")).startswith("kueue.x-k8s.io/")
     )
-    return next(found, "")
+    return next(names, "")
 
 
 PROVISIONING_REQUEST = Kind(

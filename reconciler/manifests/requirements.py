@@ -118,15 +118,15 @@ def _check_readiness(inspection: Inspection, requirement: Mapping[str, Any], whe
             )
     if key != CAPACITY_TYPE_LABEL or requirement["operator"] != "In" or not values:
         return
-    known = [value for value in values if value in CAPACITY_TYPES]
-    if not known or len(known) < requirement.get("minValues", 0):
+    existing = [value for value in values if value in CAPACITY_TYPES]
+    if not existing or len(existing) < requirement.get("minValues", 0):
         inspection.report(
             codes.NEVER_READY,
             (*where, "values"),
             f"{key} names too few capacity types that exist, so the pool never becomes ready",
             hint=f"they are {', '.join(CAPACITY_TYPES)}",
         )
-    elif len(known) < len(values):
+    elif len(existing) < len(values):
         odd = next(value for value in values if value not in CAPACITY_TYPES)
         inspection.report(
             codes.UNKNOWN_CAPACITY_TYPE,

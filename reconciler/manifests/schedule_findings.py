@@ -47,10 +47,10 @@ _MINUTE = "%a %Y-%m-%d %H:%M"
 def schedule_findings(schedules: Iterable[Schedule], now: datetime) -> tuple[Finding, ...]:
     """What is wrong with each schedule within five years from `now`, or fewer if fewer are enough."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    known = tuple(schedules)
-    local = next((schedule for schedule in known if schedule.timezone != DEFAULT_ZONE), None)
+    every_schedule = tuple(schedules)
+    local = next((schedule for schedule in every_schedule if schedule.timezone != DEFAULT_ZONE), None)
     old = () if local is None else old_zone_data(now, local.ref, local.position, "spec.schedule.timezone")
-    return (*old, *(finding for schedule in known for finding in _safely(schedule, hour)))
+    return (*old, *(finding for schedule in every_schedule for finding in _safely(schedule, hour)))
 
 
 def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:

@@ -78,13 +78,13 @@ def _next(days: frozenset[int]) -> frozenset[int]:
 def _weekdays(words: str) -> frozenset[int]:
     if words in _GROUPS:
         return _GROUPS[words]
-    found: set[int] = set()
+    days: set[int] = set()
     for part in re.split(r"\s*,\s*|\s+(?:and\s+)?", re.sub(r"\s*(?:-|\bto\b)\s*", "-", words)):
         first, dash, last = part.partition("-")
         begin = _weekday(first)
         end = _weekday(last) if dash else begin
-        found |= {(begin + step) % 7 for step in range((end - begin) % 7 + 1)}
-    return frozenset(found)
+        days |= {(begin + step) % 7 for step in range((end - begin) % 7 + 1)}
+    return frozenset(days)
 
 
 def _weekday(word: str) -> int:

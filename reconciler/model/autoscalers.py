@@ -63,8 +63,8 @@ def serving_autoscaler(live: LiveObject | None) -> ServingAutoscaler | None:
 
 def _is_written_over(live: LiveObject, manager: str) -> bool:
     """Whether headroom owns part of the status. Karpenter would have restored its own if it still served the buffer."""
-    own = (fields for name, fields in live.managers.items() if is_own(name))
-    return manager == _KARPENTER and any(fields & _WORDS for fields in own)
+    our_fields = (fields for name, fields in live.managers.items() if is_own(name))
+    return manager == _KARPENTER and any(fields & _WORDS for fields in our_fields)
 
 
 def _serving(live: LiveObject, manager: str) -> ServingAutoscaler:
@@ -94,8 +94,8 @@ def _is_provisioned(live: LiveObject) -> bool:
 def condition_of(live: LiveObject | None, kind: str) -> Mapping[str, Any]:
     """The condition of that type in an object's status; empty where there is none."""
     conditions = () if live is None else (live.body.get("status") or {}).get("conditions") or ()
-    found = (item for item in conditions if isinstance(item, Mapping) and item.get("type") == kind)
-    return next(found, {})
+    matching = (item for item in conditions if isinstance(item, Mapping) and item.get("type") == kind)
+    return next(matching, {})
 
 
 def time_of(text: object) -> datetime | None:

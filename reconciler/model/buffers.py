@@ -138,15 +138,15 @@ def share_key(ref: ObjectRef) -> str:
 
 def remembered_shares(memory: Mapping[str, Any]) -> dict[str, RememberedShare]:
     """The records by key. One that cannot be read was written by another version, and is dropped."""
-    known: dict[str, RememberedShare] = {}
+    shares: dict[str, RememberedShare] = {}
     entries = memory.get(SHARES_KEY)
     for key, value in entries.items() if isinstance(entries, Mapping) else ():
         try:
             larger = tuple((int(size), _time(at)) for size, at in value["larger"])
-            known[key] = RememberedShare(str(value["rule"]), int(value["chunks"]), larger)
+            shares[key] = RememberedShare(str(value["rule"]), int(value["chunks"]), larger)
         except (KeyError, OverflowError, TypeError, ValueError):
             continue
-    return known
+    return shares
 
 
 def _time(text: str) -> datetime:
@@ -277,18 +277,18 @@ def balloon_of(pod: Pod) -> ObjectRef | None:
 
 def waiting_balloons(pods: Iterable[Pod]) -> dict[ObjectRef, tuple[ObjectRef, ...]]:
     """Balloon pods that have no node yet, by Deployment."""
-    found: dict[ObjectRef, list[ObjectRef]] = {}
+    by_deployment: dict[ObjectRef, list[ObjectRef]] = {}
     for pod in pods:
         ref = balloon_of(pod) if pod.node_name is None and not pod.deleting else None
         if ref is not None:
-            found.setdefault(ref, []).append(ObjectRef("", POD_KIND, pod.namespace, pod.name))
-    return {ref: tuple(sorted(own)) for ref, own in found.items()}
+            by_deployment.setdefault(ref, []).append(ObjectRef("", POD_KIND, pod.namespace, pod.name))
+    return {ref: tuple(sorted(names)) for ref, names in by_deployment.items()}
 
 
 def standing_balloons(pods: Iterable[Pod]) -> Counter[ObjectRef]:
     """How many balloon pods have a node and are not being deleted, by Deployment."""
-    found = (balloon_of(pod) for pod in pods if pod.node_name is not None and not pod.deleting)
-    return Counter(ref for ref in found if ref is not None)
+    deployments = (balloon_of(pod) for pod in pods if pod.node_name is not None and not pod.deleting)
+    return Counter(ref for ref in deployments if ref is not None)
 
 
 ONE_SHOTS_KEY = "oneShots"
@@ -353,7 +353,7 @@ class OneShot:
 
 def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, OneShot]:
     """The records by uid. One that cannot be read was written by another version, and is dropped."""
-    known: dict[str, OneShot] = {}
+    records: dict[str, OneShot] = {}
     entries = memory.get(ONE_SHOTS_KEY)
     for uid, value in entries.items() if isinstance(entries, Mapping) else ():
         try:
@@ -361,7 +361,7 @@ def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, OneShot]:
                 OneShotPlace(str(node), int(place["chunks"]), int(place["room"]))
                 for node, place in sorted(value.get("places", {}).items())
             )
-            known[uid] = OneShot(
+            records[uid] = OneShot(
                 int(value["left"]),
                 tuple(map(str, value["nodes"])),
                 str(value["filled"]),
@@ -373,7 +373,7 @@ def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, OneShot]:
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             continue
-    return known
+    return records
 
 
 def ending(kind: str, reason: str, message: str) -> Condition:

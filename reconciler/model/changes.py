@@ -156,8 +156,8 @@ class DemandOutcome:
     @property
     def is_full(self) -> bool | None:
         """Whether all of its capacity is there, by its condition; None if it has none."""
-        found = (item.status is ConditionStatus.TRUE for item in self.conditions if item.type == "Provisioning")
-        return next(found, None)
+        statuses = (item.status is ConditionStatus.TRUE for item in self.conditions if item.type == "Provisioning")
+        return next(statuses, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,8 +128,8 @@ class Declared:
         """Why nothing is known of an object that another refers to: it does not exist, or its document has errors."""
         if ref not in self.broken:
             return Absence("does not exist")
-        own = (found.position for found in self.findings if found.ref == ref and found.severity is Severity.ERROR)
-        where = next((f" ({position})" for position in own if position is not None), "")
+        positions = (found.position for found in self.findings if found.ref == ref and found.severity is Severity.ERROR)
+        where = next((f" ({position})" for position in positions if position is not None), "")
         return Absence(f"has errors{where}, and no earlier version of it is known", "correct its document")
 
     def without(self, refs: AbstractSet[ObjectRef]) -> Declared:

@@ -292,9 +292,9 @@ def autoscaler_of(demand: Demand) -> str:
 
 def _message(said: Mapping[str, Condition], types: Sequence[str]) -> str:
     """The message of the first of these conditions that reports a problem."""
-    known = (said[name] for name in types if name in said)
-    found = (item.message or item.reason for item in known if item.type == "Suspended" or _is_amiss(item))
-    return next(found, "")
+    conditions = (said[name] for name in types if name in said)
+    messages = (item.message or item.reason for item in conditions if item.type == "Suspended" or _is_amiss(item))
+    return next(messages, "")
 
 
 def _is_amiss(condition: Condition) -> bool:

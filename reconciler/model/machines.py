@@ -35,9 +35,9 @@ class Machine:
     @property
     def name(self) -> str:
         """The node's name, or the NodeClaim's while there is no node."""
-        known = self.node or self.node_claim
-        assert known is not None
-        return known.name
+        side = self.node or self.node_claim
+        assert side is not None
+        return side.name
 
     @property
     def node_pool(self) -> str:
@@ -167,7 +167,7 @@ def _one_per_machine(claims: Sequence[NodeClaim]) -> list[NodeClaim]:
     kept: dict[str, NodeClaim] = {}
     for claim in claims:
         key = f"id {claim.provider_id}" if claim.provider_id else f"name {claim.name}"
-        known = kept.get(key)
-        if known is None or (claim.deleting and not known.deleting):
+        earlier = kept.get(key)
+        if earlier is None or (claim.deleting and not earlier.deleting):
             kept[key] = claim
     return sorted(kept.values(), key=_name)

@@ -227,14 +227,19 @@ def admitted(shape: PodShape, classes: Iterable[RuntimeClass]) -> PodShape:
 
     `runtime_class` is empty afterwards, unless the class does not exist and so could not be applied.
     """
-    found = next((item for item in classes if item.name == shape.runtime_class), None) if shape.runtime_class else None
-    if found is None:
+    runtime_class = (
+        next((item for item in classes if item.name == shape.runtime_class), None) if shape.runtime_class else None
+    )
+    if runtime_class is None:
         return shape
     return replace(
         shape,
-        requests=shape.requests + found.overhead,
-        node_selector=tuple(sorted({*shape.node_selector, *found.node_selector})),
-        tolerations=(*shape.tolerations, *(item for item in found.tolerations if item not in shape.tolerations)),
+        requests=shape.requests + runtime_class.overhead,
+        node_selector=tuple(sorted({*shape.node_selector, *runtime_class.node_selector})),
+        tolerations=(
+            *shape.tolerations,
+            *(item for item in runtime_class.tolerations if item not in shape.tolerations),
+        ),
         runtime_class="",
     )
 

@@ -236,8 +236,8 @@ def parameter_problems(kind: RequestKind, parameters: Iterable[tuple[str, str]])
     """Which of these parameters are ignored, and why."""
     for name, value in parameters:
         if name not in PARAMETERS:
-            known = ", ".join(parameters_of(kind))
-            yield ParameterProblem(name, f"{kind.value} has no parameter {name}", f"it has {known}", unknown=True)
+            names = ", ".join(parameters_of(kind))
+            yield ParameterProblem(name, f"{kind.value} has no parameter {name}", f"it has {names}", unknown=True)
         elif kind not in PARAMETERS[name]:
             others = ", ".join(sorted(other.value for other in PARAMETERS[name]))
             message = f"{name} has no effect: only {others} has it, and this class is {kind.value}"

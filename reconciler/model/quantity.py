@@ -265,11 +265,11 @@ def duration_hint(text: str) -> str:
     """What to write for a negative duration, or one in days or weeks, which Go does not know: `write "24h"` for `1d`; else ""."""
     if _NEGATIVE.fullmatch(text):
         return f'write a duration of 0 or more, such as "{text[1:]}"'
-    found = _DAYS.fullmatch(text)
-    if found is None or not (found[1] or found[2]):
+    parts = _DAYS.fullmatch(text)
+    if parts is None or not (parts[1] or parts[2]):
         return ""
-    hours = 168 * int(found[1] or 0) + 24 * int(found[2] or 0) + int(found[3] or 0)
-    return f'write "{hours}h{found[4]}"'
+    hours = 168 * int(parts[1] or 0) + 24 * int(parts[2] or 0) + int(parts[3] or 0)
+    return f'write "{hours}h{parts[4]}"'
 
 
 def _nanoseconds(text: str, part: re.Match[str]) -> int:

@@ -38,15 +38,15 @@ class Wait:
     def words(self) -> str:
         """`2 of 12 may have to wait when web is scaled up before batch: web's pods take room that only batch's can use`."""
         begin = f"{self.waiting:,} of {self.promised:,} may have to wait"
-        own = self.demand.name
+        name = self.demand.name
         if self.alone:
-            return f"{begin} even when nothing but {own} is scaled up: kube-scheduler binds its pods to other nodes than planned"
+            return f"{begin} even when nothing but {name} is scaled up: kube-scheduler binds its pods to other nodes than planned"
         if self.before is not None:
             other = self._name(self.before)
-            return f"{begin} when {other} is scaled up before {own}: {other}'s pods take room that {own}'s need"
+            return f"{begin} when {other} is scaled up before {name}: {other}'s pods take room that {name}'s need"
         names = abridged(map(self._name, self.takers), MOST_TAKERS)
         took = (
-            f"pods of {names} take room that {own}'s need"
+            f"pods of {names} take room that {name}'s need"
             if names
             else "kube-scheduler binds pods to other nodes than planned"
         )

@@ -160,8 +160,8 @@ class ClusterView:
     def nodes_in_use(self) -> frozenset[str]:
         """The names of nodes with real pods other than daemons. Computed once per view."""
         if self._nodes_in_use is None:
-            found = (pod.node_name for pod in self.pods if pod.node_name is not None and not pod.is_daemon)
-            object.__setattr__(self, "_nodes_in_use", frozenset(found))
+            names = (pod.node_name for pod in self.pods if pod.node_name is not None and not pod.is_daemon)
+            object.__setattr__(self, "_nodes_in_use", frozenset(names))
         assert self._nodes_in_use is not None
         return self._nodes_in_use
 

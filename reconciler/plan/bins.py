@@ -135,10 +135,10 @@ def is_kept(side: Node | NodeClaim) -> bool:
 
 def by_node_pool(bins: Iterable[Bin]) -> dict[str, list[Bin]]:
     """Bins by NodePool, "" for nodes of none. Made once, since filtering all bins for each of hundreds of pools takes seconds."""
-    found: dict[str, list[Bin]] = {}
+    pools: dict[str, list[Bin]] = {}
     for item in bins:
-        found.setdefault(item.node_pool, []).append(item)
-    return found
+        pools.setdefault(item.node_pool, []).append(item)
+    return pools
 
 
 def all_bins(

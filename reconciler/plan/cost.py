@@ -28,10 +28,10 @@ class Prices:
 
     def of(self, item: Bin) -> float | None:
         """USD an hour; None when its labels do not lead to exactly one price."""
-        known = self._known.get(id(item))  # keeps the bin alive, so that no other can get its id
-        if known is None:
-            known = self._known[id(item)] = (item, self._of(item))
-        return known[1]
+        entry = self._known.get(id(item))  # keeps the bin alive, so that no other can get its id
+        if entry is None:
+            entry = self._known[id(item)] = (item, self._of(item))
+        return entry[1]
 
     def _of(self, item: Bin) -> float | None:
         kind = item.label(INSTANCE_TYPE_LABEL)
@@ -56,8 +56,8 @@ class Prices:
             for offering in self._offerings.get(kind, ())
             if _is_asked(offering, asked)
         ]
-        known = [price for price in prices if price is not None]
-        return min(known) if known and len(known) == len(prices) else None
+        known_prices = [price for price in prices if price is not None]
+        return min(known_prices) if known_prices and len(known_prices) == len(prices) else None
 
 
 def _is_asked(offering: Offering, asked: dict[str, tuple[str, ...]]) -> bool:

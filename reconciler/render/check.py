@@ -143,8 +143,8 @@ def checked_templates(
         if _is_of_the_system(change) and change.ref in unrendered
     ]
     unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
-    found = sorted((*findings.values(), *refused, *unused, *strays), key=lambda finding: finding.sort_key)
-    return CheckedTemplates(tuple(found), unrendered, balloons)
+    ordered = sorted((*findings.values(), *refused, *unused, *strays), key=lambda finding: finding.sort_key)
+    return CheckedTemplates(tuple(ordered), unrendered, balloons)
 
 
 def _is_of_the_system(change: ObjectChange) -> bool:

@@ -71,12 +71,12 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 
 def confine() -> bool:
     """Whether this process, which has one thread, is confined from now on. Opened files stay open."""
-    known = _ARCHITECTURES.get(platform.machine()) if sys.platform == "linux" and sys.maxsize > 2**32 else None
-    if known is None:
+    architecture = _ARCHITECTURES.get(platform.machine()) if sys.platform == "linux" and sys.maxsize > 2**32 else None
+    if architecture is None:
         return False
     for name in _LATE_IMPORTS:
         import_module(name)
-    instructions = _filter(*known, os.getpid())
+    instructions = _filter(*architecture, os.getpid())
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in instructions))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code)))
     prctl = ctypes.CDLL(None, use_errno=True).prctl

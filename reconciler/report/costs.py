@@ -196,15 +196,15 @@ class CostChange:
 
     def shortfalls(self) -> dict[ObjectRef, Loss]:
         """By demand that loses anything at any time: its first and its worst loss."""
-        found: dict[ObjectRef, Loss] = {}
+        losses: dict[ObjectRef, Loss] = {}
         for instant, before, after in self.spans():
             for ref, short in _shortfalls(before, after):
-                known = found.get(ref)
-                if known is None:
-                    found[ref] = Loss(short, instant, short, instant)
-                elif _weight(short) > _weight(known.worst):
-                    found[ref] = replace(known, worst=short, at=instant)
-        return found
+                loss = losses.get(ref)
+                if loss is None:
+                    losses[ref] = Loss(short, instant, short, instant)
+                elif _weight(short) > _weight(loss.worst):
+                    losses[ref] = replace(loss, worst=short, at=instant)
+        return losses
 
     def most_lacking(self) -> Peak | None:
         """The most new chunks without a place at one time; None if there are never any."""
@@ -256,30 +256,30 @@ class CostChange:
 
 def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
     """The peak of counts by time; None if none is above 0."""
-    found = None
+    peak = None
     for instant, count in counts:
-        if found is None:
-            found = Peak(count, instant, instant, count) if count > 0 else None
-        elif count > found.count:
-            found = replace(found, count=count, at=instant)
-    return found
+        if peak is None:
+            peak = Peak(count, instant, instant, count) if count > 0 else None
+        elif count > peak.count:
+            peak = replace(peak, count=count, at=instant)
+    return peak
 
 
 def _most_asked(side: Spending) -> dict[ObjectRef, tuple[int, datetime]]:
     """The most chunks of each demand that is ready, and since when."""
-    found: dict[ObjectRef, tuple[int, datetime]] = {}
+    most_of: dict[ObjectRef, tuple[int, datetime]] = {}
     for span in side.spans:
         for ref, cost in span.state.demands.items():
             wanted = cost.service.wanted
-            if wanted is not None and (ref not in found or wanted > found[ref][0]):
-                found[ref] = (wanted, span.start)
-    return found
+            if wanted is not None and (ref not in most_of or wanted > most_of[ref][0]):
+                most_of[ref] = (wanted, span.start)
+    return most_of
 
 
 def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:
     for ref, cost in after.demands.items():
-        known = before.demands.get(ref)
-        short = shortfall(None if known is None else known.service, cost.service)
+        earlier = before.demands.get(ref)
+        short = shortfall(None if earlier is None else earlier.service, cost.service)
         if short:
             yield ref, short
 

@@ -314,7 +314,7 @@ def _schedule(plan: Plan, declared: Declared, schedule: Schedule) -> tuple[dict[
 
 
 def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, str]]:
-    found = []
+    pairs = []
     objects = [(buffer.ref, buffer.annotations) for buffer in declared.buffers]
     objects += [(ObjectRef(_POOL_GROUP, "NodePool", "", pool.name), pool.annotations) for pool in declared.node_pools]
     for ref, marks in objects:
@@ -328,8 +328,8 @@ def _followers(declared: Declared, schedule: Schedule) -> list[tuple[ObjectRef, 
         ]
         if ways:
             lead = f", {format_duration(following.lead)} ahead" if following.lead else ""
-            found.append((ref, f"{' and '.join(ways)}{lead}"))
-    return sorted(found)
+            pairs.append((ref, f"{' and '.join(ways)}{lead}"))
+    return sorted(pairs)
 
 
 def _node_pool(plan: Plan, pool: NodePool, paint: Paint) -> tuple[dict[str, Any], list[str]]:

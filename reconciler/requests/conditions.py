@@ -129,12 +129,12 @@ def of_failed(state: RequestState) -> tuple[Condition, ...]:
 
 def too_late(state: RequestState) -> str:
     """Also says what stood in its way last, by its conditions. A request that was not accepted was never tried."""
-    known = {item.type: item for item in state.status_conditions}
-    said = known.get(ACCEPTED)
+    by_type = {item.type: item for item in state.status_conditions}
+    said = by_type.get(ACCEPTED)
     if said is not None and said.status is ConditionStatus.FALSE:
         return f"it could not be accepted in time: {said.message}"
     message = "the capacity was not there in time"
-    last = known.get(PROVISIONED)
+    last = by_type.get(PROVISIONED)
     return message if last is None or not last.message else f"{message}: {_NEXT.sub('', last.message)}"
 
 
@@ -157,9 +157,9 @@ def as_ended(state: RequestState) -> tuple[Condition, ...]:
 
 def merged(state: RequestState, new: Sequence[Condition]) -> tuple[Condition, ...]:
     """The object's conditions, replaced by these of the same type. A condition that ended the request stays as it is."""
-    known = {item.type: item for item in state.status_conditions}
+    by_type = {item.type: item for item in state.status_conditions}
     for item in new:
-        before = known.get(item.type)
+        before = by_type.get(item.type)
         if before is None or item.type not in TERMINAL or before.status is not ConditionStatus.TRUE:
-            known[item.type] = item
-    return tuple(known[name] for name in sorted(known))
+            by_type[item.type] = item
+    return tuple(by_type[name] for name in sorted(by_type))

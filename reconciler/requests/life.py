@@ -75,12 +75,12 @@ def spec_digest(request: ProvisioningRequest) -> str:
 
 def attempts_in(view: ClusterView) -> dict[str, int]:
     """By uid of a request, the last attempt of which there is a NodeClaim."""
-    found: dict[str, int] = {}
+    attempts: dict[str, int] = {}
     for claim in view.node_claims:
         uid, _, number = (claim.label(ATTEMPT_LABEL) or "").rpartition(".")
-        found[uid] = max(found.get(uid, 0), whole_number(number) or 0)
-    found.pop("", None)
-    return found
+        attempts[uid] = max(attempts.get(uid, 0), whole_number(number) or 0)
+    attempts.pop("", None)
+    return attempts
 
 
 def record_of(
@@ -91,11 +91,11 @@ def record_of(
 ) -> RequestRecord:
     """The inventory's record if it is about this very object. Otherwise one is made from the conditions, as for a request that is seen for
     the first time."""
-    known = records.get(record_name(request.ref.namespace, request.ref.name))
+    record = records.get(record_name(request.ref.namespace, request.ref.name))
     digest = spec_digest(request)
-    if known is not None and _is_about(known, request, digest):
+    if record is not None and _is_about(record, request, digest):
         # An earlier version wrote no beginning. Without one, an attempt would try again what has failed in it.
-        return replace(known, began=now) if known.under_way and known.began is None else known
+        return replace(record, began=now) if record.under_way and record.began is None else record
     attempt = attempts.get(request.uid, 0)
     fresh = RequestRecord(uid=request.uid, spec=digest, attempt=attempt)
     times = dict(request.status_times)

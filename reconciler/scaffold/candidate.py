@@ -19,7 +19,7 @@ def candidate(workloads: Iterable[Workload], buffers: Collection[Buffer]) -> Wor
     """
     targets = {buffer.target for buffer in buffers}
     names = {(buffer.ref.namespace, buffer.ref.name) for buffer in buffers}  # a new buffer is called as its Deployment
-    found = [
+    candidates = [
         workload
         for workload in workloads
         if (workload.ref.group, workload.ref.kind) == ("apps", "Deployment")
@@ -29,7 +29,7 @@ def candidate(workloads: Iterable[Workload], buffers: Collection[Buffer]) -> Wor
         and workload.ref not in targets
         and (workload.ref.namespace, workload.ref.name) not in names
     ]
-    return min(found, key=lambda workload: (-(workload.replicas or 0), workload.ref), default=None)
+    return min(candidates, key=lambda workload: (-(workload.replicas or 0), workload.ref), default=None)
 
 
 def chunks_for(replicas: int) -> int:

@@ -49,10 +49,10 @@ def load_served(
     _refuse_twins(served, where)
     if chosen is None:
         return served
-    found = tuple(each for each in served if each.name == chosen)
-    if not found:
+    named = tuple(each for each in served if each.name == chosen)
+    if not named:
         raise Misused(f"--cluster {chosen} is none of the clusters in {path}", hint=f"it has {_names(served)}")
-    return found
+    return named
 
 
 def load_one(path: str | None, *, flags: Mapping[str, object]) -> Settings:
@@ -77,8 +77,8 @@ def _served(common: Settings, row: object, where: str) -> ClusterSettings:
             raise Misused(
                 f"{where} ({name}): {key} is a setting of the whole process", hint="write it outside of clusters"
             )
-    own = {key: value for key, value in row.items() if key != "name"}
-    return ClusterSettings(name, overlaid(common, own, f"{where} ({name}): "))
+    its_settings = {key: value for key, value in row.items() if key != "name"}
+    return ClusterSettings(name, overlaid(common, its_settings, f"{where} ({name}): "))
 
 
 def _refuse_twins(served: Sequence[ClusterSettings], where: str) -> None:

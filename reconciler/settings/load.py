@@ -225,10 +225,10 @@ def settings_of(
 
 def _check_variables(variables: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """Raises for a variable that is similar to a setting. settings: every variable of a setting."""
-    known = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
-    names = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
+    allowed = {*settings, *(ENVIRONMENT_PREFIX + name for name in _NO_SETTINGS)}
+    names = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in allowed)
     for variable in sorted(variables):
-        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in known or _of_service(variable, variables):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in allowed or _of_service(variable, variables):
             continue
         # Compared without the common prefix, which would make any two similar.
         closest = _closest(variable.removeprefix(ENVIRONMENT_PREFIX), names, before=ENVIRONMENT_PREFIX)
@@ -270,20 +270,20 @@ def _with(settings: _S, name: str, value: object, where: str, *, full: str = "",
     full = full or name
     written = written or _camel(full)
     head, _, rest = name.partition(".")
-    known = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
-    if head in known and not rest and is_dataclass(getattr(settings, head)):
+    settings_fields = {item.name: item for item in fields(settings)}  # type: ignore[arg-type]  # always a dataclass here
+    if head in settings_fields and not rest and is_dataclass(getattr(settings, head)):
         example = next(name for name in setting_names() if name.startswith(f"{full}."))
         raise Misused(
             f"{where}{written} is {value!r}, expected a mapping of settings", hint=f"such as {_camel(example)}"
         )
-    if head not in known or (bool(rest) != is_dataclass(getattr(settings, head))):
+    if head not in settings_fields or (bool(rest) != is_dataclass(getattr(settings, head))):
         raise Misused(
             f"{where}there is no setting {written!r}{_nearest(full)}", hint="config/headroom.yaml has every setting"
         )
     if rest:
         inner = _with(getattr(settings, head), rest, value, where, full=full, written=written)
         return replace(settings, **{head: inner})  # type: ignore[type-var]
-    return replace(settings, **{head: converted(full, written, known[head], value, where)})  # type: ignore[type-var]
+    return replace(settings, **{head: converted(full, written, settings_fields[head], value, where)})  # type: ignore[type-var]
 
 
 def _nearest(name: str) -> str:

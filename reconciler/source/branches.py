@@ -67,8 +67,8 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
     except (Invalid, Stalled):
         return None
     plain = Commands(git_dir, timeout=options.timeout.total_seconds())
-    own = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
-    others = [own, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
+    objects = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
+    others = [objects, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
     environment = {
         "GIT_OBJECT_DIRECTORY": str(scratch),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others),

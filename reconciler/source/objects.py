@@ -156,8 +156,8 @@ class CommitTree:
         name = self._object(path)
         if name in self.wanted:
             return b""
-        found = self._contents.get(name)
-        return self._reader.content(name) if found is None else found
+        kept = self._contents.get(name)
+        return self._reader.content(name) if kept is None else kept
 
     def size(self, path: str) -> int:
         self.want(path)

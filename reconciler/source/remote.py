@@ -87,19 +87,19 @@ class Remote:
         """Where `revision` points now. It is a branch, a tag or a full commit name, tried in this order; None is the default branch."""
         if revision and _COMMIT.fullmatch(revision):
             return Head("HEAD", revision, revision)
-        found, default = self._references(revision or "")
+        commits, default = self._references(revision or "")
         if not revision:
-            if "HEAD" not in found:
+            if "HEAD" not in commits:
                 raise Stalled(
                     f"{self._address.shown} has no commit on its default branch",
                     reason=OPERATION_FAILED,
                     hint="push a first commit, or name a branch with --revision",
                 )
-            return Head(default.removeprefix("refs/heads/"), default, found["HEAD"])
+            return Head(default.removeprefix("refs/heads/"), default, commits["HEAD"])
         for ref in _spellings(revision):
-            if ref in found:
+            if ref in commits:
                 name = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
-                return Head(name, ref, found.get(f"{ref}^{{}}", found[ref]))
+                return Head(name, ref, commits.get(f"{ref}^{{}}", commits[ref]))
         raise Stalled(
             f"{self._address.shown} has no branch or tag {revision!r}",
             reason=OPERATION_FAILED,
@@ -111,10 +111,10 @@ class Remote:
         heard = _HEARD.get(self._address.url)
         if heard is not None and heard[0] == revision and monotonic() < heard[1] + self._heard_for:
             return heard[2]
-        found = self._asked_for(revision)
+        answer = self._asked_for(revision)
         if self._reader:
-            _HEARD[self._address.url] = (revision, monotonic(), found)
-        return found
+            _HEARD[self._address.url] = (revision, monotonic(), answer)
+        return answer
 
     def _asked_for(self, revision: str) -> tuple[dict[str, str], str]:
         patterns = [pattern for ref in _spellings(revision) for pattern in (ref, f"{ref}^{{}}")]
@@ -122,20 +122,20 @@ class Remote:
             output = self._network().run("ls-remote", "--symref", "--", self._address.url, "HEAD", *patterns)
         except CommandFailedError as error:
             raise stalled(error, self._address.shown, "read") from error
-        found: dict[str, str] = {}
+        commits: dict[str, str] = {}
         default = "HEAD"
         for line in output.decode("utf-8", "replace").splitlines():
             target, _, ref = line.partition("\t")
             if target.startswith("ref: ") and ref == "HEAD":
                 default = target.removeprefix("ref: ")
             elif _COMMIT.fullmatch(target):
-                found[ref] = target
+                commits[ref] = target
             elif _LONGER_NAME.fullmatch(target):
                 raise Stalled(
                     f"{self._address.shown} names its objects by SHA-256, which is not supported",
                     reason=OPERATION_FAILED,
                 )
-        return found, default
+        return commits, default
 
     def prepare(self) -> None:
         """Creates an empty copy, unless there is one."""

@@ -69,18 +69,18 @@ def _between(commands: Commands, since: str, commit: str) -> list[str]:
     except CommandFailedError:
         return []  # the history was rewritten and the last good commit is lost, so start again
     try:
-        found = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()
+        commits = commands.line("rev-list", "--reverse", f"--max-count={_MOST + 1}", commit, f"^{since}").split()
     except CommandFailedError as error:
         raise _not_verified(
             f"the commits from {since[:12]} to {commit[:12]} cannot be listed: {error.summary}"
         ) from error
-    if len(found) > _MOST:
+    if len(commits) > _MOST:
         raise Stalled(
             f"more than {_MOST:,} commits came since {since[:12]}, too many to verify at once",
             reason=SIGNATURE_FAILED,
             hint="remove the folder of git.state to start again with the newest commit, once you have looked at them",
         )
-    return found
+    return commits
 
 
 def _verify(commands: Commands, commits: list[str]) -> None:

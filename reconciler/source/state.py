@@ -165,9 +165,13 @@ class PassRecord:
 
 def _load_begun(file: Path) -> _Begun:
     try:
-        found = json.loads(file.read_bytes())
+        document = json.loads(file.read_bytes())
         begun = _Begun(
-            str(found["commit"]), int(found["times"]), found["stuck"] is True, str(found["proven"]), str(found["since"])
+            str(document["commit"]),
+            int(document["times"]),
+            document["stuck"] is True,
+            str(document["proven"]),
+            str(document["since"]),
         )
         if begun.commit:
             datetime.fromisoformat(begun.since)

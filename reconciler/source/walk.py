@@ -271,7 +271,7 @@ def _unreadable_rules(path: str, why: str) -> Stalled:
 def _ignored(rules: Sequence[_Rules], path: str, *, folder: bool) -> bool:
     """Whether the path is ignored. As in Git, the last matching rule of the deepest file decides."""
     for base, of_folder in reversed(rules):
-        found = verdict(of_folder, path[len(base) :].lstrip("/"), folder=folder)
-        if found is not None:
-            return found
+        is_out = verdict(of_folder, path[len(base) :].lstrip("/"), folder=folder)
+        if is_out is not None:
+            return is_out
     return False

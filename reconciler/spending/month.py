@@ -154,10 +154,10 @@ def _placed(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyS
 
 def _present(basis: Basis, declared: Declared, accountant: Accountant) -> SteadyState:
     """The present state. The pass has already placed it, unless another party is to make nodes for some of it."""
-    found = settled(basis.facts.demands, basis.room)
-    if found is basis.facts.demands and basis.placement is not None:
-        return accountant.steady_state(declared, found, basis.placement)
-    return _with_room(basis, declared, found, accountant)
+    demands_now = settled(basis.facts.demands, basis.room)
+    if demands_now is basis.facts.demands and basis.placement is not None:
+        return accountant.steady_state(declared, demands_now, basis.placement)
+    return _with_room(basis, declared, demands_now, accountant)
 
 
 def _with_room(basis: Basis, declared: Declared, found: tuple[Demand, ...], accountant: Accountant) -> SteadyState:
@@ -181,13 +181,13 @@ def _mean(known: dict[Key, SteadyState], lasting: dict[Key, float]) -> SteadySta
 
 
 def _joined(spans: Sequence[CostSpan]) -> tuple[CostSpan, ...]:
-    found: list[CostSpan] = []
+    joined: list[CostSpan] = []
     for span in spans:
-        if found and found[-1].state is span.state:
-            found[-1] = replace(found[-1], end=span.end)
+        if joined and joined[-1].state is span.state:
+            joined[-1] = replace(joined[-1], end=span.end)
         else:
-            found.append(span)
-    return tuple(found)
+            joined.append(span)
+    return tuple(joined)
 
 
 def _windows(states: States, known: dict[Key, SteadyState]) -> tuple[WindowCost, ...]:

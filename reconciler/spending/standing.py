@@ -32,9 +32,9 @@ def standing_nodes(plan: Plan, view: ClusterView, instance_types: Sequence[Insta
         nodes.append(_node(item, price, used))
         if price is not None and item.is_placeholder and not (item.in_use or item.is_going):
             share_price(price, item.chunks, asked, per_hour)
-    known = {item.name for item in bins}
+    names = {item.name for item in bins}
     for creation in plan.node_claims.create:
-        if creation.name in known:
+        if creation.name in names:
             continue
         nodes.append(_planned(creation))
         if creation.planned.price_known:
@@ -97,7 +97,7 @@ def _planned(creation: NodeClaimCreation) -> StandingNode:
 def _used(view: ClusterView) -> dict[str, _Used]:
     """What pods request, by node. Pods share shapes, so that each shape is looked at once."""
     of_shape: dict[int, _Used] = {}
-    found: dict[str, _Used] = {}
+    used: dict[str, _Used] = {}
     for pod in view.pods:
         name = pod.node_name
         if name is None:
@@ -105,9 +105,9 @@ def _used(view: ClusterView) -> dict[str, _Used]:
         size = of_shape.get(id(pod.shape))
         if size is None:
             size = of_shape[id(pod.shape)] = _size(pod.shape)
-        before = found.get(name)
-        found[name] = size if before is None else (before[0] + size[0], before[1] + size[1])
-    return found
+        before = used.get(name)
+        used[name] = size if before is None else (before[0] + size[0], before[1] + size[1])
+    return used
 
 
 def _size(shape: PodShape) -> _Used:

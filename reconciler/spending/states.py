@@ -85,7 +85,7 @@ _ABSENT: State = (0, False)
 def first_differences(before: Declared, after: Declared, start: datetime, end: datetime) -> dict[ObjectRef, datetime]:
     """When each buffer or NodePool that follows a schedule first differs on the two sides in size or existence, within [start, end)."""
     sides = [(_annotations(side), {each.ref: each for each in side.schedules}) for side in (before, after)]
-    found = {}
+    instants = {}
     for ref in sorted(sides[0][0].keys() | sides[1][0].keys()):
         followings = []
         for followers, schedules in sides:
@@ -100,8 +100,8 @@ def first_differences(before: Declared, after: Declared, start: datetime, end: d
         ]
         at = _first_difference(*pieces)
         if at is not None:
-            found[ref] = at
-    return found
+            instants[ref] = at
+    return instants
 
 
 def _annotations(declared: Declared) -> dict[ObjectRef, tuple[tuple[str, str], ...]]:
@@ -125,14 +125,14 @@ def _intervals(
     moments = sorted({start, end} | {opens for own in pieces.values() for opens, _, _ in own})
     rows = list(pieces.values())
     positions = [0] * len(rows)
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for opens, closes in pairwise(moments):
         for index, own in enumerate(rows):
             while own[positions[index]][1] <= opens:
                 positions[index] += 1
         key = tuple(own[positions[index]][2] for index, own in enumerate(rows))
-        if found and found[-1].key == key:
-            found[-1] = Interval(found[-1].start, closes, key)
+        if intervals and intervals[-1].key == key:
+            intervals[-1] = Interval(intervals[-1].start, closes, key)
         else:
-            found.append(Interval(opens, closes, key))
-    return found
+            intervals.append(Interval(opens, closes, key))
+    return intervals

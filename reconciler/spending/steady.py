@@ -89,13 +89,13 @@ class Accountant:
         held = {
             (place.node is not None, place.node or place.node_claim): place.holdings for place in placement.occupied
         }
-        found = []
+        bins = []
         for item in self._empty:
             on_node = () if item.node is None else held.get((True, item.node.name), ())
             on_claim = () if item.claim is None else held.get((False, item.claim.name), ())
             holdings = (*on_node, *on_claim)
-            found.append(replace(item, chunks=holdings) if holdings else item)
-        return found
+            bins.append(replace(item, chunks=holdings) if holdings else item)
+        return bins
 
     def _shrunk(self, declared: Declared, bins: Sequence[Bin], account: _Account) -> frozenset[str]:
         """The names of bins that static NodePools lose. What they gain is added to the account."""
@@ -151,11 +151,11 @@ def _demand_costs(
     reasons: dict[ObjectRef, list[UnplacedReason]] = {}
     for rest in placement.unplaced:
         reasons.setdefault(rest.demand, []).extend(rest.reasons)
-    found = {}
+    costs = {}
     for ref, demand in sorted((ref, demand) for ref, demand in asked.items() if not demand.leaves):
         standing = demand.balloons + sum(placed[pod] for pod in demand.waiting_balloons)
         service = service_of(demand, placed[ref] + standing, reasons.get(ref, ()))
         sizes = {group.shape.requests for group in demand.groups}
         chunk = next(iter(sizes)) if len(sizes) == 1 else Resources()
-        found[ref] = DemandCost(service, shares.get(ref, 0.0), chunk, demand.explanation)
-    return found
+        costs[ref] = DemandCost(service, shares.get(ref, 0.0), chunk, demand.explanation)
+    return costs

@@ -73,8 +73,8 @@ def _beside(after: Status, live: LiveObject, autoscaler: ServingAutoscaler | Non
     """What headroom may write next to an autoscaler: its own conditions, and fields that it already owns too."""
     theirs = frozenset[str]() if autoscaler is None else autoscaler.conditions
     kept = [condition_of(live, kind) for kind in sorted(theirs) if _owns(live, f"{_CONDITIONS}.{kind}")]
-    own = [condition for condition in after["conditions"] if condition["type"] not in theirs]
-    status: Status = {"conditions": [*own, *(dict(condition) for condition in kept if condition)]}
+    ours = [condition for condition in after["conditions"] if condition["type"] not in theirs]
+    status: Status = {"conditions": [*ours, *(dict(condition) for condition in kept if condition)]}
     before = live.body.get("status") or {}
     fields = _FIELDS if autoscaler is not None else ()
     return status | {name: before[name] for name in fields if name in before and _owns(live, f"status.{name}")}
@@ -173,13 +173,13 @@ def _status_of(conditions: Iterable[Mapping[str, Any]], kind: str) -> str:
 def _same(after: Mapping[str, Any], before: Mapping[str, Any], live: LiveObject) -> bool:
     """Whether nothing changes. Fields that headroom no longer sets count too, since an outdated size must be cleared. Conditions of
     others do not count."""
-    known = live.managers or {}
-    own = {kind for kind in _OWN_TYPES if not known or _owns(live, f"{_CONDITIONS}.{kind}")}
+    managers = live.managers or {}
+    our_types = {kind for kind in _OWN_TYPES if not managers or _owns(live, f"{_CONDITIONS}.{kind}")}
     wanted = {item["type"]: item for item in after["conditions"]}
     there = {item.get("type"): item for item in before.get("conditions") or ()}
-    if any(there.get(kind) != wanted.get(kind) for kind in own | wanted.keys()):
+    if any(there.get(kind) != wanted.get(kind) for kind in our_types | wanted.keys()):
         return False
-    fields = [name for name in (*_FIELDS, "podBasedBufferSpec") if not known or _owns(live, f"status.{name}")]
+    fields = [name for name in (*_FIELDS, "podBasedBufferSpec") if not managers or _owns(live, f"status.{name}")]
     return all(after.get(name) == before.get(name) for name in (*after, *fields) if name != "conditions")
 
 

@@ -31,10 +31,10 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
     """
     before = (live.body.get("status") or {}).get("conditions") or ()
     generation = (live.body.get("metadata") or {}).get("generation")
-    known = {str(item.get("type")): item for item in before}
+    by_type = {str(item.get("type")): item for item in before}
     after = []
     for condition in outcome.conditions:
-        there = known.get(condition.type, {})
+        there = by_type.get(condition.type, {})
         same = (there.get("status"), there.get("reason", ""), there.get("message", "")) == (
             condition.status.value,
             condition.reason,
@@ -42,7 +42,7 @@ def request_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> A
         )
         after.append(dict(there) if same else condition_document(condition, generation, before, now))
     status: dict[str, Any] = {"conditions": after}
-    same = after == [known[name] for name in sorted(known)]
+    same = after == [by_type[name] for name in sorted(by_type)]
     details = {} if outcome.demand.request is None else dict(outcome.demand.request.details)
     if details:
         status["provisioningClassDetails"] = details

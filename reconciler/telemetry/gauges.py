@@ -203,12 +203,12 @@ def _held_bins(plan: Plan) -> int:
 def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricFamily]:
     """The gauges of demands. A provisioning request lacks nothing, since it gets an answer and not a promise of room. A suspended
     buffer lacks nothing either, since it is to get nothing."""
-    own = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
+    shown = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
     yield _labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
         _DEMAND,
-        [(labels_of(outcome), outcome.demand.desired) for outcome in own if outcome.demand.desired is not None],
+        [(labels_of(outcome), outcome.demand.desired) for outcome in shown if outcome.demand.desired is not None],
     )
     yield _labelled(
         "headroom_plan_unplaced_chunks",
@@ -216,7 +216,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         _DEMAND,
         [
             (labels_of(item), 0 if item.demand.suspended else item.unplaced)
-            for item in own
+            for item in shown
             if item.demand.request is None
         ],
     )
@@ -224,5 +224,5 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         "headroom_demand_ready",
         "1 when it is known what the demand asks for; absent for a provisioning request that has ended",
         _DEMAND,
-        [(labels_of(outcome), outcome.demand.desired is not None) for outcome in own if not has_ended(outcome)],
+        [(labels_of(outcome), outcome.demand.desired is not None) for outcome in shown if not has_ended(outcome)],
     )

@@ -205,13 +205,13 @@ class LastPass:
     def _tell_news(self, result: PassResult) -> None:
         """Logs what began or ended since the pass before: findings, a stall, being settled."""
         if result.plan is not None:
-            found = {
+            findings = {
                 (finding.code, str(finding.position), str(finding.ref), finding.message): finding
                 for finding in result.plan.findings
                 if finding.severity is not Severity.INFO
             }
-            for key in sorted(found.keys() - self._findings.keys()):
-                finding = found[key]
+            for key in sorted(findings.keys() - self._findings.keys()):
+                finding = findings[key]
                 self._log.warning(
                     "finding",
                     severity=finding.severity.value,
@@ -221,9 +221,9 @@ class LastPass:
                     message=finding.message,
                     hint=finding.hint,
                 )
-            for key in sorted(self._findings.keys() - found.keys()):
+            for key in sorted(self._findings.keys() - findings.keys()):
                 self._log.info("finding is gone", code=key[0], where=key[1], object=key[2])
-            self._findings = found
+            self._findings = findings
         if result.tree is not None and result.tree.stalled != self._stalled:
             self._stalled = result.tree.stalled
             if self._stalled is None:
@@ -249,13 +249,13 @@ class LastPass:
 
 def _without_capacity(plan: Plan) -> list[str]:
     """`2 of 5 chunks of CapacityBuffer/shop/web`: buffers and requests whose chunks have no place, and those that are not ready."""
-    found = []
+    names = []
     for outcome in plan.demands:
         service, ref = outcome.service, outcome.demand.ref
         if outcome.demand.is_pending_pod:
             continue
         if not service.ready:
-            found.append(f"{ref} (not ready)")
+            names.append(f"{ref} (not ready)")
         elif service.missing:
-            found.append(f"{service.missing:,} of {counted(service.wanted or 0, 'chunk')} of {ref}")
-    return found
+            names.append(f"{service.missing:,} of {counted(service.wanted or 0, 'chunk')} of {ref}")
+    return names

@@ -46,12 +46,12 @@ def state_at(schedule: Schedule, now: datetime) -> ScheduleOutcome:
 
     The answer is cached until then, since passes ask far more often than values change.
     """
-    known = _last_answer(schedule)
-    for since, outcome in known:
+    last = _last_answer(schedule)
+    for since, outcome in last:
         if since <= now and (outcome.next_value_time is None or now < outcome.next_value_time):
             return outcome
     outcome = _outcome(schedule, *_now_and_next(schedule, now))
-    known[:] = [(now, outcome)]
+    last[:] = [(now, outcome)]
     return outcome
 
 

@@ -72,7 +72,7 @@ def collisions_in(
     weights = active.astype(np.float32)
     together = np.argwhere(np.triu(weights @ weights.T, 1))
     ranks = {behavior: rank for rank, behavior in enumerate(ranking(schedule))}
-    found = []
+    collisions = []
     for pair in together.tolist():
         winner, loser = sorted(pair, key=lambda behavior: ranks[behavior])
         both = active[winner] & active[loser]
@@ -80,8 +80,8 @@ def collisions_in(
         over = int(both[first:].argmin())  # 0: it never ends here
         begins = start if first == 0 else instant_of(int(instants[first]))
         ends = instant_of(int(instants[first + over])) if over else end
-        found.append(Collision(begins, ends, winner, loser))
-    return tuple(sorted(found, key=lambda item: (item.start, item.winner, item.loser)))
+        collisions.append(Collision(begins, ends, winner, loser))
+    return tuple(sorted(collisions, key=lambda item: (item.start, item.winner, item.loser)))
 
 
 @dataclass(frozen=True, slots=True)

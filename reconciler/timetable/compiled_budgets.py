@@ -90,9 +90,9 @@ def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Re
     wanted = clipped(intervals, start, end)
     months = _months(start, end)
     for more, whole_year in (([], True), (carried, True), (carried, False)):
-        found = _schedules(inside, months, whole_year=whole_year) + [_once(interval) for interval in more]
-        if _opened(found, start, end) == wanted:
-            return tuple(found)
+        schedules = _schedules(inside, months, whole_year=whole_year) + [_once(interval) for interval in more]
+        if _opened(schedules, start, end) == wanted:
+            return tuple(schedules)
     return None
 
 
@@ -120,7 +120,7 @@ def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_
             fits = all(days.of(month) == frozenset(dates.get(month, ())) for month in months)
             month_field = "*" if whole_year and fits else _listed(month for _, month in those)
             lines[(*days.fields, month_field, length)][minute].add(hour)
-    found = []
+    schedules = []
     for (day_field, weekday_field, month_field, length), hours_of in sorted(lines.items()):
         minutes_of: dict[frozenset[int], set[int]] = defaultdict(set)
         for minute, hours in hours_of.items():
@@ -128,8 +128,8 @@ def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_
         for those_hours, minutes in sorted(minutes_of.items(), key=lambda item: (sorted(item[0]), sorted(item[1]))):
             times = f"{_listed(minutes)} {_listed(those_hours)}"
             schedule = f"{times} {day_field} {month_field} {weekday_field}"
-            found.append(Recurrence(schedule, timedelta(minutes=length)))
-    return found
+            schedules.append(Recurrence(schedule, timedelta(minutes=length)))
+    return schedules
 
 
 def _alike(dates: Mapping[Month, set[int]]) -> list[tuple[_Days, list[Month]]]:
@@ -182,18 +182,18 @@ def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
     start = _month(now, 0)
     fewest = 0
     for months in HORIZONS:
-        found = _over(written, start, months)
-        if found is None:
+        sourced = _over(written, start, months)
+        if sourced is None:
             continue
-        if len(found) <= MOST_BUDGETS:
+        if len(sourced) <= MOST_BUDGETS:
             return CompiledBudgets(
-                budgets=tuple(budget for _, budget in found),
-                origins=tuple(origin for origin, _ in found),
+                budgets=tuple(budget for _, budget in sourced),
+                origins=tuple(origin for origin, _ in sourced),
                 valid_from=start,
                 renew_at=_month(start, 1),
                 valid_until=_month(start, months),
             )
-        fewest = len(found)
+        fewest = len(sourced)
     raise Invalid(
         f"these windows need {fewest} budgets in UTC, more than the {MOST_BUDGETS} that a NodePool can have"
         if fewest
@@ -220,18 +220,18 @@ def _month(moment: datetime, later: int) -> datetime:
 
 
 def _over(written: LocalBudgets, start: datetime, months: int) -> list[_Sourced] | None:
-    found: list[_Sourced] = []
+    sourced: list[_Sourced] = []
     for index, budget in enumerate(written.budgets):
         one = _in_utc(budget, written.time_zone, start, months)
         if one is None:
             return None
-        found += [(index, each) for each in one]
+        sourced += [(index, each) for each in one]
     for reasons, windows in _restrictions(written.allow_windows):
         items = _recurring(windows, written.time_zone, start, months, outside=True)
         if items is None:
             return None
-        found += [(None, DisruptionBudget(_BLOCKED, reasons, *_window_of(item))) for item in items]
-    return _without_repetition(found)
+        sourced += [(None, DisruptionBudget(_BLOCKED, reasons, *_window_of(item))) for item in items]
+    return _without_repetition(sourced)
 
 
 def _without_repetition(found: Iterable[_Sourced]) -> list[_Sourced]:

@@ -45,19 +45,19 @@ def open_intervals(schedule: str, duration: timedelta, zone: str, start: int, en
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
     """Sorted, with intervals that overlap or touch joined."""
-    found: list[Interval] = []
+    joined: list[Interval] = []
     until = -math.inf
     for interval in sorted(intervals):
         begin, finish = interval
         if finish <= begin:
             continue
         if begin > until:
-            found.append(interval)
+            joined.append(interval)
             until = finish
         elif finish > until:
-            found[-1] = (found[-1][0], finish)
+            joined[-1] = (joined[-1][0], finish)
             until = finish
-    return found
+    return joined
 
 
 def clipped(intervals: Sequence[Interval], start: int, end: int) -> list[Interval]:
@@ -72,15 +72,15 @@ def clipped(intervals: Sequence[Interval], start: int, end: int) -> list[Interva
 
 def inverted(intervals: Sequence[Interval], start: int, end: int) -> list[Interval]:
     """The parts of [start, end) that are in none of these merged intervals."""
-    found: list[Interval] = []
+    gaps: list[Interval] = []
     since = start
     for begin, finish in clipped(intervals, start, end):
         if begin > since:
-            found.append((since, begin))
+            gaps.append((since, begin))
         since = finish
     if since < end:
-        found.append((since, end))
-    return found
+        gaps.append((since, end))
+    return gaps
 
 
 def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> list[Interval]:
@@ -91,17 +91,17 @@ def _windows(cron: Cron, length: int, zone: str, start: int, end: int) -> list[I
     times = [hour * 60 + minute for hour in cron.hours for minute in cron.minutes]
     of_a_day = merged((time, time + length) for time in times)
     offsets = _Offsets(zone, first - _SPARE_DAYS, last + _SPARE_DAYS)
-    found: list[Interval] = []
+    windows: list[Interval] = []
     for day in _days(cron, first, last):
         midnight = day * MINUTES_A_DAY
         offset = offsets.of_whole_day(midnight)
         if offset is None:
             hits = [offsets.in_utc(midnight + time) for time in times]
-            found += [(hit, hit + length) for hit in hits]
+            windows += [(hit, hit + length) for hit in hits]
         else:
             midnight -= offset
-            found += [(midnight + begin, midnight + finish) for begin, finish in of_a_day]
-    return found
+            windows += [(midnight + begin, midnight + finish) for begin, finish in of_a_day]
+    return windows
 
 
 def _days(cron: Cron, first: int, last: int) -> Iterator[int]:

@@ -75,7 +75,7 @@ def _changes(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     zone has two changes within a day.
     """
     zone = time_zone(name)
-    found = []
+    changes = []
     end = _begin(year + 1)
     at = _begin(year)
     before = _offset(zone, at)
@@ -90,10 +90,10 @@ def _changes(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
                     low = middle
                 else:
                     high = middle
-            found.append((high, before, after))
+            changes.append((high, before, after))
             before = after
         at = later
-    return tuple(found)
+    return tuple(changes)
 
 
 def _offset(zone: ZoneInfo, instant: int) -> int:

@@ -89,13 +89,13 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
         from reconciler.wiring.repository import published_cluster
 
         try:
-            found = published_cluster(settings, inventory_parent(settings))
+            snapshot = published_cluster(settings, inventory_parent(settings))
         except Stalled as failure:
             message = f"{error.message}; whether a snapshot is published is unknown"
             raise NoClusterHere(message, hint=error.hint, causes=(failure,)) from error
-        if found is None:
+        if snapshot is None:
             raise
-        return found
+        return snapshot
 
 
 def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
@@ -111,30 +111,30 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
     except NoClusterHere:
         return {}
     connection = Connection(in_cluster_access if choice == "in-cluster" else kubeconfig_access, timeout=_SECONDS_TO_ASK)
-    found: dict[str, Manifest] = {}
+    definitions: dict[str, Manifest] = {}
     try:
         for name in names:
             path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
             answer = connection.request("GET", path, resource="customresourcedefinitions")
             if answer.ok:
-                found[name] = json.loads(answer.data)
+                definitions[name] = json.loads(answer.data)
             elif answer.status != HTTPStatus.NOT_FOUND:
                 raise Invalid(answer.failure().message)
     finally:
         connection.close()
-    return found
+    return definitions
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:
     from reconciler.wiring.repository import published_cluster
 
-    found = published_cluster(settings, inventory_parent(settings), branch)
-    if found is None:
+    snapshot = published_cluster(settings, inventory_parent(settings), branch)
+    if snapshot is None:
         raise Invalid(
             f"no snapshot is published: the repository has no branch {branch or settings.snapshot.branch!r}",
             hint="set snapshot.publish for the daemon, and name the branch as it does: --cluster published:BRANCH",
         )
-    return found
+    return snapshot
 
 
 def _embedded_cluster(settings: Settings, clock: Clock, snapshot: str) -> Cluster:

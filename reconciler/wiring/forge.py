@@ -88,10 +88,10 @@ class Reporter:
     def pull_requests(self) -> list[PullRequest]:
         branch = (self.base() or "").partition("@")[0]
         with _opened(self._settings) as forge:
-            found = [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
-        for path in self.pages.keys() - {_page_of(pull) for pull in found}:
+            pulls = [pull for pull in forge.open_pull_requests() if pull.base_branch == branch]
+        for path in self.pages.keys() - {_page_of(pull) for pull in pulls}:
             del self.pages[path]
-        return found
+        return pulls
 
     def report(self, pull: PullRequest) -> str:
         from reconciler.forge.pull_requests import publish

@@ -64,9 +64,9 @@ def destination(kind: str, number: int | None, settings: Settings) -> Iterator[P
     forge = forge_of(kind, settings, around)
     try:
         # A number from a flag may be another pull request's than the one that CI runs for.
-        own = around.number in (None, number)
+        is_own_job = around.number in (None, number)
         refusal, from_fork = _asked(forge, number)
-        head = around.head_commit if own else ""
+        head = around.head_commit if is_own_job else ""
         yield PullRequestTarget(forge, number, head, around.url, about.job_files, from_fork, refusal)
     finally:
         forge.close()

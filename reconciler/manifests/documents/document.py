@@ -188,7 +188,7 @@ _MAPPINGS = (dict, Mapping)
 
 def mapping_at(node: Mapping[str, Any], *path: str) -> dict[str, Any]:
     """The mapping at a path; {} where it is absent or not a mapping."""
-    found: Any = node
+    value: Any = node
     for step in path:
-        found = found.get(step) if isinstance(found, _MAPPINGS) else None
-    return found if isinstance(found, dict) else {}
+        value = value.get(step) if isinstance(value, _MAPPINGS) else None
+    return value if isinstance(value, dict) else {}

@@ -51,17 +51,17 @@ def with_defaults(schema: Schema, value: Any) -> Any:
 
 def null_keys(value: Any, at: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], list[str]]:
     """The keys that `without_nulls` drops, by the path of their mapping."""
-    found: dict[tuple[str | int, ...], list[str]] = {}
+    keys: dict[tuple[str | int, ...], list[str]] = {}
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if inner is None:
-                found.setdefault(at, []).append(key)
+                keys.setdefault(at, []).append(key)
             else:
-                found |= null_keys(inner, (*at, key))
+                keys |= null_keys(inner, (*at, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            found |= null_keys(inner, (*at, index))
-    return found
+            keys |= null_keys(inner, (*at, index))
+    return keys
 
 
 def without_nulls(value: Any) -> Any:

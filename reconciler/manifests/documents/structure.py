@@ -189,7 +189,7 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
     place = path_text(inspection.written_path(path)) or "the document"
     part = _schema_at(schema, error.schema_path[:-1])
     kind = error.kind
-    found = error.instance
+    value = error.instance
     match kind.name:
         case "required":
             missing: Path = (*path, kind.property)
@@ -206,14 +206,14 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
             inspection.report(
                 codes.WRONG_TYPE,
                 path,
-                f"{place} must be {expected}, not {_described(found)}",
-                hint=_type_hint(wanted, found, part),
+                f"{place} must be {expected}, not {_described(value)}",
+                hint=_type_hint(wanted, value, part),
             )
         case "enum":
             options = ", ".join(str(option) or '""' for option in kind.options)
-            hint = nearest(str(found), [str(option) for option in kind.options]) or f"write one of {options}"
+            hint = nearest(str(value), [str(option) for option in kind.options]) or f"write one of {options}"
             inspection.report(
-                codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(found)}", hint=hint
+                codes.INVALID_VALUE, path, f"{place} must be one of {options}, not {_shown(value)}", hint=hint
             )
         case "additionalProperties":
             pass  # `check_fields` says it of nulls too
@@ -222,9 +222,9 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
             inspection.report(
                 codes.INVALID_VALUE,
                 path,
-                f"{place} {_violation(kind, found)}",
+                f"{place} {_violation(kind, value)}",
                 hint=_limit_hint(kind, part)
-                or _duration_hint(part, found)
+                or _duration_hint(part, value)
                 or (f"write it like {example}" if example else ""),
             )
 

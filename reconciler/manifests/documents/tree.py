@@ -226,8 +226,8 @@ class TreeBuilder:
         line, column = self._place(event)
         if event.anchor in self._open:
             raise Unreadable(codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself", line, column)
-        known = self._anchors.get(event.anchor)
-        if known is None:
+        anchored = self._anchors.get(event.anchor)
+        if anchored is None:
             raise Unreadable(
                 codes.YAML_SYNTAX,
                 f"alias *{event.anchor} has no anchor",
@@ -235,7 +235,7 @@ class TreeBuilder:
                 column,
                 hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
             )
-        value, nodes, height, characters = known
+        value, nodes, height, characters = anchored
         self._count(nodes, characters, event)
         self._surplus += nodes * _NODE + characters
         if depth + height > DEEPEST:

@@ -137,13 +137,13 @@ def requests_of(spec: PodSpecWire) -> Resources:
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers or ():
-        own = _container_requests(container)
+        requests = _container_requests(container)
         if container.restart_policy == ALWAYS:
-            _add(running, own)
-            _add(sidecars, own)
+            _add(running, requests)
+            _add(sidecars, requests)
         else:
-            _add(own, sidecars)
-            _raise_to(peak, own)
+            _add(requests, sidecars)
+            _raise_to(peak, requests)
     _raise_to(running, peak)
     if spec.resources is not None:
         _replace_by_pod_level(running, spec.resources)

@@ -123,13 +123,13 @@ def check_consumption(inspection: Inspection, annotations: Mapping[str, Any], pa
     """Reports one consumption annotation without the other, since pods need both (ProvisioningRequest proposal)."""
     for prefix in _PREFIXES:
         names = (prefix + CONSUME_REQUEST, prefix + CLASS_NAME)
-        found = [name for name in names if name in annotations]
-        if len(found) == 1:
-            missing = names[1 - names.index(found[0])]
+        present = [name for name in names if name in annotations]
+        if len(present) == 1:
+            missing = names[1 - names.index(present[0])]
             inspection.report(
                 codes.HALF_CONSUMPTION,
-                (*path, found[0]),
-                f"{path_text((*path, found[0]))} is set without {missing}: pods need both",
+                (*path, present[0]),
+                f"{path_text((*path, present[0]))} is set without {missing}: pods need both",
                 hint=f"add {missing}, or remove both",
             )
 

@@ -44,17 +44,17 @@ class KnownFiles:
     def items(self, path: str, content: bytes) -> tuple[Document | Finding, ...]:
         """The same as `load_file`, from memory where possible."""
         key = (path, content)
-        found = self._before[0].get(key)
-        self._items[key] = tuple(load_file(path, content)) if found is None else found
+        documents = self._before[0].get(key)
+        self._items[key] = tuple(load_file(path, content)) if documents is None else documents
         return self._items[key]
 
     def document(self, document: Document) -> ReadDocument:
         """The same as `read_document`, from memory where possible. The result keeps the document alive, since its id is the key."""
-        found = self._before[1].get(id(document))
-        if found is None or found.document is not document:
-            found = read_document(document)
-        self._read[id(document)] = found
-        return found
+        read = self._before[1].get(id(document))
+        if read is None or read.document is not document:
+            read = read_document(document)
+        self._read[id(document)] = read
+        return read
 
 
 SLOTS = (

@@ -111,14 +111,14 @@ def in_force(repository: Declared, live: Declared, objects: Mapping[ObjectRef, L
 
 def _scaled(repository: Declared, objects: Mapping[ObjectRef, LiveObject]) -> dict[ObjectRef, Buffer]:
     """Declared buffers that somebody has sized through the scale subresource, with that size. Their manifests take no part in it."""
-    found = {}
+    scaled = {}
     for buffer in repository.buffers:
         live = objects.get(buffer.ref)
         size = None if live is None or buffer.annotation(MODE_ANNOTATION) == "Override" else live.scaled_to
         if live is not None and size is not None:
             by = f"{live.scaled_by} through /scale"
-            found[buffer.ref] = replace(buffer, replicas=size, sized_by=by)
-    return found
+            scaled[buffer.ref] = replace(buffer, replicas=size, sized_by=by)
+    return scaled
 
 
 def _laid_over(

@@ -91,20 +91,20 @@ def _of_list(document: Document) -> Finding | None:
 
 
 def _of_other_kind(document: Document, group: str, name: str) -> Finding | None:
-    found = _meant(group[:_LONGEST], name[:_LONGEST])
-    if found is not None:
-        line = f"apiVersion: {found.api_version(found.versions[0])}"
-        if group == found.group:
+    meant = _meant(group[:_LONGEST], name[:_LONGEST])
+    if meant is not None:
+        line = f"apiVersion: {meant.api_version(meant.versions[0])}"
+        if group == meant.group:
             message, path = f"{group or 'the core API'} has no kind {name}", "kind"
-            return _error(document, codes.UNKNOWN_KIND, path, message, f'did you mean "{found.name}"?')
+            return _error(document, codes.UNKNOWN_KIND, path, message, f'did you mean "{meant.name}"?')
         message = f"{document.api_version} has no kind {name} that headroom knows"
-        hint = f"write {line} and kind: {found.name}" if name != found.name else f"write {line}"
+        hint = f"write {line} and kind: {meant.name}" if name != meant.name else f"write {line}"
         return _error(document, codes.UNKNOWN_KIND, "apiVersion", message, hint)
     ours = _namesake(name)
     if ours is None and group == _WHOLE_GROUP and name not in _NOT_READ:
-        known = ", ".join(sorted(kind.name for kind in KINDS if kind.group == _WHOLE_GROUP))
+        names = ", ".join(sorted(kind.name for kind in KINDS if kind.group == _WHOLE_GROUP))
         message = f"{_WHOLE_GROUP} has no kind {name}"
-        return _error(document, codes.UNKNOWN_KIND, "kind", message, f"write one of its kinds: {known}")
+        return _error(document, codes.UNKNOWN_KIND, "kind", message, f"write one of its kinds: {names}")
     if ours is None:
         return None
     message = f"{name} of group {group!r} is not headroom's kind of that name: ignored"

@@ -134,12 +134,12 @@ def _api_version(document: Document) -> tuple[str, str]:
 def _take_out_server_fields(inspection: Inspection) -> None:
     """Removes fields that only the API server writes: applying them would conflict, or overwrite the observed state."""
     body = inspection.body
-    found: list[Path] = [("status",)] if "status" in body else []
+    paths: list[Path] = [("status",)] if "status" in body else []
     metadata = body.get("metadata")
     if isinstance(metadata, dict):
-        found += [("metadata", key) for key in metadata if key in _SERVER_METADATA]
+        paths += [("metadata", key) for key in metadata if key in _SERVER_METADATA]
         body["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_METADATA}
-    for path in found:
+    for path in paths:
         inspection.report(
             codes.SERVER_FIELD, path, f"{path_text(path)} is set by the API server: ignored", hint="remove it"
         )
@@ -148,8 +148,8 @@ def _take_out_server_fields(inspection: Inspection) -> None:
 
 def _judged(nulls: dict[Path, list[str]]) -> dict[Path, list[str]]:
     """Without the fields that only the API server writes: tools print them with null."""
-    own: dict[Path, frozenset[str]] = {("metadata",): _SERVER_METADATA, (): frozenset({"status"})}
-    return {path: [key for key in keys if key not in own.get(path, ())] for path, keys in nulls.items()}
+    ignored: dict[Path, frozenset[str]] = {("metadata",): _SERVER_METADATA, (): frozenset({"status"})}
+    return {path: [key for key in keys if key not in ignored.get(path, ())] for path, keys in nulls.items()}
 
 
 def _check(inspection: Inspection, kind: Kind) -> None:
@@ -203,8 +203,8 @@ def read_rendered(name: str, text: str, declared: Manifest | None = None) -> Man
     loaded = load({f"{name}.yaml": text.encode()})
     _refuse(name, loaded.findings)
     if not loaded.documents:
-        found = " ".join(text.split())
-        wrote = f"{found[:_LONGEST_SHOWN]!r}, which is not an object" if found else "nothing"
+        shown = " ".join(text.split())
+        wrote = f"{shown[:_LONGEST_SHOWN]!r}, which is not an object" if shown else "nothing"
         raise Invalid(f"the template for {name} wrote {wrote}", hint="it must write one document")
     if len(loaded.documents) != 1:
         raise Invalid(f"the template for {name} wrote {len(loaded.documents)} documents", hint="it must write one")
@@ -246,8 +246,8 @@ def _findings_of(read: ReadDocument, declared: Manifest) -> Iterable[Finding]:
 
 def _has(node: Any, path: Path) -> bool:
     for step in path:
-        known = range(len(node)) if isinstance(node, list) else node if isinstance(node, Mapping) else ()
-        if step not in known:
+        steps = range(len(node)) if isinstance(node, list) else node if isinstance(node, Mapping) else ()
+        if step not in steps:
             return False
         node = node[step]
     return True

@@ -103,13 +103,13 @@ def changed_since(
     """base, head: content by path. one_cluster: see `declared.read`. Only files that differ are read."""
     before = {path: content for path, content in base.items() if head.get(path) != content}
     after = {path: content for path, content in head.items() if base.get(path) != content}
-    known = {
+    old_manifests = {
         (scope_of(item.position.file, one_cluster=one_cluster), item.ref): item.manifest
         for item in read(before, one_cluster=one_cluster).manifests
     }
     findings: list[Finding] = []
     for item in read(after, one_cluster=one_cluster).manifests:
-        old = known.get((scope_of(item.position.file, one_cluster=one_cluster), item.ref))
+        old = old_manifests.get((scope_of(item.position.file, one_cluster=one_cluster), item.ref))
         if old is not None:
             findings += refused(item, old, item.manifest)
     return tuple(findings)

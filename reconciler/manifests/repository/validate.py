@@ -70,8 +70,8 @@ def several_clusters(documents: Iterable[ReadDocument]) -> tuple[Finding, ...]:
 
 def cluster_folders(files: Iterable[str]) -> tuple[str, ...]:
     """The folders of clusters below `clusters/` that have YAML files, such as clusters/production."""
-    found = {scope_of(file, one_cluster=False) for file in files if file.endswith((".yaml", ".yml"))}
-    return tuple(sorted(folder.rstrip("/") for folder in found if folder))
+    folders = {scope_of(file, one_cluster=False) for file in files if file.endswith((".yaml", ".yml"))}
+    return tuple(sorted(folder.rstrip("/") for folder in folders if folder))
 
 
 def scope_of(file: str, *, one_cluster: bool) -> str:
@@ -99,8 +99,8 @@ class _Known:
     def near(self, ref: ObjectRef) -> list[str]:
         """The names on either side of this one in both alphabetical orders: few, however many objects there are."""
         names, backwards = self._names.get(ref._replace(name=""), ([], []))
-        found = {*_beside(ref.name, names), *(name[::-1] for name in _beside(ref.name[::-1], backwards))}
-        return sorted(found)
+        candidates = {*_beside(ref.name, names), *(name[::-1] for name in _beside(ref.name[::-1], backwards))}
+        return sorted(candidates)
 
 
 def _beside(name: str, ordered: Sequence[str]) -> Sequence[str]:

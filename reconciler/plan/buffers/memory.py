@@ -38,17 +38,17 @@ def one_shot_memory(
     What is left only shrinks. A node that is being deleted takes its chunks with it at once. An incomplete view, or a node that is not
     Ready, does not tell what was used.
     """
-    known = remembered_one_shots(view.inventory.memory)
+    records = remembered_one_shots(view.inventory.memory)
     if not view.complete:
-        return _memory(known)
+        return _memory(records)
     asked = {uid: outcome for outcome in outcomes if (uid := _uid(view, outcome.demand.ref))}
-    entries = {uid: known[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in known}
+    entries = {uid: records[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in records}
     once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot and uid not in entries}
     held = _chunks(bins) if once else {}
     nodes = {item.node.name: item.node for item in bins if item.node is not None and not _is_deleted(item)}
     unused = _unused(view) if once else {}
     for uid, outcome in once.items():
-        demand, before = outcome.demand, known.get(uid, OneShot())
+        demand, before = outcome.demand, records.get(uid, OneShot())
         if demand.ended is not None:
             entries[uid] = replace(before.on(()), ended=demand.ended)
             continue
@@ -141,25 +141,25 @@ def _uid(view: ClusterView, ref: ObjectRef) -> str:
 
 def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
     """Chunks of each demand, by node."""
-    found: dict[ObjectRef, dict[str, int]] = {}
+    chunks: dict[ObjectRef, dict[str, int]] = {}
     for item in bins:
         for holding in item.chunks:
             if item.node is not None:
-                counts = found.setdefault(holding.demand, {})
+                counts = chunks.setdefault(holding.demand, {})
                 counts[item.node.name] = counts.get(item.node.name, 0) + holding.count
-    return found
+    return chunks
 
 
 def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
     """JSON values, unchanged as long as no share changes. One entry for each such buffer; one that is not ready keeps what it had."""
-    known = remembered_shares(view.inventory.memory)
+    shares = remembered_shares(view.inventory.memory)
     entries = {}
     for demand in demands:
         key = share_key(demand.ref)
         if demand.share is not None:
             entries[key] = demand.share.as_json()
-        elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in known:
-            entries[key] = known[key].as_json()
+        elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in shares:
+            entries[key] = shares[key].as_json()
     return {SHARES_KEY: dict(sorted(entries.items()))} if entries else {}
 
 

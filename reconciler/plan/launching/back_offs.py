@@ -289,10 +289,10 @@ def _lengthened(
 
     since: when the launch was asked for.
     """
-    known = next((item for item in back_offs if item.offered == offered), None)
-    if known is not None and since <= known.began and now < known.until:
+    earlier = next((item for item in back_offs if item.offered == offered), None)
+    if earlier is not None and since <= earlier.began and now < earlier.until:
         return back_offs
-    failures = 1 if known is None else known.failures + 1
+    failures = 1 if earlier is None else earlier.failures + 1
     others = [item for item in back_offs if item.offered != offered]
     return [*others, BackOff(offered, failures, now, now + rules.delay(failures))]
 
@@ -349,7 +349,7 @@ def stock_outs(
     missing: dict[ObjectRef, set[str]] = {}
     for item in unplaced:
         missing.setdefault(item.demand, set()).update(reason.cause for reason in item.reasons)
-    found = []
+    events = []
     for name, launch in sorted(launches.vanished.items()):
         held = sorted({by_name[words] for words, _ in read_holdings(launch.holds) if words in by_name})
         again = [item for item in created if any(holding.demand in held for holding in item.planned.holdings)]
@@ -361,8 +361,10 @@ def stock_outs(
             then = "there is no other place for its chunks now"
         else:
             then = "nothing is needed in its place"
-        found.append(StockOut(tuple(held), f"NodeClaim {name} gave no node ({_offered_words(launch.offered)}): {then}"))
-    return tuple(found)
+        events.append(
+            StockOut(tuple(held), f"NodeClaim {name} gave no node ({_offered_words(launch.offered)}): {then}")
+        )
+    return tuple(events)
 
 
 def retry_words(launches: LaunchRecord, now: datetime) -> str:

@@ -213,14 +213,14 @@ def _units(
         holdings = planned[index].holdings
         if any(holding.demand.kind == POD_KIND for holding in holdings):
             continue
-        own = dict.fromkeys(holding.demand for holding in holdings if holding.demand in whole)
-        joined = {id(unit): unit for ref in own if (unit := of_demand.get(ref)) is not None}
+        demands = dict.fromkeys(holding.demand for holding in holdings if holding.demand in whole)
+        joined = {id(unit): unit for ref in demands if (unit := of_demand.get(ref)) is not None}
         unit = next(iter(joined.values()), None)
         if unit is None:
             unit = units[index] = _Unit([], Counter())
         unit.indexes.append(index)
-        unit.whole.update(dict.fromkeys(own, 0))
-        unit.whole.update(sorted(own, key=lambda ref: order.get(ref, len(order)))[:1])
+        unit.whole.update(dict.fromkeys(demands, 0))
+        unit.whole.update(sorted(demands, key=lambda ref: order.get(ref, len(order)))[:1])
         for other in joined.values():
             if other is not unit:
                 unit.indexes += other.indexes
@@ -253,8 +253,8 @@ def cost_notes(capped: Capped) -> tuple[str, ...]:
     waiting += capped.later
     if not waiting:
         return ()
-    known = all(node.price_known for node in waiting)
-    price = f" (${sum(node.price for node in waiting):,.2f}/h)" if known else ""
+    all_known = all(node.price_known for node in waiting)
+    price = f" (${sum(node.price for node in waiting):,.2f}/h)" if all_known else ""
     are = "is" if len(waiting) == 1 else "are"
     more = f"{_nodes(len(waiting))}{price} {are} beyond what this pass makes"
     return (f"{more}: the cost over 30 days counts {'it' if are == 'is' else 'them'}, the hourly price does not",)
@@ -290,18 +290,18 @@ def capped_nodes(
 ) -> Capped:
     """demands: in the order of placement."""
     nodes: dict[str, int] = {}
-    known: list[float] = []
+    known_prices: list[float] = []
     for item in bins:
         if item.is_going:
             continue
         nodes[item.node_pool] = nodes.get(item.node_pool, 0) + 1
         price = prices.of(item)
         if price is not None:
-            known.append(price)
+            known_prices.append(price)
     return within_caps(
         planned,
         caps,
-        Standing(sum(known), nodes, made_in_attempts(bins, demands)),
+        Standing(sum(known_prices), nodes, made_in_attempts(bins, demands)),
         order={demand.ref: index for index, demand in enumerate(demands)},
         whole={demand.ref for demand in demands if demand.whole},
     )
@@ -309,12 +309,12 @@ def capped_nodes(
 
 def refused_cuts(capped: Capped) -> tuple[Cut, ...]:
     """The cut nodes of demands that are then placed again without new nodes."""
-    found = []
+    cuts = []
     for cut in capped.cuts:
         refused = capped.refused.intersection(holding.demand for holding in cut.node.holdings)
         if refused:
-            found.append(replace(cut, refused=refused))
-    return tuple(found)
+            cuts.append(replace(cut, refused=refused))
+    return tuple(cuts)
 
 
 def still_refused(cuts: Sequence[Cut], placement: Placement) -> tuple[Cut, ...]:

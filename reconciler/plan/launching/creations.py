@@ -79,8 +79,8 @@ def maker_of(demand: Demand) -> str:
 
 
 def _made(item: NodeClaimCreation, makers: Mapping[ObjectRef, str]) -> NodeClaimCreation:
-    own = {makers.get(holding.demand, "") for holding in item.planned.holdings}
-    if not makers or len(own) != 1 or "" in own:
+    its_makers = {makers.get(holding.demand, "") for holding in item.planned.holdings}
+    if not makers or len(its_makers) != 1 or "" in its_makers:
         return item
-    maker = own.pop()
+    maker = its_makers.pop()
     return replace(item, made_by=maker, reason=f"{item.reason}, made by {maker}")

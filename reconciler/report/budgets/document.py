@@ -135,10 +135,10 @@ def _outcome(item: BudgetOutcome) -> dict[str, str]:
 
 
 def _ahead(name: str, spans: Sequence[BudgetSpan], zone: tzinfo) -> dict[str, Any]:
-    own = merged(allowed_spans(spans))
+    merged_spans = merged(allowed_spans(spans))
     rows = [
         {"when": span_words(span.start, span.end, zone), "allowed": number_of(span.value), "why": span.why}
-        for span in own[:MOST_SPANS]
+        for span in merged_spans[:MOST_SPANS]
     ]
-    changes = counted(len(own) - 1, "change")
-    return {"name": name, "changes": changes, "rows": rows, "left": max(0, len(own) - MOST_SPANS)}
+    changes = counted(len(merged_spans) - 1, "change")
+    return {"name": name, "changes": changes, "rows": rows, "left": max(0, len(merged_spans) - MOST_SPANS)}

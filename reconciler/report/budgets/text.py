@@ -193,9 +193,9 @@ class HourGrid:
         return f"{name[:_LABEL]:>{_LABEL}}  {marks}".rstrip()
 
     def _row(self, day: date, cells: BudgetCells, values: Sequence[int], now: datetime, paint: Paint) -> str:
-        found = [self._cell(day, hour, cells) for hour in range(_HOURS)]
+        values_by_hour = [self._cell(day, hour, cells) for hour in range(_HOURS)]
         parts = []
-        for value, run in groupby(found):
+        for value, run in groupby(values_by_hour):
             width = _WIDTH * len(list(run))
             parts.append(" " * width if value is None else _run(value, width, values, paint))
         notes = []

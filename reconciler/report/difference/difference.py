@@ -89,7 +89,7 @@ def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome])
     """Demands whose service changes, by reference. Pending pods are left out, since no manifest declares them."""
     left = {outcome.demand.ref: outcome for outcome in base if not outcome.demand.is_pending_pod}
     right = {outcome.demand.ref: outcome for outcome in head if not outcome.demand.is_pending_pod}
-    found = []
+    changes = []
     for ref in sorted(left.keys() | right.keys()):
         before, after = left.get(ref), right.get(ref)
         change = DemandChange(
@@ -99,8 +99,8 @@ def demand_changes(base: Iterable[DemandOutcome], head: Iterable[DemandOutcome])
             () if after is None else after.unplaced_reasons,
         )
         if _told(change.before) != _told(change.after):
-            found.append(change)
-    return tuple(found)
+            changes.append(change)
+    return tuple(changes)
 
 
 def _told(service: Service | None) -> tuple[object, ...]:
@@ -203,15 +203,15 @@ class Difference(Details):
     @property
     def later(self) -> tuple[tuple[ObjectRef, Loss], ...]:
         """Demands that lose something, or more, only at a later time, when schedules have another value."""
-        found = {} if self.cost is None else self.cost.shortfalls()
-        return tuple((ref, found[ref]) for ref in sorted(found) if found[ref].at > self.head.now)
+        losses = {} if self.cost is None else self.cost.shortfalls()
+        return tuple((ref, losses[ref]) for ref in sorted(losses) if losses[ref].at > self.head.now)
 
     @property
     def asked_later(self) -> tuple[MostAsked, ...]:
         """Demands whose highest number of chunks changes, without those that `demands` already shows."""
         told = {item.ref for item in self.demands}
-        found = () if self.cost is None else self.cost.most_asked()
-        return tuple(item for item in found if item.ref not in told or item.at > self.head.now)
+        asked = () if self.cost is None else self.cost.most_asked()
+        return tuple(item for item in asked if item.ref not in told or item.at > self.head.now)
 
     def why(self, item: DemandChange) -> list[str]:
         """Everything to report about a demand: why it has less room, if nothing else says so."""
@@ -295,7 +295,7 @@ def _only(
 def _static_pools(base: Plan, head: Plan) -> tuple[StaticPoolChange, ...]:
     """A pool that one side does not change has its current nodes on that side."""
     left, right = ({item.node_pool: item for item in plan.static_pools} for plan in (base, head))
-    found = []
+    changes = []
     for name in sorted(left.keys() | right.keys()):
         one, other = left.get(name), right.get(name)
         before = one.after if one is not None else right[name].before
@@ -304,10 +304,10 @@ def _static_pools(base: Plan, head: Plan) -> tuple[StaticPoolChange, ...]:
             continue
         grown = next((item for item in (other, one) if item is not None and item.price is not None), None)
         if grown is None or after < before:
-            found.append(StaticPoolChange(name, before, after))
+            changes.append(StaticPoolChange(name, before, after))
         else:
-            found.append(replace(grown, before=before, after=after, never=0 if other is None else other.never))
-    return tuple(found)
+            changes.append(replace(grown, before=before, after=after, never=0 if other is None else other.never))
+    return tuple(changes)
 
 
 def _going(plan: Plan) -> tuple[NodeClaimAction, ...]:
@@ -318,8 +318,8 @@ def _missing(
     these: Iterable[NodeClaimAction],
     others: Iterable[NodeClaimAction],
 ) -> tuple[NodeClaimAction, ...]:
-    known = {(action.node_claim, action.node) for action in others}
-    return tuple(action for action in these if (action.node_claim, action.node) not in known)
+    their_names = {(action.node_claim, action.node) for action in others}
+    return tuple(action for action in these if (action.node_claim, action.node) not in their_names)
 
 
 def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -332,9 +332,9 @@ def _findings_only(these: Iterable[Finding], others: Iterable[Finding]) -> tuple
     def identity(finding: Finding) -> tuple[str, str, str, str]:
         return (finding.code, str(finding.ref), finding.path, finding.message)
 
-    known = {identity(finding) for finding in others}
-    found: dict[object, Finding] = {}
+    identities = {identity(finding) for finding in others}
+    only_here: dict[object, Finding] = {}
     for finding in these:
-        if identity(finding) not in known:
-            found.setdefault((*identity(finding), finding.position if finding.ref is None else None), finding)
-    return tuple(found.values())
+        if identity(finding) not in identities:
+            only_here.setdefault((*identity(finding), finding.position if finding.ref is None else None), finding)
+    return tuple(only_here.values())

@@ -28,42 +28,42 @@ _FIRST_ONE = (
 
 def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     """What is lost or wrong, the worst first. Every chunk that loses its place counts, whatever the reason."""
-    found = [f"less room: {named_room(change.room.less, zone)}"] if change.room.less else []
+    sentences = [f"less room: {named_room(change.room.less, zone)}"] if change.room.less else []
     shrunk = [item for item in change.static_pools if item.after < item.before]
     if shrunk:
         names = (f"{item.node_pool} {item.before:,} → {counted(item.after, 'node')}" for item in shrunk)
-        found.append(f"smaller static NodePools: {listed(names, most=3)}")
-    found += [
+        sentences.append(f"smaller static NodePools: {listed(names, most=3)}")
+    sentences += [
         f"static NodePool {item.node_pool} gets {item.after:,} of {counted(item.after + item.never, 'node')}, its limit"
         for item in change.static_pools
         if item.never
     ]
-    found += [drift_words(item, zone) for item in change.drift]
+    sentences += [drift_words(item, zone) for item in change.drift]
     told = {item.ref for item in change.room.less}
     losing = {
         item.ref: item.shortfall.losing for item in change.demands if item.ref not in told and item.shortfall.losing
     }
     if losing:  # for now: what is wrong with a template is mended in the long run
-        found.append(f"{losing_words(sum(losing.values()))} ({_shares(losing)})")
+        sentences.append(f"{losing_words(sum(losing.values()))} ({_shares(losing)})")
     lacking = {item.ref: item.shortfall.lacking for item in change.demands if item.shortfall.lacking}
     if lacking:
         count = sum(lacking.values())
         verb = "finds" if count == 1 else "find"
-        found.append(f"{counted(count, 'new chunk')} {verb} no place ({_shares(lacking)})")
+        sentences.append(f"{counted(count, 'new chunk')} {verb} no place ({_shares(lacking)})")
     unready = [item.ref for item in change.demands if item.shortfall.unready and not item.shortfall.losing]
     if unready:
-        found.append(f"{listed(map(short_name, unready), most=3)} {'is' if len(unready) == 1 else 'are'} not ready")
-    found += _later(change, sum(lacking.values()), zone)
+        sentences.append(f"{listed(map(short_name, unready), most=3)} {'is' if len(unready) == 1 else 'are'} not ready")
+    sentences += _later(change, sum(lacking.values()), zone)
     unsure = sum(item.shortfall.unsure for item in change.demands)
     if unsure:
-        found.append(f"{counted(unsure, 'chunk')} left to an autoscaler that nothing in the cluster shows")
+        sentences.append(f"{counted(unsure, 'chunk')} left to an autoscaler that nothing in the cluster shows")
     for severity, noun in ((Severity.ERROR, "new error"), (Severity.WARNING, "new warning")):
         count = sum(finding.severity is severity for finding in change.new_findings)
         if count:
-            found.append(counted(count, noun))
+            sentences.append(counted(count, noun))
     if change.failed_gates:
-        found.append(f"{counted(len(change.failed_gates), 'bound')} not kept")
-    return found
+        sentences.append(f"{counted(len(change.failed_gates), 'bound')} not kept")
+    return sentences
 
 
 def drift_words(drift: ForetoldDrift, zone: tzinfo | None = None) -> str:
@@ -106,33 +106,33 @@ def _later(change: Difference, known: int, zone: tzinfo | None) -> list[str]:
 
 def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     """The effects of merging on the cluster."""
-    found = []
+    sentences = []
     static = sum(item.after - item.before for item in change.static_pools)
     nodes = len(change.added_nodes) - len(change.removed_nodes) + static
     if nodes:
         new, gone = len(change.added_nodes), len(change.removed_nodes)
         others = f" ({new:,} new, {gone:,} no longer needed)" if new and gone else ""
-        found.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once{others}")
+        sentences.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once{others}")
     elif change.added_nodes:
-        found.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
-    found += [] if is_unrendered(change) else _growth(change, nodes, zone)
+        sentences.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
+    sentences += [] if is_unrendered(change) else _growth(change, nodes, zone)
     handed = [item for item in change.demands if item.handed_to]
     if handed:
         to = listed(dict.fromkeys(item.handed_to for item in handed))
-        found.append(f"{listed((short_name(item.ref) for item in handed), most=3)} kept by {to}")
+        sentences.append(f"{listed((short_name(item.ref) for item in handed), most=3)} kept by {to}")
     if change.released:
-        found.append(f"{counted(len(change.released), 'node')} released")
-    found += _objects(change)
+        sentences.append(f"{counted(len(change.released), 'node')} released")
+    sentences += _objects(change)
     if change.templates:
-        found.append(f"{counted(len(change.templates), 'object')} changed by templates")
-    return found
+        sentences.append(f"{counted(len(change.templates), 'object')} changed by templates")
+    return sentences
 
 
 def _objects(change: Difference) -> list[str]:
     """`NodePool general no longer declared`, `2 objects added and 1 removed`: NodePools that go by name, since nodes go with them."""
     gone = [item for item in change.objects if item.action in {Action.DELETE, Action.KEEP}]
     pools = [item.ref for item in gone if item.ref.kind == "NodePool"]
-    found = [f"NodePool {listed((ref.name for ref in pools), most=3)} no longer declared"] if pools else []
+    sentences = [f"NodePool {listed((ref.name for ref in pools), most=3)} no longer declared"] if pools else []
     counts = (
         ("removed", len(gone) - len(pools)),
         ("added", sum(item.action is Action.CREATE for item in change.objects)),
@@ -142,7 +142,7 @@ def _objects(change: Difference) -> list[str]:
     if words:
         number, verb = words[0].split(" ")
         words[0] = f"{number} {'object' if number == '1' else 'objects'} {verb}"
-    return [*found, *([listed(words)] if words else [])]
+    return [*sentences, *([listed(words)] if words else [])]
 
 
 def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
@@ -201,15 +201,15 @@ def _conflicts(change: Difference) -> list[str]:
 
 def _unjudged(change: Difference) -> list[str]:
     """What of the change is not in the figures."""
-    found = [f"not judged: {words}" for words in change.unjudged]
+    sentences = [f"not judged: {words}" for words in change.unjudged]
     kept = [short_name(ref) for ref in change.kept_as_before]
     if kept:
-        found.append(
+        sentences.append(
             f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"
         )
     if change.room.unjudged:
-        found.append(f"room not judged for {change.room.unjudged:,.0f} hours")
-    return found
+        sentences.append(f"room not judged for {change.room.unjudged:,.0f} hours")
+    return sentences
 
 
 def _more_afterwards(change: Difference) -> list[str]:
@@ -280,25 +280,25 @@ class Gates:
         cost = change.cost
         if cost is None:
             return ()
-        found = self._too_dear(change, cost)
+        sentences = self._too_dear(change, cost)
         peak = cost.new_nodes()
         if self.max_new_nodes is not None and peak is not None and peak.count > self.max_new_nodes:
             allowed = f"{self.max_new_nodes:,} {'is' if self.max_new_nodes == 1 else 'are'} allowed"
-            found.append(f"up to {counted(peak.count, 'new node')} from {moment(peak.at, zone)}; {allowed}")
+            sentences.append(f"up to {counted(peak.count, 'new node')} from {moment(peak.at, zone)}; {allowed}")
         if self.no_unplaced:
             for ref, loss in sorted(cost.shortfalls().items()):
-                found += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]
+                sentences += [f"{ref}: {_with_way_out(words)}" for words in loss_words(_bounded(loss), zone)]
         if self.no_less_room:
-            found += [f"less room: {room_words(item, zone)}" for item in change.room.less]
+            sentences += [f"less room: {room_words(item, zone)}" for item in change.room.less]
         if self.no_drift:
-            found += [drift_words(item, zone) for item in change.drift]
+            sentences += [drift_words(item, zone) for item in change.drift]
         new_errors = [item for item in change.new_findings if item.severity is Severity.ERROR]
         for forbidden, word, errors in (
             (self.no_new_errors, "new error", new_errors),
             (self.no_existing_errors, "error that is there already", change.left_errors),
         ):
-            found += [f"{word}: {item.ref or item.path}: {item.message}" for item in errors if forbidden]
-        return tuple(found)
+            sentences += [f"{word}: {item.ref or item.path}: {item.message}" for item in errors if forbidden]
+        return tuple(sentences)
 
     def _too_dear(self, change: Difference, cost: CostChange) -> list[str]:
         bound = self.max_monthly_increase
@@ -307,14 +307,14 @@ class Gates:
         keeps = f"whether the cost keeps to {dollars(bound)} over 30 days is unknown"
         if cost.delta > 0 and sample_words(change.base, change.head):
             return [f"no prices are known but invented ones: {keeps}"]
-        found = []
+        sentences = []
         if cost.delta > bound:
-            found.append(
+            sentences.append(
                 f"{signed_dollars(cost.delta)} over 30 days is more than the {dollars(bound)} that are allowed"
             )
         if cost.more_unpriced():
-            found.append(f"{counted(cost.more_unpriced(), 'new node')} without a known price: {keeps}")
-        return found
+            sentences.append(f"{counted(cost.more_unpriced(), 'new node')} without a known price: {keeps}")
+        return sentences
 
 
 def _with_way_out(words: str) -> str:

@@ -30,31 +30,31 @@ def written_differences(
     """
     left, right = {item.ref: item for item in before}, {item.ref: item for item in after}
     undone, done = {change.ref: change for change in base}, {change.ref: change for change in head}
-    found = []
+    changes = []
     for ref in sorted(left.keys() | right.keys()):
         old, new = left.get(ref), right.get(ref)
         if new is None:
             assert old is not None
-            found.append(_removed(old, undone.get(ref), done.get(ref), is_there=ref in in_cluster))
+            changes.append(_removed(old, undone.get(ref), done.get(ref), is_there=ref in in_cluster))
         elif old is None:
             change = done.get(ref)
             fallback = ObjectChange(ref, Action.CREATE, (), new.manifest, new.position, "declared")
-            found.append(fallback if change is None or change.action is Action.CREATE else change)
+            changes.append(fallback if change is None or change.action is Action.CREATE else change)
         else:
             fields = _written_fields(old.manifest, new.manifest)
             if fields:
-                found.append(ObjectChange(ref, Action.UPDATE, fields, new.manifest, new.position, "edited"))
-    return tuple(found)
+                changes.append(ObjectChange(ref, Action.UPDATE, fields, new.manifest, new.position, "edited"))
+    return tuple(changes)
 
 
 def document_changes(pairs: Iterable[tuple[ObjectRef, Manifest, Manifest]], reason: str) -> tuple[ObjectChange, ...]:
     """The documents that differ before and after. reason: why, in words."""
-    found = []
+    changes = []
     for ref, before, after in pairs:
         fields = _written_fields(before, after)
         if fields:
-            found.append(ObjectChange(ref, Action.UPDATE, fields, after, None, reason))
-    return tuple(found)
+            changes.append(ObjectChange(ref, Action.UPDATE, fields, after, None, reason))
+    return tuple(changes)
 
 
 def _removed(

@@ -122,8 +122,8 @@ def notes(change: Difference) -> list[str]:
 
 def assumptions(change: Difference) -> list[str]:
     """The assumptions behind the prices of both sides."""
-    own = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
-    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *own)))
+    of_the_month = () if change.cost is None else (_WORKED_OUT, *change.cost.notes)
+    return list(dict.fromkeys((*change.head.cost.assumptions, *change.base.cost.assumptions, *of_the_month)))
 
 
 def _cost_words(change: Difference) -> str:

@@ -61,20 +61,20 @@ class RoomChanges:
 
 def room_changes(cost: CostChange) -> RoomChanges:
     """Compares the two sides in every state of the schedules."""
-    found: dict[tuple[bool, ObjectRef], list[RoomChange]] = {}
-    known: dict[tuple[int, int], list[tuple[bool, RoomChange]]] = {}
+    by_demand: dict[tuple[bool, ObjectRef], list[RoomChange]] = {}
+    by_states: dict[tuple[int, int], list[tuple[bool, RoomChange]]] = {}
     unjudged = timedelta()
     for start, end, before, after in _stretches(cost):
         if before.is_mean or after.is_mean:
             unjudged += end - start
             continue
         pair = (id(before), id(after))
-        if pair not in known:
-            known[pair] = list(_changes(before, after, start))
-        for is_less, change in known[pair]:
-            found.setdefault((is_less, change.ref), []).append(replace(change, at=start, spans=((start, end),)))
+        if pair not in by_states:
+            by_states[pair] = list(_changes(before, after, start))
+        for is_less, change in by_states[pair]:
+            by_demand.setdefault((is_less, change.ref), []).append(replace(change, at=start, spans=((start, end),)))
     whole = ((cost.head.start, cost.head.end),)
-    joined = {key: _joined(changes, whole) for key, changes in sorted(found.items())}
+    joined = {key: _joined(changes, whole) for key, changes in sorted(by_demand.items())}
     less, more = (tuple(item for (side, _), item in joined.items() if side is wanted) for wanted in (True, False))
     return RoomChanges(less, more, unjudged / HOUR)
 

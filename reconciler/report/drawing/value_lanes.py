@@ -34,14 +34,14 @@ def allowed_spans(spans: Sequence[BudgetSpan]) -> list[ValueSpan]:
 
 def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
     """Neighbouring spans of equal value and reason as one, so that the number is written once."""
-    found: list[ValueSpan] = []
+    joined: list[ValueSpan] = []
     for span in spans:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last is not None and (last.value, last.why, last.end) == (span.value, span.why, span.start):
-            found[-1] = ValueSpan(last.start, span.end, span.value, span.why)
+            joined[-1] = ValueSpan(last.start, span.end, span.value, span.why)
         else:
-            found.append(span)
-    return found
+            joined.append(span)
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ def visible(spans: Sequence[ValueSpan], axis: TimeAxis, *, lowest: bool) -> list
             owner = owners.get(column)
             if owner is None or _wins(span, those[owner], lowest=lowest):
                 owners[column] = index
-    found: list[Stroke] = []
+    strokes: list[Stroke] = []
     for column in sorted(owners):
         span = those[owners[column]]
         left, right = axis.left + column, axis.left + min(column + 1, axis.width)
-        if found and found[-1].span is span and found[-1].right == left:
-            left = found.pop().left
-        found.append(Stroke(left, right, span))
-    return found
+        if strokes and strokes[-1].span is span and strokes[-1].right == left:
+            left = strokes.pop().left
+        strokes.append(Stroke(left, right, span))
+    return strokes
 
 
 def _columns(span: ValueSpan, axis: TimeAxis) -> range:

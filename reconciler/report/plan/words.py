@@ -86,11 +86,11 @@ def _request_words(outcome: DemandOutcome) -> tuple[str, ...]:
     """The state of a provisioning request: `not provisioned: CapacityIsNotFound`, `BookingExpired: CapacityBookingConsumed`."""
     if outcome.demand.request is None:
         return ()
-    known = {condition.type: condition for condition in outcome.conditions}
+    by_type = {condition.type: condition for condition in outcome.conditions}
     for name in TERMINAL:
-        if name in known and known[name].status is ConditionStatus.TRUE:
-            return (f"{name}: {known[name].reason}",)
-    provisioned = known.get(PROVISIONED)
+        if name in by_type and by_type[name].status is ConditionStatus.TRUE:
+            return (f"{name}: {by_type[name].reason}",)
+    provisioned = by_type.get(PROVISIONED)
     if provisioned is None:
         return ()
     is_there = provisioned.status is ConditionStatus.TRUE
@@ -290,12 +290,12 @@ def bin_words(outcome: DemandOutcome, name: str) -> str:
 
 def own_domains(plan: Plan) -> dict[str, str]:
     """By new node, its values of the labels in its chunks' constraints, except zone and capacity type, which are always shown."""
-    found: dict[str, dict[str, None]] = {}
+    labels: dict[str, dict[str, None]] = {}
     for outcome in plan.demands:
         for item in outcome.domains:
             if item.key not in {ZONE_LABEL, CAPACITY_TYPE_LABEL} and item.values:
-                found.setdefault(item.bin, {})[f"{item.key}={value_words(item)}"] = None
-    return {name: ", ".join(sorted(words)) for name, words in found.items()}
+                labels.setdefault(item.bin, {})[f"{item.key}={value_words(item)}"] = None
+    return {name: ", ".join(sorted(words)) for name, words in labels.items()}
 
 
 def order_words(outcomes: Iterable[DemandOutcome]) -> str:

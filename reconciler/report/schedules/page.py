@@ -134,9 +134,9 @@ def schedule_page(
 
 def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     """The name in the editor's list of what the finding is about."""
-    found = next((item.name for item in broken if item.has(finding)), None)
-    if found is not None:
-        return found
+    broken_name = next((item.name for item in broken if item.has(finding)), None)
+    if broken_name is not None:
+        return broken_name
     return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
 
 

@@ -103,15 +103,15 @@ def demand_rows(plan: Plan, standing: StandingNodes, links: Links) -> list[dict[
 
 def _places(nodes: Iterable[StandingNode]) -> dict[ObjectRef, dict[str, dict[str, Any]]]:
     """By demand and node: how many of its chunks are there."""
-    found: dict[ObjectRef, dict[str, dict[str, Any]]] = {}
+    by_demand: dict[ObjectRef, dict[str, dict[str, Any]]] = {}
     for node in nodes:
         for holding in node.holdings:
-            rows = found.setdefault(holding.demand, {})
+            rows = by_demand.setdefault(holding.demand, {})
             row = rows.setdefault(
                 node.name, {"name": node.name, "nodePool": node.node_pool, "state": str(node.state), "chunks": 0}
             )
             row["chunks"] += holding.count
-    return found
+    return by_demand
 
 
 def _capacity(outcome: DemandOutcome, standing: StandingNodes, nodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -317,7 +317,7 @@ def live_document(document: Mapping[str, Any], live: Live, now: datetime) -> dic
         if live.leads is False and not document["passes"]
         else {}
     )
-    found = {
+    document_now = {
         **document,
         **waits,
         "nextEdge": None if edge is None else {"time": timestamp(edge.at), "schedule": edge.why},
@@ -326,7 +326,7 @@ def live_document(document: Mapping[str, Any], live: Live, now: datetime) -> dic
         "lateAfter": live.late_after.total_seconds(),
         **({} if live.leads is None else {"leads": live.leads, "leader": live.leader or None}),
     }
-    return {**found, "health": health_of(found, now)}
+    return {**document_now, "health": health_of(document_now, now)}
 
 
 def write_rows(change_set: ChangeSet | None) -> list[dict[str, Any]]:
@@ -353,7 +353,7 @@ def pool_rows(nodes: Sequence[StandingNode], now: datetime) -> list[dict[str, An
 
 def _pool_row(name: str, nodes: Sequence[StandingNode], now: datetime) -> dict[str, Any]:
     states = Counter(node.state for node in nodes)
-    known = [node for node in nodes if node.cpu is not None]
+    measured = [node for node in nodes if node.cpu is not None]
     memory = [node.memory for node in nodes if node.memory is not None]
     return {
         "name": name,
@@ -365,7 +365,7 @@ def _pool_row(name: str, nodes: Sequence[StandingNode], now: datetime) -> dict[s
         "held": sum(node.held for node in nodes),
         "drifted": sum(node.drifted for node in nodes),
         "expiring": sum(node.expires is not None and node.expires < now + EXPIRES_SOON for node in nodes),
-        "cpuUsed": round(sum(node.cpu or 0.0 for node in known) / len(known), 4) if known else None,
+        "cpuUsed": round(sum(node.cpu or 0.0 for node in measured) / len(measured), 4) if measured else None,
         "memoryUsed": round(sum(memory) / len(memory), 4) if memory else None,
         "pricePerHour": money(sum(node.price or 0.0 for node in nodes)),
         "unpriced": sum(node.price is None for node in nodes),

@@ -128,7 +128,7 @@ def pool_page(document: Row, row: Row, nodes: Sequence[StandingNode], now: datet
 def _frame(document: Row, *, root: str) -> dict[str, Any]:
     """What every page has at its top."""
     name, _, commit = (document["revision"] or "").partition("@sha1:")
-    found = document["commit"]
+    committed = document["commit"]
     return {
         "root": root,
         "cluster": cluster_title(document["cluster"]),
@@ -139,8 +139,8 @@ def _frame(document: Row, *, root: str) -> dict[str, Any]:
         "commit": {
             "name": name or "the working tree",
             "short": commit[:12],
-            "committed": None if found is None else found["committed"],
-            "url": None if found is None else found["url"],
+            "committed": None if committed is None else committed["committed"],
+            "url": None if committed is None else committed["url"],
         },
         "passes": document["passes"],
         "leader": (document.get("leader") or "nobody") if document.get("leads") is False else "",
@@ -267,14 +267,14 @@ def _node_row(node: StandingNode, now: datetime, *, only: str = "") -> dict[str,
 
 def _budget_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Reasons for which a NodePool allows the same share a row."""
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    merged: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
         key = tuple(value for name, value in row.items() if name != "reason")
-        if key in found:
-            found[key]["reasons"] += f", {row['reason']}"
+        if key in merged:
+            merged[key]["reasons"] += f", {row['reason']}"
         else:
-            found[key] = {**row, "reasons": row["reason"]}
-    return list(found.values())
+            merged[key] = {**row, "reasons": row["reason"]}
+    return list(merged.values())
 
 
 def _pass_row(row: Row, links: Links) -> dict[str, Any]:

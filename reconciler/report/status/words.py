@@ -74,14 +74,14 @@ def _lack(row: Row) -> str:
 def findings_in(document: Row) -> list[tuple[Row, int]]:
     """Errors first, then warnings, then what is only worth knowing: of that the first of each code, and how many others it has. A repository
     may have hundreds of files of other tools."""
-    found: list[tuple[Row, int]] = [
+    ordered: list[tuple[Row, int]] = [
         (row, 0) for severity in ("error", "warning") for row in document["findings"] if row["severity"] == severity
     ]
     by_code: dict[str, list[Row]] = {}
     for row in document["findings"]:
         if row["severity"] == "info":
             by_code.setdefault(row["code"], []).append(row)
-    return [*found, *((first, len(others)) for first, *others in by_code.values())]
+    return [*ordered, *((first, len(others)) for first, *others in by_code.values())]
 
 
 def size_words(row: Row) -> str:
@@ -139,9 +139,9 @@ def why_of(row: Row) -> str:
     types = {"suspended": ("Suspended",), "empty": ("Suspended",)}.get(
         state, ("Failed", "CapacityRevoked", "BookingExpired", "Provisioning", "Provisioned", "Fulfilment")
     )
-    known = {item["type"]: item["message"] for item in row["conditions"]}
-    found = next((known[name] for name in types if known.get(name)), "")
-    return found or (_facts(row["explanation"]) if state == "empty" else "")
+    messages = {item["type"]: item["message"] for item in row["conditions"]}
+    message = next((messages[name] for name in types if messages.get(name)), "")
+    return message or (_facts(row["explanation"]) if state == "empty" else "")
 
 
 def _facts(lines: Sequence[str]) -> str:
@@ -150,10 +150,10 @@ def _facts(lines: Sequence[str]) -> str:
 
 def held_back(document: Row) -> list[tuple[str | None, str]]:
     """What is not done although it is due, with the instant (RFC 3339) until which; None where no clock ends the wait."""
-    found: list[tuple[str | None, str]] = [
+    waits: list[tuple[str | None, str]] = [
         (None, f"nothing is deleted or released: {reason}") for reason in document["blocked"]
     ]
-    found += [(None, note) for note in document["notes"]]
+    waits += [(None, note) for note in document["notes"]]
     waiting = document.get("waitingDeletions")
     if waiting:
         count = len(waiting["objects"])
@@ -163,8 +163,8 @@ def held_back(document: Row) -> list[tuple[str | None, str]]:
             if waiting["next"] is None
             else f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"
         )
-        found.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
-    return found
+        waits.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
+    return waits
 
 
 def tile(name: str, value: str, more: str, tone: str = "") -> dict[str, str]:

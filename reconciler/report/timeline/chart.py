@@ -94,13 +94,13 @@ def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
 
 def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
     """The spans with neighbours of equal value joined, with the first one's reason."""
-    found: list[ValueSpan] = []
+    joined: list[ValueSpan] = []
     for span in merged(spans):
-        if found and found[-1].value == span.value:
-            found[-1] = ValueSpan(found[-1].start, span.end, span.value, found[-1].why)
+        if joined and joined[-1].value == span.value:
+            joined[-1] = ValueSpan(joined[-1].start, span.end, span.value, joined[-1].why)
         else:
-            found.append(span)
-    return tuple(found)
+            joined.append(span)
+    return tuple(joined)
 
 
 def shared_out(groups: Sequence[str], most: int) -> list[int]:
@@ -128,14 +128,14 @@ def lane_changes(base: CapacityTimeline, head: CapacityTimeline) -> tuple[LaneCh
     idle = _without_nodes(base) ^ _without_nodes(head)
     order = (ASKED, WORTH, ALLOWED)
     start, end = max(base.start, head.start), min(base.end, head.end)
-    found = [
+    differing = [
         item
         for item in changes
         if item.before is None
         or item.after is None
         or ((item.either.group, item.either.name) not in idle and _differ(item.before, item.after, start, end))
     ]
-    return tuple(sorted(found, key=lambda item: order.index(item.either.group)))
+    return tuple(sorted(differing, key=lambda item: order.index(item.either.group)))
 
 
 def _without_nodes(timeline: CapacityTimeline) -> set[tuple[str, str]]:
@@ -295,8 +295,8 @@ def _draw_there(
 ) -> None:
     """A dashed outline of what there was until now, on the scale of the bars beside it."""
     base, scale = top + height, (height - NUMBER_ROOM) / most
-    known = [(axis.x(point.since), base - min(point.ready, most) * scale) for point in points]
-    shown = [*(place for place in known[:-1] if place[0] > axis.left), known[-1]]
+    places = [(axis.x(point.since), base - min(point.ready, most) * scale) for point in points]
+    shown = [*(place for place in places[:-1] if place[0] > axis.left), places[-1]]
     drawing.steps([*shown, (axis.x(now), shown[-1][1])], base, "free")
 
 

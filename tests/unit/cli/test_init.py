@@ -58,8 +58,8 @@ def test_the_first_plan_shows_a_node_and_its_price_for_the_largest_deployment(tm
     plan = next(line.strip() for line in made.stdout.splitlines() if line.startswith("  headroom plan "))
     done = headroom(tmp_path / "capacity", *plan.split()[1:])
     assert done.returncode == 1, done.stderr
-    assert "CapacityBuffer/shop/checkout  8 chunks: " in done.stdout
-    assert "/h\n      in NodePool general, for " in done.stdout
+    assert "CapacityBuffer/shop/checkout: 8 chunks, 8 on new nodes" in done.stdout
+    assert "/h\n      NodePool general, for " in done.stdout
 
 
 def test_without_anything_to_buffer_or_to_make_nodes_with_it_says_so(tmp_path: Path) -> None:
