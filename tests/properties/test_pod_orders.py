@@ -8,9 +8,11 @@ from hypothesis import given, settings
 
 from reconciler.placement.checker.pod_orders import order_violations
 from reconciler.placement.place import place
+from reconciler.placement.scheduler.arrays import PodKind
 from reconciler.placement.scheduler.model import SchedulerModel
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import running_pods, standing_nodes
+from tests.builders import node, shape
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 from tests.properties.surge_worlds import surge_world
 from tests.properties.test_surge import names_of, problem_of
@@ -28,6 +30,22 @@ def test_the_model_binds_where_the_checker_allows(world: SchedulingWorld) -> Non
         if row >= 0
     ]
     assert order_violations(world.nodes, world.pods, NAMESPACES, bound) == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=scheduling_worlds())
+def test_who_always_finds_room_never_waits(world: SchedulingWorld) -> None:
+    model = SchedulerModel(world.nodes, world.pods, world.kinds, NAMESPACES)
+    sure = model.always_bound(np.bincount(world.order, minlength=len(world.kinds)))
+    rows = model.schedule(world.order).tolist()
+    assert not [kind for kind, row in zip(world.order, rows, strict=True) if row < 0 and sure[kind]]
+
+
+def test_a_pod_always_finds_room_where_all_that_comes_cannot_fill_the_nodes() -> None:
+    kinds = [PodKind(shape("1")), PodKind(shape("2"))]
+    model = SchedulerModel([node(f"node-{number}", cpu="4") for number in range(3)], [], kinds, {})
+    assert model.always_bound(np.array([2, 1])).all()
+    assert not model.always_bound(np.array([6, 3])).any()
 
 
 @pytest.mark.parametrize("seed", [0, 3, 5, 10, 12, 19, 24, 33, 38, 40])

@@ -18,16 +18,16 @@ import numpy as np
 from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL, Node
 from reconciler.model.pods import Pod
 from reconciler.placement.amounts import Numbers
-from reconciler.placement.loops.arrays import CounterArrays
+from reconciler.placement.label_table import Mask
 from reconciler.placement.scheduler.arrays import PodKind, SchedulerArrays
 from reconciler.placement.scheduler.walk import (
     ABLE,
     CAUSES,
+    FIT,
+    MASK,
     PLAIN,
-    BinArrays,
-    KindArrays,
-    RowArrays,
-    ScratchArrays,
+    RULES,
+    Groups,
     Walk,
     compiled_walk,
 )
@@ -83,6 +83,31 @@ class SchedulerModel:
         nodes: Numbers = asked[1].copy()
         return nodes
 
+    def always_bound(self, counts: Numbers) -> Mask:
+        """By kind, whether its pods find room whatever comes before them. counts: by kind, how many pods come at most.
+
+        A pod without rules between pods waits only if every node that would take it has become full, each in some resource. All pods
+        together cannot fill that many where the shares of what comes that nodes have free are more than there are resources."""
+        _, room, used, _ = self._arrays.bins
+        looks, requests, _, masks, _, _ = self._arrays.kinds
+        rules = np.diff(self._arrays.rows[0][RULES])
+        asked = requests[looks[:, FIT]]
+        coming = asked.T @ counts
+        found = np.zeros(len(self.kinds), dtype=np.bool_)
+        for kind in np.flatnonzero(rules == 0):
+            free = (room - used)[masks[looks[kind, MASK]] == ABLE] - asked[kind]
+            others = coming - asked[kind]
+            shares = np.where(others > 0, np.maximum(free + 1, 0) / np.maximum(others, 1), np.inf)
+            found[kind] = np.where((free < 0).any(axis=1), 0, shares.min(axis=1)).sum() > len(others)
+        return found
+
+    def worsen(self, pods: Numbers, lots: Numbers, target: int, further: Numbers, tries: int, seed: int) -> int:
+        """Changes an order for the worse, for one demand: see `walk.worsen`. pods: two rows, the kind and the demand of each."""
+        asked = np.full((2, len(further)), -1, dtype=np.int64)
+        asked[0] = further
+        walk = self._walk(tries * pods.shape[1])
+        return walk.worsen(self._groups, pods, lots, self._most, target, asked, tries, seed)
+
     def bind(self, kind: int, row: int) -> None:
         """Puts one pod on a node, whatever the rules say."""
         self._journal.append(np.array([[kind], [row]], dtype=np.int64))
@@ -116,7 +141,7 @@ class SchedulerModel:
         return self._walk(1).filter_nodes(*self._groups, kind, 0, len(self.nodes))[0] if self.nodes else 0
 
     @property
-    def _groups(self) -> tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]:
+    def _groups(self) -> Groups:
         arrays = self._arrays
         return arrays.bins, arrays.counters, arrays.kinds, arrays.rows, arrays.scratch
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+import numpy as np
+
 from reconciler.placement.constraints import (
     inter_pod_affinity,
     node_affinity,
@@ -58,6 +60,7 @@ RowArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers]
 """spans, rules, soft, attractions, counted: rows of all kinds. soft: counter, key, maxSkew. attractions: counter, weight. counted: counter."""
 ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Fractions, Numbers]
 """verdicts, able, totals, raw, seen: written anew for each pod. totals: the score of each node."""
+Groups: TypeAlias = tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]
 
 
 def bind(
@@ -220,6 +223,72 @@ def take_back(bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows:
             bind(bins, counters, kinds, rows, order[0, place], order[1, place], -1)
 
 
+def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers) -> int:
+    """How hard an order is on one demand: a thousand for each of its pods that waits; if none does, less one for each further pod of
+    its kind that would find room.
+
+    pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. Pods that wait are tried again once others
+    were bound, since some that they want beside them may have come only then. What is bound is taken back."""
+    bins, counters, kinds, rows, scratch = groups
+    order = np.full(pods.shape, -1)
+    order[0] = pods[0]
+    schedule(bins, counters, kinds, rows, scratch, order, lots, most)
+    again, before = np.flatnonzero(order[1] < 0), order.shape[1]
+    while 0 < len(again) < before:
+        before = len(again)
+        tried = np.full((2, before), -1)
+        tried[0] = order[0][again]
+        schedule(bins, counters, kinds, rows, scratch, tried, lots, most)
+        order[1][again] = tried[1]
+        again = again[tried[1] < 0]
+    strain = 1000 * np.count_nonzero(pods[1][again] == target)
+    if strain == 0:
+        schedule(bins, counters, kinds, rows, scratch, further, lots, most)
+        strain = -np.count_nonzero(further[1] >= 0)
+        take_back(bins, counters, kinds, rows, further)
+    take_back(bins, counters, kinds, rows, order)
+    return int(strain)
+
+
+def move(pods: Numbers, lots: Numbers, of_pods: bool, place: int, to: int) -> None:  # noqa: FBT001 - numba has no named arguments
+    """Takes a pod of the order, or else a node's lot, elsewhere; all between move up by one."""
+    step = 1 if to > place else -1
+    for row in range(2 if of_pods else 1):
+        values = pods[row] if of_pods else lots
+        taken = values[place]
+        for at in range(place, to, step):
+            values[at] = values[at + step]
+        values[to] = taken
+
+
+def worsen(
+    groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers, tries: int, seed: int
+) -> int:
+    """Looks for an order in which pods of one demand wait: moves a pod, or the lot of a node, and keeps what is not less hard on it.
+
+    Writes pods and lots; see `strain_of` for the others and for what it returns. seed: below 2³¹."""
+    strain = strain_of(groups, pods, lots, most, target, further)
+    draws = np.zeros(3, dtype=np.int64)
+    for _ in range(tries):
+        if strain > 0:
+            break
+        for index in range(3):
+            seed = (seed * 1103515245 + 12345) % 2147483648
+            draws[index] = seed >> 8
+        of_pods = draws[0] % 4 > 0
+        size = pods.shape[1] if of_pods else len(lots)
+        place, to = draws[1] % size, draws[2] % size
+        if of_pods and pods[1, place] == pods[1, to]:
+            continue
+        move(pods, lots, of_pods, place, to)
+        found = strain_of(groups, pods, lots, most, target, further)
+        if found >= strain:
+            strain = found
+        else:
+            move(pods, lots, of_pods, to, place)
+    return strain
+
+
 @dataclass(frozen=True, slots=True)
 class Walk:
     """The functions that `model.py` calls, compiled or not."""
@@ -229,9 +298,10 @@ class Walk:
     score_nodes: Callable[..., None]
     schedule: Callable[..., None]
     take_back: Callable[..., None]
+    worsen: Callable[..., int]
 
 
-PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, take_back)
+PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, take_back, worsen)
 _PARTS = (
     (planned_nodes, ("allowed",)),
     (topology_spread, ("least_count", "score_spread")),
@@ -240,7 +310,10 @@ _PARTS = (
     (node_affinity, ("score_node_affinity",)),
     (resources_fit, ("fits", "balance", "score_resources")),
 )
-_OWN = ("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back")
+_OWN = (
+    *("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back"),
+    *("strain_of", "move", "worsen"),
+)
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,8 @@ from reconciler.placement.surge.rehearsal import Rehearsal
 
 MOST_ROUNDS = 8
 """Times that spare room is added."""
+_PATIENCE = 1_000
+"""Changes of an order for each demand, to see whether a placement leaves anybody waiting."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -56,11 +58,12 @@ class Firm:
 
 @dataclass(frozen=True, slots=True)
 class Firmer:
-    """place: of a problem. names_of: those of planned nodes."""
+    """place: of a problem. names_of: those of planned nodes. known: orders in which somebody had to wait with one of the placements."""
 
     mode: SurgeMode
     place: Callable[[Problem], Placement]
     names_of: Callable[[Placement], Sequence[str]]
+    known: list[list[ObjectRef]] = field(default_factory=list)
 
     def firm(self, problem: Problem, placement: Placement) -> Firm:
         """The firmest placement that is found, of those the one that costs least. problem: without spare room."""
@@ -79,27 +82,31 @@ class Firmer:
         if not begun.waiting:
             return begun
         compiled_walk()  # from now on: what follows are dozens of rehearsals
-        found = [begun, *self._in_steps(problem, begun, one_by_one=True)]
-        if found[-1].waiting:
-            found += self._in_steps(problem, begun, one_by_one=False)
-        found += self._larger(problem, begun)
-        return min(found, key=lambda item: (item.waiting, item.price, item.spare.total()))
+        found = begun
+        for base in (begun, *self._larger(problem, begun)):
+            found = min(found, self._with_room(base, found), key=_cost)
+        return found
 
-    def _in_steps(self, problem: Problem, begun: Firm, *, one_by_one: bool) -> Iterable[Firm]:
-        """Adds room for those who wait until nobody does, or more room no longer helps."""
-        now = begun
+    def _with_room(self, base: Firm, best: Firm) -> Firm:
+        """Adds room for those who wait, the cheapest first, until nobody does; then takes away again what was not needed.
+
+        best: what was found before. What would cost as much is not followed."""
+        now = base
         for _ in range(MOST_ROUNDS):
+            if not now.waiting or not _may_beat(now, best):
+                break
             waits = sorted(now.waits, key=lambda wait: (-wait.waiting, wait.demand))
-            all_of = Counter({wait.demand: 1 if one_by_one else wait.waiting for wait in waits})
-            steps = [Counter({wait.demand: 1}) for wait in waits[:2]] if one_by_one else []
-            tried = [self._judged(self._with(problem, now.spare + step)) for step in (*steps, all_of)]
-            best = min(tried, key=lambda item: (item.waiting, item.price, item.spare.total()))
-            if best.waiting >= now.waiting:
-                return
-            now = best
-            yield now
-            if not now.waiting:
-                return
+            steps = [Counter({wait.demand: 1}) for wait in waits[:3]]
+            steps += [Counter({wait.demand: wait.waiting for wait in waits})]
+            tried = [self._with(base.problem, now.spare + step) for step in steps]
+            now = min(map(self._judged, tried), key=_cost)
+        for ref in sorted(now.spare) if not now.waiting else ():
+            while now.spare[ref]:
+                less = self._judged(self._with(base.problem, now.spare - Counter({ref: 1})))
+                if less.waiting:
+                    break
+                now = less
+        return now
 
     def _larger(self, problem: Problem, begun: Firm) -> Iterable[Firm]:
         """New nodes of larger types only. Machines on their way may still become any type, so that all are needed then."""
@@ -110,9 +117,10 @@ class Firmer:
         sizes = sorted({item.capacity.get(CPU) for item in problem.instance_types})
         for least in sizes[1:4]:
             types = tuple(item for item in problem.instance_types if item.capacity.get(CPU) >= least)
-            placement = self.place(replace(problem, instance_types=types))
+            limited = replace(problem, instance_types=types)
+            placement = self.place(limited)
             if placement.missing <= begun.placement.missing:
-                yield self._judged(Firm(problem, placement))
+                yield self._judged(Firm(limited, placement))
 
     def _with(self, problem: Problem, spare: Counter[ObjectRef]) -> Firm:
         extra = [spare_demand(item, spare[item.ref]) for item in problem.demands if spare[item.ref]]
@@ -121,22 +129,27 @@ class Firmer:
 
     def _judged(self, item: Firm) -> Firm:
         """With the taint of scarce room where that helps."""
-        rehearsal = self._rehearsal(item)
-        waits = self._relevant(rehearsal)
-        if not waits:
-            return item
-        scarce = rehearsal.room_of({wait.demand for wait in waits})
-        steered = self._relevant(self._rehearsal(item, scarce))
-        if _waiting(steered) < _waiting(waits):
-            return replace(item, waiting=_waiting(steered), waits=steered, scarce=scarce)
-        return replace(item, waiting=_waiting(waits), waits=waits)
+        plain = self._patiently(item, frozenset())
+        if not plain.waiting:
+            return plain
+        scarce = self._rehearsal(item).room_of({wait.demand for wait in plain.waits})
+        return min(plain, self._patiently(item, scarce), key=lambda found: found.waiting)
+
+    def _patiently(self, item: Firm, scarce: frozenset[str]) -> Firm:
+        """Looks for worse orders where nobody waits in those that come to mind, and in which somebody waited before."""
+        rehearsal = self._rehearsal(item, scarce)
+        waits = self._relevant(rehearsal, 0) or self._relevant(rehearsal, _PATIENCE)
+        for wait in waits:
+            if not wait.alone:
+                self.known.append([binding.demand for binding in wait.bindings])
+        return replace(item, waiting=sum(wait.waiting for wait in waits), waits=waits, scarce=scarce)
 
     def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset()) -> Rehearsal:
         return Rehearsal(item.problem, item.placement, self.names_of(item.placement), scarce)
 
-    def _relevant(self, rehearsal: Rehearsal) -> tuple[Wait, ...]:
+    def _relevant(self, rehearsal: Rehearsal, patience: int) -> tuple[Wait, ...]:
         """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
-        found = rehearsal.waits(together=self.mode is SurgeMode.ALL)
+        found = rehearsal.waits(together=self.mode is SurgeMode.ALL, known=self.known, patience=patience)
         return tuple(
             wait
             for wait in found
@@ -183,5 +196,9 @@ def _without_placeholders(problem: Problem) -> Problem:
     return replace(problem, view=replace(view, nodes=nodes, node_claims=claims))
 
 
-def _waiting(waits: Iterable[Wait]) -> int:
-    return sum(wait.waiting for wait in waits)
+def _cost(item: Firm) -> tuple[float, ...]:
+    return item.waiting, item.price, item.spare.total()
+
+
+def _may_beat(item: Firm, best: Firm) -> bool:
+    return best.waiting > 0 or item.price < best.price

@@ -1,14 +1,16 @@
 """Rehearses that buffers are used: kube-scheduler's model binds the pods of their workloads in many orders.
 
 In the orders that are tried first, pods with many places to go come before those with few. Ties are broken in the worst way there. Then
-come shuffled ones, by fixed seeds. Volumes, devices and preemption are not looked at.
+come shuffled ones, by fixed seeds. For demands whose pods all find room so far, an order is changed pod by pod as long as that makes
+room scarcer for them. Volumes, devices and preemption are not looked at.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,11 +28,17 @@ from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 
 MOST_ORDERS = 50
-MOST_STEPS = 10_000_000
-"""Pods times nodes of all orders together: what compiled loops go through in half a second."""
+MOST_TRIES = 4_000
+"""Changes of an order for each demand, in the search for one in which its pods wait."""
+MOST_STEPS = 20_000_000
+"""Pods times nodes of all orders together: what compiled loops go through in a second."""
 LEAST_ORDERS = 4
-_ALONE = 4
-"""Orders in which a demand is tried alone: its pods are alike, so only ties differ."""
+_STARTS, _WORTH_STARTING = 4, 20
+"""Orders from which the search begins, and changes that each must be worth."""
+_FURTHER = 8
+"""Further pods by which the search sees how near an order is to letting one wait."""
+_ALONE, _ALONE_TRIES = 4, 200
+"""Orders in which a demand is tried alone, and changes of one: its pods are alike, so only ties differ."""
 _SAMPLED_FROM = 100
 """Nodes from which on kube-scheduler looks at a part of them."""
 
@@ -77,8 +85,6 @@ class Rehearsal:
         pods = running_pods(problem, standing)
         sampling = len(nodes) >= _SAMPLED_FROM
         self._model = SchedulerModel(nodes, pods, list(kinds), problem.view.namespaces, sampling=sampling)
-        if sum(sum(counts.values()) for counts in held.values()) * len(nodes) * MOST_ORDERS >= WORTH_SCHEDULING:
-            compiled_walk()
         row_of = {node.name: row for row, node in enumerate(self._model.nodes)}
         self._coming = [
             _Coming(
@@ -89,17 +95,27 @@ class Rehearsal:
             for ref, counts in held.items()
             if counts
         ]
+        counts = np.bincount(
+            np.concatenate([[], *(item.kinds for item in self._coming)]).astype(int), minlength=len(kinds)
+        )
+        sure = self._model.always_bound(counts)
+        self._unsure = [number for number, item in enumerate(self._coming) if not sure[item.kinds].all()]
+        if self._unsure and counts.sum() * len(nodes) * MOST_ORDERS >= WORTH_SCHEDULING:
+            compiled_walk()
 
-    def waits(self, *, together: bool = True) -> tuple[Wait, ...]:
-        """The worst that was found for each demand: alone, and together with others where more pods wait then."""
+    def waits(
+        self, *, together: bool = True, known: Iterable[Sequence[ObjectRef]] = (), patience: int = MOST_TRIES
+    ) -> tuple[Wait, ...]:
+        """The worst that was found for each demand: alone, and together with others where more pods wait then.
+
+        known: orders to be tried too, as the demands of their pods. patience: changes of an order for each demand that has not waited."""
         found: list[Wait] = []
         numbers = range(len(self._coming))
-        alone = {
-            number: self._worst(number, [self._tried([number], seed) for seed in range(_ALONE)])
-            for number in numbers
-            if self._coming[number].demand in self._doubtful
-        }
-        in_company = list(self._together()) if together and len(self._coming) > 1 else []
+        alone = {number: self._alone(number) for number in numbers if self._coming[number].demand in self._doubtful}
+        in_company = self._together() if together and self._unsure and len(self._coming) > 1 else []
+        if in_company:
+            in_company += [self._tried(*self._again(order)) for order in known]
+            in_company += self._worsened(in_company, patience)
         for number in numbers:
             least = 0
             if (tried := alone.get(number)) is not None:
@@ -115,34 +131,86 @@ class Rehearsal:
         rows = {row for item in self._coming if item.demand in demands for row in item.rows}
         return frozenset(self._model.nodes[row].name for row in rows)
 
-    def _together(self) -> Iterator[_Tried]:
-        """Begins with the worst orders: of each demand, that it comes last, those with most places first."""
+    def _alone(self, number: int) -> _Tried | None:
+        tried = [self._tried(self._pods([number]), self._lots(seed)) for seed in range(_ALONE)]
+        if not any(item.waiting for item in tried):
+            tried += self._worse(
+                number, self._pods([number]), self._lots(0), min(_ALONE_TRIES, self._tries() // _STARTS)
+            )
+        return self._worst(number, tried)
+
+    def _together(self) -> list[_Tried]:
+        """The orders that are likely the worst: of each demand, that it comes last, those with most places first. Then shuffled ones."""
+        most = max(LEAST_ORDERS, min(MOST_ORDERS, self._tries()))
+        lasts = [number for number in reversed(self._by_places) if number in self._unsure][: max(1, most // 2)]
+        found = [self._tried(self._last(number), self._lots(0, number)) for number in lasts]
+        return found + [self._tried(*self._shuffled(seed)) for seed in range(most - len(lasts))]
+
+    def _worsened(self, tried: Sequence[_Tried], patience: int) -> list[_Tried]:
+        """Worse orders for those who have not had to wait."""
+        found: list[_Tried] = []
+        tries = min(patience, self._tries() // max(1, len(self._unsure)))
+        begun = min(_STARTS, tries // _WORTH_STARTING)
+        for number in self._unsure:
+            if not any(item.waiting[number] for item in (*tried, *found)):
+                starts = [(self._last(number), self._lots(0, number)), *map(self._shuffled, range(1, _STARTS))]
+                for pods, lots in starts[:begun]:
+                    if worse := self._worse(number, pods, lots, tries // begun):
+                        found += worse
+                        break
+        return found
+
+    def _worse(self, number: int, pods: Numbers, lots: Numbers, tries: int) -> list[_Tried]:
+        """An order in which pods of the demand wait, if changes of this one lead there."""
+        further = np.repeat(self._coming[number].kinds[:1], _FURTHER)
+        strain = self._model.worsen(pods, lots, number, further, tries, seed=number + 1)
+        return [self._tried(pods, lots)] if strain > 0 else []
+
+    def _tries(self) -> int:
+        """How many orders of everybody are tried at most."""
         pods = sum(len(item.kinds) for item in self._coming)
-        steps = max(1, pods * len(self._model.nodes))
-        most = max(LEAST_ORDERS, min(MOST_ORDERS, MOST_STEPS // steps))
-        by_places = sorted(range(len(self._coming)), key=self._places, reverse=True)
-        lasts = list(reversed(by_places))[: max(1, most // 2)]
-        for last in lasts:
-            yield self._tried([*(item for item in by_places if item != last), last], seed=None)
-        for seed in range(most - len(lasts)):
-            yield self._tried(by_places, seed, mixed=True)
+        return MOST_STEPS // max(1, pods * len(self._model.nodes))
+
+    @cached_property
+    def _by_places(self) -> list[int]:
+        return sorted(range(len(self._coming)), key=self._places, reverse=True)
 
     def _places(self, number: int) -> int:
         """How many nodes take a pod of the demand while none has come."""
         return max(self._model.able(kind) for kind in set(self._coming[number].kinds.tolist()))
 
-    def _tried(self, order: Sequence[int], seed: int | None, *, mixed: bool = False) -> _Tried:
-        """seed: of lots and shuffling. None: ties are broken in favour of nodes that hold chunks of who comes last."""
-        coming = np.repeat(np.array(order), [len(self._coming[number].kinds) for number in order])
-        kinds = np.concatenate([self._coming[number].kinds for number in order])
-        lots = shuffled(len(self._model.nodes), seed or 0)
-        if seed is None:
-            held = self._coming[order[-1]].rows
-            ranks = np.array([row not in held for row in range(len(lots))])
-            lots = np.argsort(np.lexsort((lots, ranks)))
-        if mixed:
-            turns = shuffled(len(coming), seed or 0)
-            coming, kinds = coming[turns], kinds[turns]
+    def _pods(self, order: Sequence[int]) -> Numbers:
+        """Two rows, the kind and the demand of each pod: those of one demand after the other."""
+        kinds = [self._coming[number].kinds for number in order]
+        return np.array([np.concatenate(kinds), np.repeat(order, [len(item) for item in kinds])])
+
+    def _last(self, number: int) -> Numbers:
+        return self._pods([*(item for item in self._by_places if item != number), number])
+
+    def _shuffled(self, seed: int) -> tuple[Numbers, Numbers]:
+        pods = self._pods(self._by_places)
+        return np.ascontiguousarray(pods[:, shuffled(pods.shape[1], seed)]), self._lots(seed)
+
+    def _again(self, order: Sequence[ObjectRef]) -> tuple[Numbers, Numbers]:
+        """An order that was found for another placement, with the last of its demands as the one that comes last."""
+        number_of = {item.demand: number for number, item in enumerate(self._coming)}
+        numbers = [number_of[ref] for ref in order if ref in number_of]
+        kinds = [iter(item.kinds.tolist()) for item in self._coming]
+        pods = [(kind, number) for number in numbers if (kind := next(kinds[number], None)) is not None]
+        return np.array(pods, dtype=np.int64).reshape(len(pods), 2).T.copy(), self._lots(
+            0, numbers[-1] if numbers else None
+        )
+
+    def _lots(self, seed: int, last: int | None = None) -> Numbers:
+        """last: the demand that comes last. Nodes that hold its chunks win ties then."""
+        lots = shuffled(len(self._model.nodes), seed)
+        if last is None:
+            return lots
+        ranks = np.array([row not in self._coming[last].rows for row in range(len(lots))])
+        return np.argsort(np.lexsort((lots, ranks)))
+
+    def _tried(self, pods: Numbers, lots: Numbers) -> _Tried:
+        kinds, coming = pods
         nodes = self._model.schedule(kinds, lots)
         self._retry(kinds, nodes, lots)
         self._model.take_back()
@@ -167,7 +235,7 @@ class Rehearsal:
         wait = self._wait(number, tried, alone=False)
         refs = [item.demand for item in self._coming]
         for taker in wait.takers[:3]:
-            pair = self._tried([refs.index(taker), number], seed=None)
+            pair = self._tried(self._pods([refs.index(taker), number]), self._lots(0, number))
             if pair.waiting[number] >= wait.waiting:
                 return replace(self._wait(number, pair, alone=False), before=taker)
         return wait
