@@ -230,10 +230,10 @@ def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: i
     pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. Pods that wait are tried again once others
     were bound, since some that they want beside them may have come only then. What is bound is taken back."""
     bins, counters, kinds, rows, scratch = groups
-    order = np.full(pods.shape, -1)
+    order = np.full((2, pods.shape[1]), -1)
     order[0] = pods[0]
     schedule(bins, counters, kinds, rows, scratch, order, lots, most)
-    again, before = np.flatnonzero(order[1] < 0), order.shape[1]
+    again, before = np.flatnonzero(order[1] < 0), pods.shape[1]
     while 0 < len(again) < before:
         before = len(again)
         tried = np.full((2, before), -1)
