@@ -241,17 +241,6 @@ def test_a_job_starts_on_the_nodes_that_were_made_for_it_and_they_go_with_it(bat
     batch.wait_until_nothing_is_left()
 
 
-def test_a_second_job_waits_and_follows(batch: Batch) -> None:
-    batch.submit("first")
-    batch.wait_for_condition("first", "Provisioned")
-    batch.submit("second")
-    done = batch.wait_until_done("first")
-    followed = batch.wait_until_done("second")
-    assert followed["status"]["startTime"] >= done["status"]["completionTime"]
-    assert condition(batch.request("second"), "Provisioned") == "True"
-    batch.wait_until_nothing_is_left()
-
-
 def test_the_patient_job_of_the_docs_runs_as_written(batch: Batch) -> None:
     batch.api.apply(PATIENT)
     name = str(PATIENT["metadata"]["name"])

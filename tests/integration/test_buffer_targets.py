@@ -66,35 +66,6 @@ def test_what_admission_adds_to_a_pod_counts_for_cluster_autoscaler(empty_api_se
     plane.api.delete("v1", "LimitRange", "r", namespace="default")
 
 
-def test_a_job_asks_for_what_is_left_until_it_has_ended(empty_api_server: ControlPlane) -> None:
-    plane = empty_api_server
-    template = deployment("j", replicas=1, cpu="1")["spec"]["template"]
-    template["spec"]["restartPolicy"] = "Never"
-    spec = {"parallelism": 4, "completions": 10, "suspend": True, "template": template}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}, "spec": spec}
-    plane.api.create(job)
-    plane.api.apply(for_target("batch", "Job", "j", percentage=100))
-
-    def advance(**status: Any) -> None:
-        plane.api.patch("batch/v1", "Job", "j", {"status": status}, namespace="default", subresource="status")
-
-    with opened(plane.kubeconfig()) as cluster:
-
-        def left(count: int) -> None:
-            view_where(cluster, lambda view: counts(view, "j") == (count, count), what=f"{count} pods are left")
-
-        left(0)
-        plane.api.patch("batch/v1", "Job", "j", {"spec": {"suspend": False}}, namespace="default")
-        left(4)
-        began = "2026-11-21T12:00:00Z"
-        advance(startTime=began, succeeded=7)
-        left(3)
-        told = {"status": "True", "lastTransitionTime": began, "lastProbeTime": began, "reason": "x", "message": ""}
-        ended = [{"type": kind, **told} for kind in ("FailureTarget", "Failed")]
-        advance(failed=1, conditions=ended)
-        left(0)
-
-
 def test_quotas_of_every_scope_are_read_as_the_server_stores_them(empty_api_server: ControlPlane) -> None:
     plane = empty_api_server
     scopes: dict[str, Document] = {

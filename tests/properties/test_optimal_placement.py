@@ -138,7 +138,7 @@ def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
     return tuple(demands)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(demands=buffers_and_requests())
 def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
     placement = place_in_mode(Problem(ClusterView(), (node_pool(),), SMALL_TYPES, demands, options=OPTIMAL))
