@@ -120,13 +120,10 @@ class Daemon:
     def state(self) -> DaemonState:
         next_edge = self._edges.next  # before the lock, since an edge takes both locks in this order
         with self._turn:
-            due = self._agenda.due()
             return DaemonState(
                 leads=bool(self._leads),
                 passes=self._passes,
                 under_way=self._under_way,
-                next_pass=due[0] if due else None,
-                next_trigger=due[1] if due else None,
                 handled_request=self._requests.handled,
                 next_edge=next_edge,
                 held_up=self._watchdog.held_up,

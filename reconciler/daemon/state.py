@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from reconciler.model.changes import ChangeSet, Plan
 from reconciler.model.errors import Failure, Transient, Waiting
@@ -42,14 +42,11 @@ class BrokenPass(PassResult):
 
 @dataclass(frozen=True, slots=True)
 class DaemonState:
-    """What the daemon will do next. next_pass None: nothing is wanted, or the next poll decides. held_up: why the pass under way
-    makes no progress, "" if it does."""
+    """What the daemon does and will do next. held_up: why the pass under way makes no progress, "" if it does."""
 
     leads: bool
     passes: int
     under_way: Trigger | None
-    next_pass: datetime | None
-    next_trigger: Trigger | None
     handled_request: str
     next_edge: Edge | None
     held_up: str = ""

@@ -1,4 +1,4 @@
-"""Findings that need the calendar: behaviors that never begin or end, skip a window at a clock change, overlap, or never count.
+"""Findings that need the calendar: behaviors that never begin or end, overlap, or never count.
 
 The search begins with the present hour, and overlaps are reported with their true beginning. So findings read the same in every
 pass.
@@ -80,8 +80,6 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
             message = f"{_name(index)} never ends: whenever its end matches its start does too, and a start wins"
             hint = "let it end at another time than it begins"
             findings.append(_finding(codes.END_NEVER_COMES, schedule, index, message, hint=hint, field="end"))
-        else:
-            findings += _skipped_window(schedule, index, hour)
     found = overlaps(schedule, hour, _horizon(schedule, hour))
     hidden = dict(found.hidden)
     for index, winners in found.hidden:
@@ -96,29 +94,6 @@ def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
         rest = len(told) - count if count == MOST_COLLISIONS else 0
         findings.append(_overlap(schedule, collision, hour, rest))
     return tuple(findings)
-
-
-def _skipped_window(schedule: Schedule, index: int, hour: datetime) -> list[Finding]:
-    from reconciler.timetable.collisions import skipped_window
-
-    skipped = skipped_window(schedule.behaviors[index], schedule.timezone, hour, _horizon(schedule, hour))
-    if skipped is None:
-        return []
-    opens, closes = skipped.gap
-    if closes - opens >= timedelta(days=1):
-        message = (
-            f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: that day does not exist in {schedule.timezone},"
-            f" whose clocks go from {opens:%a %H:%M} to {closes:%a %H:%M}"
-        )
-        hint = "nothing to do, or let it end on another day"
-        return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
-    message = (
-        f"{_name(index)} has no window on {skipped.start:%a %Y-%m-%d}: clocks of {schedule.timezone} go from"
-        f" {opens:%H:%M} to {closes:%H:%M} that day, so that its start ({skipped.start:%H:%M}) and its end"
-        f" ({skipped.end:%H:%M}) both come at {closes:%H:%M}"
-    )
-    hint = f"let it begin before {opens:%H:%M} or end after {closes:%H:%M}"
-    return [_finding(codes.END_LOST_TO_CLOCK, schedule, index, message, hint=hint, field="end")]
 
 
 def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int) -> Finding:

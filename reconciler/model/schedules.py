@@ -138,7 +138,6 @@ class CompiledBudgets:
     budgets: tuple[DisruptionBudget, ...]
     origins: tuple[int | None, ...]
     """By compiled budget: the index of the written budget, or None for one that comes from the allow-windows."""
-    valid_from: datetime
     renew_at: datetime
     """From this instant on, a pass compiles newer budgets. Both agree for as long as both are valid."""
     valid_until: datetime

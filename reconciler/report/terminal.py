@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 Paint = Callable[[str, str], str]
 """Gets a style (bold, dim, red, green, yellow, cyan) and a text; returns the coloured text, or the same text without colour."""
@@ -18,11 +18,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def plain(_style: str, text: str) -> str:
     """The text without colour."""
     return text
-
-
-def rest_lines(items: Iterable[object]) -> list[str]:
-    count = len(list(items)) - MOST_ROWS
-    return [f"  … and {count:,} more (--output json has them all)"] if count > 0 else []
 
 
 def wrapped(line: str, width: int | None) -> Iterator[str]:

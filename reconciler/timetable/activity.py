@@ -191,11 +191,6 @@ def _last(found: Matches) -> tuple[int, int] | None:
     return (int(found.instants[-1]), int(found.local[-1])) if len(found.instants) else None
 
 
-def is_active(behavior: Behavior, zone: str, at: int) -> bool:
-    """Whether the behavior is active at the instant, in seconds since 1970 UTC."""
-    return _edges(behavior, zone, at, at + 1)[0]
-
-
 def winners_of(schedule: Schedule, active: Activity) -> Seconds:
     """The index of the behavior that counts from each instant on (N); `NONE` for the default."""
     winners = np.full(active.shape[1], NONE, dtype=np.int64)

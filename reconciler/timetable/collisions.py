@@ -1,8 +1,4 @@
-"""Behaviors of a schedule that do not count as written: active at once with others, never, or lost to a clock change.
-
-A window is lost if its start and its end are both in the hour that clocks skip. A local time that does not exist becomes the next that does.
-So both become the same instant, and the window has no length.
-"""
+"""Behaviors of a schedule that do not count as written: active at once with others, or never."""
 
 from __future__ import annotations
 
@@ -11,23 +7,20 @@ from datetime import datetime
 
 import numpy as np
 
-from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.model.schedules import Schedule
 from reconciler.model.timelines import Collision
 from reconciler.timetable.activity import (
     Activity,
     activities,
     instant_of,
-    is_active,
-    matches,
     ranking,
     seconds_of,
     winners_of,
 )
-from reconciler.timetable.time_zone import DAY, Seconds, year_of, zone_offsets
+from reconciler.timetable.time_zone import DAY, Seconds
 
 _LOOK_BACK = 400
 """Days."""
-_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,42 +75,3 @@ def collisions_in(
         ends = instant_of(int(instants[first + over])) if over else end
         collisions.append(Collision(begins, ends, winner, loser))
     return tuple(sorted(collisions, key=lambda item: (item.start, item.winner, item.loser)))
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedWindow:
-    """A window that does not occur. All times are local and naive."""
-
-    gap: tuple[datetime, datetime]
-    """The local times between which clocks skip."""
-    start: datetime
-    end: datetime
-
-
-def skipped_window(behavior: Behavior, zone: str, start: datetime, end: datetime) -> SkippedWindow | None:
-    """The first window in [start, end) that clocks skip, or None. Raises `Invalid` for an unknown time zone."""
-    first, last = seconds_of(start), seconds_of(end)
-    offsets = zone_offsets(zone, year_of(first), year_of(last))
-    leaps = offsets.offsets[1:] - offsets.offsets[:-1]
-    for index in (leaps > 0).nonzero()[0].tolist():
-        at, opens = int(offsets.begins[index + 1]), int(offsets.turns[index])
-        closes = opens + int(leaps[index])
-        if not first <= at < last or not (
-            _is_near(behavior.start, opens, closes) and _is_near(behavior.end, opens, closes)
-        ):
-            continue
-        # Local times, read as if they were UTC; one at the gap's end is the instant itself.
-        starts, ends = (matches(pattern, "UTC", opens, closes + 1).local for pattern in (behavior.start, behavior.end))
-        is_skipped = len(starts) and len(ends) and ends[-1] > starts[-1]
-        if is_skipped and not is_active(behavior, zone, at - 1):
-            return SkippedWindow((_local(opens), _local(closes)), _local(int(starts[-1])), _local(int(ends[-1])))
-    return None
-
-
-def _is_near(pattern: TimePattern, opens: int, closes: int) -> bool:
-    """Whether any hour of the pattern is in the gap: a cheap check that is mostly False."""
-    return any((hour - opens // _HOUR) % 24 <= closes // _HOUR - opens // _HOUR for hour in pattern.hours or (0,))
-
-
-def _local(seconds: int) -> datetime:
-    return instant_of(seconds).replace(tzinfo=None)

@@ -189,7 +189,6 @@ def compiled(written: LocalBudgets, now: datetime) -> CompiledBudgets:
             return CompiledBudgets(
                 budgets=tuple(budget for _, budget in sourced),
                 origins=tuple(origin for origin, _ in sourced),
-                valid_from=start,
                 renew_at=_month(start, 1),
                 valid_until=_month(start, months),
             )

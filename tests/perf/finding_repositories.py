@@ -103,9 +103,6 @@ DOCUMENTS: Mapping[str, str] = {
     "day-or-weekday": _pool('{nodes: "1", schedule: "0 0 1 * mon", duration: 24h}'),
     "duplicate-key": _buffer("replicas: 3, replicas: 4"),
     "duplicate-object": "---\n".join([_buffer(f"{_TEMPLATE}, replicas: 1")] * 2),
-    "end-lost-to-clock": _hours(
-        "{replicas: 3, start: {hours: 2, minutes: 15}, end: {hours: 2, minutes: 45}}", zone="Europe/Berlin"
-    ),
     "end-never-comes": _hours("{replicas: 3, start: {hours: 9}, end: {days: 30, months: Feb}}"),
     "foreign-class": _request("queued-provisioning.gke.io"),
     "foreign-kind": _buffer("replicas: 3").replace("autoscaling.x-k8s.io/v1beta1", "hypershift.openshift.io/v1"),

@@ -178,7 +178,6 @@ def check(written: LocalBudgets) -> int:
             before = None
             continue  # needs too many budgets: told as a finding, and nothing is applied
         assert len(form.budgets) <= MOST_BUDGETS
-        assert form.valid_from == begin
         assert form.renew_at == end
         assert form.valid_until >= starts[min(len(starts) - 1, starts.index(begin) + HORIZONS[-1])]
         places = int(begin.timestamp()) // 60 - ORIGIN, int(end.timestamp()) // 60 - ORIGIN

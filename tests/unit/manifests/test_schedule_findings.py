@@ -74,64 +74,13 @@ def test_an_end_that_never_comes(behavior: str) -> None:
     assert (finding.code, finding.path) == ("end-never-comes", "spec.schedule.behaviors[0].end")
 
 
-def test_a_window_that_a_clock_set_forward_takes_away() -> None:
+def test_a_window_within_the_hour_that_clocks_skip_is_none() -> None:
     """Berlin's clocks go from 02:00 to 03:00 on 28 March 2027: start and end both come at 03:00."""
-    (finding,) = found("replicas: 5, start: {hours: 2, minutes: 15}, end: {hours: 2, minutes: 45}")
-    assert (finding.code, finding.severity) == ("end-lost-to-clock", "warning")
-    assert finding.path == "spec.schedule.behaviors[0].end"
-    assert finding.message == (
-        "behaviors[0] has no window on Sun 2027-03-28: clocks of Europe/Berlin go from 02:00 to 03:00 that day,"
-        " so that its start (02:15) and its end (02:45) both come at 03:00"
-    )
-    assert finding.hint == "let it begin before 02:00 or end after 03:00"
-
-
-def test_the_finding_is_true() -> None:
-    """The window occurs on the days before and after, and at no time on the day of the change."""
     text = HEAD + "      - {replicas: 5, start: {hours: 2, minutes: 15}, end: {hours: 2, minutes: 45}}\n"
     (schedule,) = declared(text).schedules
     begin = datetime(2027, 3, 27, tzinfo=UTC)
     spans = timeline(schedule, begin, begin + timedelta(days=3), begin).spans
     assert [(span.start.day, span.value) for span in spans if span.value == 5] == [(27, 5), (29, 5)]
-
-
-@pytest.mark.parametrize(
-    "behavior",
-    [
-        "replicas: 5, start: {hours: 1, minutes: 45}, end: {hours: 2, minutes: 45}",
-        "replicas: 5, start: {hours: 2, minutes: 15}, end: {hours: 3, minutes: 15}",
-        "replicas: 5, start: {hours: 2, minutes: 45}, end: {hours: 2, minutes: 15}",  # all day but for half an hour
-        'replicas: 5, start: {hours: "1,2", minutes: 15}, end: {hours: 2, minutes: 45}',  # it began at 01:15
-        "replicas: 5, start: {hours: 2, minutes: 15, weekdays: Mon}, end: {hours: 2, minutes: 45, weekdays: Mon}",
-        "replicas: 5, start: {hours: 2, minutes: 15, months: Oct}, end: {hours: 2, minutes: 45, months: Oct}",
-    ],
-)
-def test_windows_that_reach_out_of_the_gap_or_are_not_on_that_day_lose_nothing(behavior: str) -> None:
-    assert found(behavior) == []
-
-
-def test_a_window_that_ends_as_the_gap_does_is_skipped_too() -> None:
-    assert codes("replicas: 5, start: {hours: 2, minutes: 30}, end: {hours: 3}") == ["end-lost-to-clock"]
-
-
-def test_a_day_that_a_zone_left_out_is_called_one() -> None:
-    text = (
-        HEAD.replace("Europe/Berlin", "Pacific/Apia") + "      - {replicas: 5, start: {hours: 9}, end: {hours: 17}}\n"
-    )
-    (finding,) = schedule_findings(declared(text).schedules, datetime(2011, 12, 28, tzinfo=UTC))
-    assert finding.message == (
-        "behaviors[0] has no window on Fri 2011-12-30: that day does not exist in Pacific/Apia, whose clocks go from"
-        " Fri 00:00 to Sat 00:00"
-    )
-
-
-def test_the_gap_may_be_at_midnight_and_an_hour_may_be_a_half() -> None:
-    for zone, window in (
-        ("Africa/Cairo", "start: {hours: 0, minutes: 10}, end: {minutes: 50}"),
-        ("Australia/Lord_Howe", "start: {hours: 2, minutes: 5}, end: {hours: 2, minutes: 20}"),
-    ):
-        text = HEAD.replace("Europe/Berlin", zone) + f"      - {{replicas: 5, {window}}}\n"
-        assert [item.code for item in schedule_findings(declared(text).schedules, NOW)] == ["end-lost-to-clock"]
 
 
 def test_an_end_that_comes_sometimes_is_an_end() -> None:
