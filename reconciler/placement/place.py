@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
@@ -28,12 +31,13 @@ from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
 from reconciler.placement.launch.offer import Offerer
 from reconciler.placement.launch.spot_share import offered_within_share
+from reconciler.placement.loops.arrays import Fractions
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
 from reconciler.placement.offers.offerings import offerings_of
-from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
+from reconciler.placement.offers.pool_offers import PoolOffers, daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
 
@@ -121,7 +125,17 @@ def _initial_state(
     if topology.looks_at_hosts:
         topology.assumptions.update(frame.hostnames.sentences)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
-    return State(bins, offers, topology, limits, columns, kernel=kernel, per_node=options.chunks_per_node)
+    scarcity = _scarcity(offers, batches, columns)
+    return State(
+        *(bins, offers, topology, limits, columns), scarcity=scarcity, kernel=kernel, per_node=options.chunks_per_node
+    )
+
+
+def _scarcity(offers: Sequence[PoolOffers], batches: Sequence[Batch], columns: ResourceColumns) -> Fractions:
+    """By resource, what a unit of it is of all that chunks ask for. 0 where a NodePool has limits: the first node that takes a chunk
+    leaves more room there than the fullest one does."""
+    asked = columns.vector(Resources()) + sum(batch.needs.request * batch.count for batch in batches)
+    return np.where(any(item.pool.limits for item in offers), 0.0, 1.0 / np.maximum(asked, 1))
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:

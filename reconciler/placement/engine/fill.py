@@ -19,6 +19,7 @@ from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.state import State
+from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
 from reconciler.placement.requirements import Requirements
@@ -28,7 +29,7 @@ from reconciler.placement.requirements import Requirements
 class Task:
     """One attempt to place a batch. Never changed.
 
-    where: the domains that chunks must go to. constraints: the rules between pods that they are under.
+    where: the domain that chunks must go to. constraints: the rules between pods that they are under.
     bare: new nodes may start empty, so the minimum for spread over hosts is 0.
     single: all chunks go to one node, for the first of pods with affinity to each other.
     """
@@ -38,6 +39,8 @@ class Task:
     constraints: ConstraintSet
     bare: bool
     single: bool
+    also: tuple[Requirements, ...] = ()
+    """Further domains whose nodes may take chunks too. New nodes are made in the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,9 @@ def existing_fits(state: State, task: Task) -> Amounts | None:
     """By existing bin, how many chunks it takes; None where the rules on nodes leave none."""
     if not state.base:
         return None
-    mask = np.ones(state.base, dtype=np.bool_)
-    for key, values in task.where.entries:
-        codes, cells = state.bins.table.column(key)
-        undecided = np.array([isinstance(cell, tuple) for cell in cells], dtype=np.bool_)
-        mask = mask & state.bins.table.allowed(key, values) & ~undecided[codes]
+    mask = _surely_in(state.bins.table, task.where)
+    for where in task.also:
+        mask = mask | _surely_in(state.bins.table, where)
     bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
     if not len(bins):
         return None
@@ -166,6 +167,16 @@ def existing_fits(state: State, task: Task) -> Amounts | None:
     fits[bins] = most if caps is None else np.minimum(most, caps)
     fits[state.bins.closed] = 0
     return fits
+
+
+def _surely_in(table: LabelTable, where: Requirements) -> Mask:
+    """By existing bin, whether it is in the domain, and its labels are decided."""
+    mask = np.ones(len(table), dtype=np.bool_)
+    for key, values in where.entries:
+        codes, cells = table.column(key)
+        undecided = np.array([isinstance(cell, tuple) for cell in cells], dtype=np.bool_)
+        mask = mask & table.allowed(key, values) & ~undecided[codes]
+    return mask
 
 
 def _within(constraints: Sequence[Constraint], batch: Batch, bins: Numbers) -> tuple[Numbers, Amounts]:

@@ -14,7 +14,7 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.loops.arrays import COUNTS, LEAST, NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
-from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
+from reconciler.placement.offers.node_templates import Joining, NodeTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def cheapest_growth(
     planned = state.planned
     if not planned.count:
         return None
-    joined = within_pools(state, state.compatibilities.get(task.batch.needs, relaxation, task.where).joined(), pools)
+    joined = within_pools(state, joining(state, task, relaxation).joined(), pools)
     caps = host_caps(state, task)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
@@ -59,6 +59,11 @@ def cheapest_growth(
         return None
     # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
     return Growth(int(index), int(chunks), state.templates.list[int(joined[planned.template[index]])])
+
+
+def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:
+    """How the chunks may come to planned nodes, in any of the task's domains."""
+    return state.compatibilities.joining(task.batch.needs, relaxation, (task.where, *task.also))
 
 
 def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:
@@ -99,16 +104,14 @@ def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:
 
 def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: int) -> int:
     """Places up to `count` chunks in the free room of planned nodes, without making any of them larger or dearer."""
-    planned, batch = state.planned, task.batch
+    planned = state.planned
     if not planned.count or not count:
         return 0
-    compatibility = state.compatibilities.get(batch.needs, relaxation, task.where)
+    compatibility = joining(state, task, relaxation)
     return _put_with_minimums(state, task, compatibility, _chosen(state, task, compatibility, count))
 
 
-def _put_with_minimums(
-    state: State, task: Task, compatibility: Compatibility, chosen: Sequence[tuple[int, int]]
-) -> int:
+def _put_with_minimums(state: State, task: Task, compatibility: Joining, chosen: Sequence[tuple[int, int]]) -> int:
     together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0
     for index, wanted in chosen:
@@ -131,7 +134,7 @@ def _put_with_minimums(
     return placed
 
 
-def _chosen(state: State, task: Task, compatibility: Compatibility, count: int) -> list[tuple[int, int]]:
+def _chosen(state: State, task: Task, compatibility: Joining, count: int) -> list[tuple[int, int]]:
     """The planned nodes to use, and how many chunks go to each."""
     planned, batch, caps = state.planned, task.batch, host_caps(state, task)
     found = state.kernel.choose(
@@ -155,7 +158,14 @@ _NOT_FILLED: Numbers = np.zeros(0, dtype=np.int64)
 
 
 def serve(
-    state: State, task: Task, pools: tuple[int, ...], count: int, *, options: SizeOptions, filling: bool
+    state: State,
+    task: Task,
+    relaxation: RelaxationStep,
+    pools: tuple[int, ...],
+    count: int,
+    *,
+    options: SizeOptions,
+    filling: bool,
 ) -> tuple[int, int]:
     """Places up to `count` chunks in three ways, one after the other. Not for pools with minValues.
 
@@ -167,7 +177,8 @@ def serve(
     pools have limits.
     """
     planned, batch, placed = state.planned, task.batch, 0
-    joined = options.compatibility.joined()
+    compatibility = joining(state, task, relaxation)
+    joined = compatibility.joined()
     growing = within_pools(state, joined, pools)
     limited = not state.limited.isdisjoint(pools)
     prices = options.mix_prices(count, state.kernel)
@@ -179,7 +190,7 @@ def serve(
             batch.arrays,
             (state.topology.hosts.table, state.base, caps.rules, caps.more),
             state.running_limits.now(),
-            (joined if filling else _NOT_FILLED, growing, options.compatibility.bought_as, prices, options.new),
+            (joined if filling else _NOT_FILLED, growing, compatibility.bought_as, prices, options.new),
             planned.count,
             count - placed,
         )

@@ -162,7 +162,7 @@ def _in_strides(
     placed = 0
     while placed < count:
         options = size_options_of(state, task, relaxation, pools)
-        step, following = serve(state, task, pools, count - placed, options=options, filling=filling)
+        step, following = serve(state, task, relaxation, pools, count - placed, options=options, filling=filling)
         placed, filling = placed + step, False
         if placed == count or following == NEXT_NOTE:
             continue

@@ -7,6 +7,7 @@ took, and the shares are computed again. So the skew is right in the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from reconciler.placement.constraints.domain_counters import Domain, TopologyRul
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.requirements import Requirements, Values
+from reconciler.placement.requirements import Requirements
 
 
 class Shares:
@@ -135,8 +136,8 @@ class Shares:
         return load
 
 
-Fill = Callable[[Requirements, int, bool], int]
-"""Places up to so many chunks where the requirements say; returns how many. The flag: whether new nodes may be made."""
+Fill = Callable[[Sequence[Requirements], int, bool], int]
+"""Places up to so many chunks in these domains; returns how many. The flag: whether new nodes may be made, in the first of them."""
 
 
 def place_over_domains(
@@ -155,11 +156,12 @@ def place_over_domains(
     if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
         return _first_together(state, batch, constraints, fill, count=count, opening=opening, others=others)
     combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
-    if opening and len(combinations) > 1:
-        combinations = DomainPrices(state, batch, constraints).cheapest_first(combinations, count)
-    if not constraints.shared:
-        return _place_freely(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
-    return _place_in_shares(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
+    prices = DomainPrices(state, batch, constraints)
+    alike = not (opening and combinations[1:]) or not prices.differ(combinations)
+    if not alike:
+        combinations = prices.cheapest_first(combinations, count)
+    place = _place_in_shares if constraints.shared else partial(_place_freely, alike=alike)
+    return place(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
 
 
 def _first_together(
@@ -177,7 +179,6 @@ def _first_together(
     Among equal domains the cheapest wins, counting the pods that must follow them."""
     together = {rule.key for rule in constraints.affinity}
     rules = [rule for rule in constraints.on_labels if rule not in constraints.affinity]
-    place_others = _place_in_shares if constraints.shared else _place_freely
     groups: dict[tuple[str | None, ...], list[Combination]] = {}
     combinations = combinations_of(state, batch, constraints.keys)
     for combination in combinations:
@@ -186,6 +187,7 @@ def _first_together(
             groups.setdefault(values, []).append(combination)
     prices = DomainPrices(state, batch, constraints)
     all_alike = not opening or not prices.differ(combinations)
+    place_others = _place_in_shares if constraints.shared else partial(_place_freely, alike=all_alike)
     following = None if all_alike else _following(state, batch, constraints, others)
     best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
     for group in groups.values():
@@ -240,7 +242,7 @@ def _place_in_shares(
         shares = Shares(state, rules, combinations, opening=opening).distribute(count, caps)
         short = False
         for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
-            placed = fill(combination.where, share, opening)
+            placed = fill((combination.where,), share, opening)
             if placed < share:
                 caps[combination] = placed
                 short = True
@@ -270,7 +272,7 @@ def _place_one_by_one(
         if not shares:
             break
         combination = next(iter(shares))
-        if fill(combination.where, 1, opening):
+        if fill((combination.where,), 1, opening):
             placed += 1
         else:
             full[combination] = 0
@@ -285,22 +287,23 @@ def _place_freely(
     *,
     count: int,
     opening: bool,
+    alike: bool,
 ) -> int:
-    """For rules that these chunks do not affect: every allowed domain takes as many as fit."""
+    """For rules that these chunks do not affect: every allowed domain takes as many as fit.
+
+    Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise they
+    leave the room in dearer domains to those that have to go there; so they do where a limit may leave these nothing else.
+
+    alike: whether new nodes cost the same in all domains."""
     allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
-    if not allowed:
+    wheres = [item.where for item in allowed]
+    if not wheres:
         return 0
-    placed = 0
-    if state.base:
-        where = Requirements.joined(
-            (key, _all_of({combination.value(key) for combination in allowed})) for key, _ in allowed[0].values
-        )
-        placed = fill(where, count, False)
-    for combination in allowed if opening else ():
+    if not opening:
+        return fill(wheres, count, False)
+    placed = fill(wheres, count, False) if state.base else 0
+    for number in range(len(wheres)):
         if placed < count:
-            placed += fill(combination.where, count - placed, True)
+            together = wheres[number:] if alike and not state.limited else wheres[number : number + 1]
+            placed += fill(together, count - placed, True)
     return placed
-
-
-def _all_of(values: set[str | None]) -> Values:
-    return Values(frozenset(value for value in values if value is not None), absent=None in values)

@@ -287,8 +287,10 @@ class Packer:
         """settled: no node can be made for these chunks. The minimum for spread over hosts is then what existing and planned
         nodes hold."""
 
-        def fill(where: Requirements, amount: int, may_open: bool) -> int:  # noqa: FBT001 - the flag that Fill documents
-            task = Task(batch, where, constraints, bare=may_open and not settled, single=False)
+        def fill(wheres: Sequence[Requirements], amount: int, may_open: bool) -> int:  # noqa: FBT001 - see Fill
+            task = Task(
+                batch, wheres[0], constraints, bare=may_open and not settled, single=False, also=tuple(wheres[1:])
+            )
             return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:
@@ -298,7 +300,7 @@ class Packer:
                 opening=opening,
                 others=self._batches,
             )
-        return fill(ANYWHERE, count, opening)
+        return fill((ANYWHERE,), count, opening)
 
 
 def _same_whole(one: Batch, other: Batch) -> bool:

@@ -22,7 +22,7 @@ from reconciler.placement.constraints.node_unschedulable import NodeReadiness, N
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.loops.arrays import NODES
+from reconciler.placement.loops.arrays import NODES, Fractions
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -73,7 +73,7 @@ Saved = NewType("Saved", int)
 class State:
     """Changed by placing; its journal undoes the changes.
 
-    columns: the resources that count. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
+    columns: the resources that count. scarcity: see `arrays.py`. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
     on a node, None for no limit.
     """
 
@@ -85,6 +85,7 @@ class State:
         limits: PoolLimits,
         columns: ResourceColumns,
         *,
+        scarcity: Fractions,
         kernel: Kernel,
         per_node: int | None = None,
     ) -> None:
@@ -110,7 +111,7 @@ class State:
         """Whether some pool has minValues."""
         self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
         self.templates = NodeTemplates(offers, limited, len(columns.names))
-        self.planned = PlannedNodes(self.templates, len(columns.names), kernel)
+        self.planned = PlannedNodes(self.templates, scarcity, kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self._kept: dict[tuple[object, ...], Any] = {}

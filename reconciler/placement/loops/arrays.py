@@ -35,10 +35,10 @@ Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Fractions: TypeAlias = NDArray[np.float64]
 
-NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
-"""found, marks, loads, spans, line, room. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
+NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions]
+"""found, marks, loads, spans, line, room, scarcity. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
 parts × planned nodes × resources, what is on each. spans: rows × node templates. line: rows × types of all templates. room: types ×
-resources."""
+resources. scarcity: by resource, what a unit of it is of all that is asked for, so that room of several resources can be added up."""
 ChunkArrays: TypeAlias = tuple[Numbers, int, int]
 """request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
 HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]

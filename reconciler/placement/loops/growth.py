@@ -48,7 +48,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     """(node, chunks) of the growth with the least price per chunk. The node is -1 if none is below the limit. See `grow.py`.
 
     Nodes whose LEAST is too dear are skipped. With fewer chunks no growth costs less per chunk, so LEAST holds for later calls."""
-    _, marks, loads, spans, line, room = nodes
+    _, marks, loads, spans, line, room, _ = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
     by_type, all_counts = len(charged) == 0, chunk[2] == USED
@@ -131,7 +131,7 @@ def serve(
 
     Returns how many nodes were filled, how many took chunks in all (none counted twice), and what comes next (NEXT_NEW, …).
     """
-    found, marks, _, spans, _, _ = nodes
+    found, marks, _, spans, _, _, _ = nodes
     capacities, spare, _ = limits
     joined, growing, bought_as, prices, new = options
     number = 0

@@ -5,6 +5,8 @@ They take arrays, several in one tuple; `arrays.py` describes them. Passing a pl
 
 from __future__ import annotations
 
+import numpy as np
+
 from reconciler.placement.loops.arrays import (
     ABLE,
     AFFINITY,
@@ -96,14 +98,14 @@ def is_within(capacities: Numbers, spare: Numbers, pool: int, then: int, charges
 
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
     """Gives a node the template `number` and the type at this position in the line."""
-    _, marks, _, spans, line, _ = nodes
+    _, marks, _, spans, line, _, _ = nodes
     marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
     marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
 
 
 def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int) -> None:
     """Adds chunks to one node, which has the template `number` from now on."""
-    _, marks, loads, spans, line, room = nodes
+    _, marks, loads, spans, line, room, _ = nodes
     request, part, _ = chunk
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
@@ -158,26 +160,28 @@ def choose(  # noqa: C901, PLR0912 - one loop, as above
     If some node takes all remaining chunks, it is the one with the least room to spare. Else it is the one that takes most, and so
     on. Of equals it is the first.
     """
-    found, marks, loads, _, _, room = nodes
+    found, marks, loads, _, _, room, scarcity = nodes
     request, _, counted = chunk
     hosts, base, rules, more = caps
     fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
-    taken, best, least, number_able = loads[counted], -1, PLENTY, 0
+    taken, best, least, number_able = loads[counted], -1, np.inf, 0
     capped = rules.shape[1] > 0 or len(more) > 0
     for node in range(planned):
         if joined[template[node]] < 0 or not bought_as[row[node]]:
             continue
-        amount = fits_in(room, instance_type[node], taken, node, request, PLENTY if capped else least)
+        amount = fits_in(room, instance_type[node], taken, node, request, PLENTY if capped or best < 0 else count)
         if amount > 0 and capped:
             amount = min(amount, cap_on(hosts, base + node, rules))
             if len(more) > 0:
                 amount = min(amount, more[node])
         if amount <= 0:
             continue
-        if count <= amount < least:
-            best, least = node, amount
-            if amount == count:
-                break
+        if amount >= count:
+            spare = 0.0
+            for column in range(len(request)):
+                spare += scarcity[column] * (room[instance_type[node], column] - taken[node, column])
+            if spare < least:
+                best, least = node, spare
         elif best < 0:
             able[number_able], fits[number_able] = node, amount
             number_able += 1
@@ -186,11 +190,11 @@ def choose(  # noqa: C901, PLR0912 - one loop, as above
         return 1
     number = 0
     while count > 0 and number < most_nodes:
-        best, least, largest, most = -1, PLENTY, -1, 0
+        best, tightest, largest, most = -1, PLENTY, -1, 0
         for index in range(number_able):
             amount = fits[index]
-            if count <= amount < least:
-                best, least = index, amount
+            if count <= amount < tightest:
+                best, tightest = index, amount
             if amount > most:
                 largest, most = index, amount
         if best >= 0:

@@ -11,7 +11,18 @@ from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.label_table import Mask, distinct, settled
-from reconciler.placement.loops.arrays import EMPTY, LEAN, LEAST, MINIMUM, RUNNING, TEMPLATE, USED, NodeArrays, Numbers
+from reconciler.placement.loops.arrays import (
+    EMPTY,
+    LEAN,
+    LEAST,
+    MINIMUM,
+    RUNNING,
+    TEMPLATE,
+    USED,
+    Fractions,
+    NodeArrays,
+    Numbers,
+)
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 
@@ -26,14 +37,15 @@ class PlannedNodes:
     rows are numbered through all pools. All of these have shape (rows,).
 
     loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
-    (5, rows, resources). used, lean: the last two. census: by number of a template, how many nodes have it.
+    (5, rows, resources). used, lean: the last two. scarcity: see `arrays.py`. census: by number of a template, how many nodes have it.
     """
 
-    def __init__(self, templates: NodeTemplates, columns: int, kernel: Kernel) -> None:
+    def __init__(self, templates: NodeTemplates, scarcity: Fractions, kernel: Kernel) -> None:
         self.templates = templates
         self.kernel = kernel
         self.count = 0
-        self._columns = columns
+        self._columns = len(scarcity)
+        self._scarcity = scarcity
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
@@ -55,7 +67,7 @@ class PlannedNodes:
     def arrays(self) -> NodeArrays:
         """As the loops take them; new ones whenever rows or templates are added."""
         templates = self.templates
-        return self.found, self.marks, self.loads, templates.spans, templates.line, templates.room
+        return self.found, self.marks, self.loads, templates.spans, templates.line, templates.room, self._scarcity
 
     def __len__(self) -> int:
         return self.count
