@@ -18,7 +18,6 @@ CHECKER = Path("reconciler/placement/checker")
 TESTS = (
     "tests/unit/placement/checker",
     "tests/unit/placement/nodes/test_hostnames.py",
-    "tests/unit/placement/constraints/test_spot_share.py",
     "tests/unit/placement/constraints/test_min_values.py",
     "tests/unit/placement/constraints/test_overlay_conflicts.py",
 )

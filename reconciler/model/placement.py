@@ -1,62 +1,13 @@
-"""What placement decided: which chunks go where, why others found no place, and how many one spot offering may hold.
-
-A provider may reclaim all spot capacity of one offering (an instance type in a zone) at once, while other offerings stay. So a
-bound on what one offering holds is a bound on what one reclaim takes.
-"""
+"""What placement decided: which chunks go where, and why others found no place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import floor
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Requirement, Taint
-
-SPOT = "spot"
-ON_DEMAND = "on-demand"
-"""Capacity types, as Karpenter's label has them."""
-_DECIMALS = 9
-
-
-def most_on_one_offering(share: float, chunks: int) -> int:
-    """How many of the chunks a share allows on one offering: rounded down, at least one. share: above 0, at most 1."""
-    return max(1, floor(round(share * chunks, _DECIMALS)))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Crowding:
-    """More of a demand may end up on spot nodes of one offering than the setting allows.
-
-    The worst case counts, in which every node that may be launched from that offering is.
-    """
-
-    demand: ObjectRef
-    instance_type: str
-    zones: tuple[str, ...]
-    """The zones in which that many may end up, sorted; "" where the zone is unknown."""
-    chunks: int
-    """How many may end up there."""
-    allowed: int
-    """How many the setting allows."""
-    total: int
-    """How many the demand has."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.demand}: {self.chunks} of {self.total} chunks may end up on spot {self.instance_type} in "
-            f"{_one_of(self.zones)}, where placement.spotShare allows {self.allowed}: its nodes, its constraints "
-            "and the pool's types and zones leave no better choice"
-        )
-
-
-def _one_of(zones: tuple[str, ...]) -> str:
-    """`zone-a`, or `one of zone-a, zone-b and zone-c`."""
-    names = [zone or "a zone not known" for zone in zones]
-    if len(names) == 1:
-        return names[0]
-    return f"one of {', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(slots=True, order=True, unsafe_hash=True)
@@ -170,9 +121,7 @@ class Placement:
     planned: tuple[PlannedNode, ...] = ()
     unplaced: tuple[Unplaced, ...] = ()
     assumptions: tuple[str, ...] = ()
-    """What was not judged (DRA claims, unknown volumes): one sentence each; and `crowded` in words."""
-    crowded: tuple[Crowding, ...] = ()
-    """Demands that unavoidably may have more chunks on one spot offering than the setting allows."""
+    """What was not judged (DRA claims, unknown volumes): one sentence each."""
     checked: bool = field(default=False, compare=False)
     """Whether the independent checker has already judged this placement, and found nothing."""
 

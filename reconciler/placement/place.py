@@ -12,11 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
-from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
@@ -24,20 +21,17 @@ from reconciler.placement.constraints.attachments import Attached, with_attachme
 from reconciler.placement.constraints.limits import PoolLimits
 from reconciler.placement.constraints.overlays import overlays_in_force
 from reconciler.placement.constraints.reservations import in_its_pool, reservations_of, usable_offers
-from reconciler.placement.constraints.spot_share import totals_of
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
 from reconciler.placement.launch.offer import Offerer
-from reconciler.placement.launch.spot_share import offered_within_share
-from reconciler.placement.loops.arrays import Fractions
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
 from reconciler.placement.offers.offerings import offerings_of
-from reconciler.placement.offers.pool_offers import PoolOffers, daemons_of, pool_offers, unknown_prices, usable
+from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
 
@@ -125,17 +119,7 @@ def _initial_state(
     if topology.looks_at_hosts:
         topology.assumptions.update(frame.hostnames.sentences)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
-    scarcity = _scarcity(offers, batches, columns)
-    return State(
-        *(bins, offers, topology, limits, columns), scarcity=scarcity, kernel=kernel, per_node=options.chunks_per_node
-    )
-
-
-def _scarcity(offers: Sequence[PoolOffers], batches: Sequence[Batch], columns: ResourceColumns) -> Fractions:
-    """By resource, what a unit of it is of all that chunks ask for. 0 where a NodePool has limits: the first node that takes a chunk
-    leaves more room there than the fullest one does."""
-    asked = columns.vector(Resources()) + sum(batch.needs.request * batch.count for batch in batches)
-    return np.where(any(item.pool.limits for item in offers), 0.0, 1.0 / np.maximum(asked, 1))
+    return State(bins, offers, topology, limits, columns, batches, kernel=kernel, per_node=options.chunks_per_node)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:
@@ -174,10 +158,11 @@ def placement_of(
     holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
     accounts = state.limits.accounts()
     offerer = Offerer(state, options.instance_types)
-    offered, crowded = offered_within_share(state, offerer, holdings, totals_of(batches), options.spot_share)
+    planned = [
+        in_its_pool(offerer.planned_node(index, holdings[state.base + index])) for index in range(state.planned.count)
+    ]
     # Alternatives count against limits only among planned nodes, so their charges are taken back.
     state.limits.restore(accounts)
-    planned = [in_its_pool(item.node) for item in offered]
     occupied = []
     for number, origin in enumerate(state.bins.origins):
         if number in holdings:
@@ -190,8 +175,8 @@ def placement_of(
     ]
     planned = [planned[index] for index in sorted(range(len(planned)), key=keys.__getitem__)]
     occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
-    assumptions = tuple(sorted({*state.topology.assumptions, *map(str, crowded)}))
-    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions, crowded)
+    assumptions = tuple(sorted(state.topology.assumptions))
+    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions)
 
 
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:

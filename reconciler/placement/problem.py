@@ -29,7 +29,6 @@ class PlacementOptions:
     keeping: names of those that keep their chunks but take no others: not ready for a moment, or in use too recently.
     promised: by NodePool, the part of its limits for nodes that Karpenter will make for pending pods, and how many nodes.
     optimal: whether to look for cheaper new nodes than the fast mode finds (see the package `optimizer`).
-    spot_share: the largest share of a demand's chunks that may be on spot nodes of one offering (1: no limit).
     """
 
     include_pending: bool = False
@@ -41,7 +40,6 @@ class PlacementOptions:
     keeping: frozenset[str] = frozenset()
     promised: tuple[tuple[str, Resources], ...] = ()
     optimal: bool = False
-    spot_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,6 @@ _CHOICES = {
     "logs.form": ("console", "json"),
     "logs.level": ("debug", "info", "warning", "error"),
 }
-_PARTS = ("placement.spot_share",)
-"""Settings that are shares, and must be above 0."""
 _MOST_COUNTED = 1_000_000
 """The most nodes, chunks or instance types: more than any cluster has, and far below the limits of placement's integers."""
 _RANGES: dict[str, tuple[float, float]] = {
@@ -63,11 +61,6 @@ def converted(name: str, written: str, item: Field[Any], value: object, where: s
         raise Misused(
             f"{where}{written} is {value!r}, expected a duration of more than 0",
             hint="with no time nothing cheaper is ever found: write placement.mode: fast for that",
-        )
-    if name in _PARTS and not 0 < float(str(result)) <= 1:
-        raise Misused(
-            f"{where}{written} is {value!r}, expected more than 0, at most 1",
-            hint="it is a part of the whole: write 0.25 for a quarter; 1 is no bound",
         )
     if isinstance(result, int | float) and not isinstance(result, bool):
         _check_range(name, result, f"{where}{written} is {value!r}")
@@ -181,7 +174,7 @@ _S = TypeVar("_S")
 
 
 def variable_of(name: str) -> str:
-    """`placement.spot_share` → `HEADROOM_PLACEMENT_SPOT_SHARE`."""
+    """`caps.prune_share` → `HEADROOM_CAPS_PRUNE_SHARE`."""
     return ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
 
 
@@ -260,7 +253,7 @@ def overlaid(settings: Settings, document: Mapping[str, Any], where: str, prefix
 
 
 def _camel(name: str) -> str:
-    """A setting's name in a config file: `placement.spot_share` → `placement.spotShare`."""
+    """A setting's name in a config file: `caps.prune_share` → `caps.pruneShare`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 

@@ -161,7 +161,6 @@ class PlacementSettings:
     chunks_per_node: the most chunks of one demand on a node, which limits what the loss of a node costs (0: no limit).
     instance_types: how many types a placeholder lists, so that its launch survives a stock-out of one.
     surge: what a full buffer promises: planned, alone (nobody waits if it is used alone) or all (if all buffers are used at once).
-    spot_share: the largest share of a demand's chunks on spot nodes of one instance type in one zone (1: no limit).
     not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
     back_off: how long offerings are left alone after a launch that gave no node, doubled up to back_off_at_most.
     consolidation_share, consolidation_per_hour: what leaving a held node for cheaper room must save, of its price and in USD an hour.
@@ -173,7 +172,6 @@ class PlacementSettings:
     chunks_per_node: int = 0
     instance_types: int = 20
     surge: str = "alone"
-    spot_share: float = 1.0
     not_ready_grace: timedelta = timedelta(minutes=1)
     back_off: timedelta = timedelta(minutes=3)
     back_off_at_most: timedelta = timedelta(minutes=10)

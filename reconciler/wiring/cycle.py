@@ -60,7 +60,6 @@ def make_cycle(
             placement=PlacementOptions(
                 chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
-                spot_share=placement.spot_share,
                 optimal=placement.mode == "optimal",
             ),
             optimal_within=placement.optimal_within,

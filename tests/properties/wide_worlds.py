@@ -39,7 +39,6 @@ def _options(draw: st.DrawFn) -> PlacementOptions:
         chunks_per_node=draw(sampled_from([None, None, 1, 3])),
         instance_types=draw(sampled_from([20, 20, 2, 1])),
         back_offs=draw(sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
-        spot_share=draw(sampled_from([1.0, 1.0, 0.34])),
         leaving=draw(sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),
     )
 

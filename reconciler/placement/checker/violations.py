@@ -8,11 +8,9 @@ must hold for every instance type, zone and capacity type that a planned node li
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable
 
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import SPOT, Holding, OccupiedBin, Placement, PlannedNode, most_on_one_offering
+from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
 from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, SampleNodes
@@ -77,7 +75,6 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     for node in nodes:
         yield from volumes.limit_violations(node)
     yield from device_violations(problem, samples, nodes)
-    yield from spot_violations(problem, nodes, placement)
 
 
 def unknown_names(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
@@ -121,44 +118,3 @@ def count_violations(problem: IndexedProblem, placement: Placement) -> Iterable[
 
 def _holdings(bins: Iterable[OccupiedBin | PlannedNode]) -> Iterable[Holding]:
     return (holding for item in bins for holding in item.holdings)
-
-
-def spot_violations(problem: IndexedProblem, nodes: Sequence[CheckedNode], placement: Placement) -> Iterable[str]:
-    """Wrong or missing reports of demands over their share on one spot offering (the setting `placement.spotShare`).
-
-    Pending pods are left out, since one pod cannot be divided.
-    """
-    held = _on_spot(nodes)
-    said = {item.demand: item for item in placement.crowded}
-    for demand in problem.demands.values():
-        if demand.is_pending_pod:
-            continue
-        total = sum(group.count for group in demand.groups)
-        allowed = most_on_one_offering(problem.options.spot_share, total)
-        counts = held.get(demand.ref, {})
-        most = max(counts.values(), default=0)
-        words = said.pop(demand.ref, None)
-        if most <= allowed:
-            if words is not None:
-                yield f"{demand.ref}: {words.chunks} chunks are said to crowd one spot offering, which they do not"
-        elif words is None or words.chunks != most:
-            yield f"{demand.ref}: {most} of {total} chunks may end up on one spot offering, {allowed} are allowed"
-        else:
-            zones = {zone for (name, zone), count in counts.items() if name == words.instance_type and count == most}
-            if zones != set(words.zones):
-                yield f"{demand.ref}: {most} chunks are said to crowd {words.instance_type} in {words.zones}, which is {zones}"
-    for ref in sorted(said):
-        yield f"{ref}: is said to crowd one spot offering, and does not exist"
-
-
-def _on_spot(nodes: Sequence[CheckedNode]) -> Mapping[ObjectRef, Mapping[tuple[str, str], int]]:
-    """By demand, then by instance type and zone, the most chunks that may end up there. A node counts at every offering it may get."""
-    held: dict[ObjectRef, Counter[tuple[str, str]]] = {}
-    for node in nodes:
-        if SPOT in node.values(CAPACITY_TYPE_LABEL):
-            types, zones = (node.values(key) for key in (INSTANCE_TYPE_LABEL, ZONE_LABEL))
-            offerings = [(name or "", zone or "") for name, zone in product(types, zones)]
-            for item in node.occupants:
-                if item.demand is not None:
-                    held.setdefault(item.demand.ref, Counter()).update(dict.fromkeys(offerings, item.count))
-    return held

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,28 +33,11 @@ class Offer:
     node: without its chunks and their requests.
     daemons: what daemon pods take on the largest of the types, by resource.
     largest: the largest amount of each resource among the types; a pool with limits is charged for that.
-    meets_minimums: whether it lists enough values for the pool's minValues.
     """
 
     node: PlannedNode
     daemons: tuple[int, ...]
     largest: Resources
-    meets_minimums: bool
-
-
-class OfferedNode(NamedTuple):
-    """A planned node, and whether it lists enough values for its pool's minValues."""
-
-    node: PlannedNode
-    meets_minimums: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """What a node may list. rows: the rows of its pool's catalog that a node may list. primary: the cheapest of them."""
-
-    rows: Mask
-    primary: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +55,7 @@ class Offerer:
     list."""
 
     def __init__(self, state: State, most_types: int) -> None:
-        self.most_types = most_types
+        self._most_types = most_types
         self._state = state
         planned = state.planned
         self._template: list[int] = planned.template[: planned.count].tolist()
@@ -86,17 +68,17 @@ class Offerer:
         """By pool, which of its types hold the chunks of each planned node."""
         self._requests: dict[tuple[int, ...], Resources] = {}
 
-    def planned_node(self, index: int, holdings: tuple[Holding, ...], narrowed: Narrowed | None = None) -> OfferedNode:
+    def planned_node(self, index: int, holdings: tuple[Holding, ...]) -> PlannedNode:
         """The planned node with this number. Charges the pool for larger alternatives."""
         template = self._state.templates.list[self._template[index]]
-        offer = self._offer(index, template, narrowed)
+        offer = self._offer(index, template)
         asked = tuple(map(add, self._used[index], offer.daemons))
         requests = self._requests.get(asked)
         if requests is None:
             requests = self._requests[asked] = self._state.columns.asked(asked)
-        return OfferedNode(replace(offer.node, requests=requests, holdings=holdings), offer.meets_minimums)
+        return replace(offer.node, requests=requests, holdings=holdings)
 
-    def _offer(self, index: int, template: NodeTemplate, narrowed: Narrowed | None) -> Offer:
+    def _offer(self, index: int, template: NodeTemplate) -> Offer:
         state, offers, pool = self._state, template.offers, template.pool
         is_limited = pool in state.limited
         charged = state.charged(index) if is_limited else NOTHING
@@ -105,13 +87,13 @@ class Offerer:
             template.number,
             self._position[index],
             self._types_holding(pool)[index],
-            None if narrowed is None else (narrowed.primary, narrowed.rows.tobytes()),
             None if allowed is None else allowed.tobytes(),
         )
         offer = self._known.get(key)
         if offer is None:
             offer = self._known[key] = _offer_of(
-                *(template, self._choice(index, narrowed), self._words_of(template), self.most_types),
+                *(template, state.planned.rows(index), state.planned.primary(index)),
+                *(self._words_of(template), self._most_types),
                 held=self._type[index] - state.templates.type_base[pool],
                 allowed=allowed,
             )
@@ -130,12 +112,6 @@ class Offerer:
             self._words[template.number] = words
         return words
 
-    def _choice(self, index: int, narrowed: Narrowed | None) -> Narrowed:
-        rows = self._state.planned.rows(index)
-        if narrowed is None:
-            return Narrowed(rows, self._state.planned.primary(index))
-        return Narrowed(rows & narrowed.rows, narrowed.primary)
-
     def _types_holding(self, pool: int) -> list[bytes]:
         if pool not in self._holding:
             used = self._state.planned.used[: self._state.planned.count]
@@ -148,14 +124,21 @@ class Offerer:
 
 
 def _offer_of(
-    template: NodeTemplate, choice: Narrowed, words: _Words, most_types: int, *, held: int, allowed: Mask | None
+    template: NodeTemplate,
+    choice: Mask,
+    primary: int,
+    words: _Words,
+    most_types: int,
+    *,
+    held: int,
+    allowed: Mask | None,
 ) -> Offer:
-    """held: the type that the node would be bought as. allowed: the types within the pool's limits, None for all."""
+    """choice: the rows of the catalog that the node may be bought as. primary: the cheapest of them. held: the type that the node would be bought as. allowed: the types within the pool's limits, None for all."""
     offers = template.offers
     best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
-    for listed_rows, (zones, capacity_types) in listable(offers, choice.rows, choice.primary):
+    for listed_rows, (zones, capacity_types) in listable(offers, choice, primary):
         rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
-        instance_types = _types_to_list(offers, rows, sold, choice.primary, allowed, most=most_types)
+        instance_types = _types_to_list(offers, rows, sold, primary, allowed, most=most_types)
         listed = rows & offers.offerings.rows_of(instance_types)
         best = best or (zones, capacity_types, instance_types, listed)
         if offers.meets_minimums(listed):
@@ -187,7 +170,6 @@ def _offer_of(
         node=node,
         daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
         largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
-        meets_minimums=offers.meets_minimums(listed),
     )
 
 

@@ -50,11 +50,6 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("suspend: perhaps", "expected true or false"),
         ("caps: {newNodesPerPass: -1}", "expected 0 or more"),
         ("caps: {newNodesPerPas: 1}", "no setting 'caps.newNodesPerPas', did you mean 'caps.newNodesPerPass'"),
-        ("placement: {spotShare: 0}", "placement.spotShare is 0, expected more than 0, at most 1"),
-        ("placement: {spotShare: -1}", "placement.spotShare is -1, expected more than 0, at most 1"),
-        ("placement: {spotShare: 34}", "placement.spotShare is 34, expected more than 0, at most 1"),
-        ("placement: {spotShare: .nan}", "placement.spotShare is nan, expected more than 0, at most 1"),
-        ("placement: {spot_share: 34}", "placement.spot_share is 34, expected"),
         ("placement: {instanceTypes: 0}", "placement.instanceTypes is 0, expected 1 or more"),
         ("placement: {instanceTypes: 1000000}", "placement.instanceTypes is 1000000, expected at most 600"),
         ("placement: {optimalWithin: 0s}", "placement.optimalWithin is '0s', expected a duration of more than 0"),
@@ -109,16 +104,16 @@ def test_a_bad_variable_is_named_and_its_setting_as_the_file_spells_it() -> None
     with pytest.raises(Invalid) as refused:
         load_settings(None, environment={"HEADROOM_GIT_INTERVAL": "99999999999h"})
     assert refused.value.hint == "write at most 2562047h, which is 292 years"
-    with pytest.raises(Invalid, match=r"HEADROOM_PLACEMENT_SPOT_SHARE: placement\.spotShare is '2'"):
-        load_settings(None, environment={"HEADROOM_PLACEMENT_SPOT_SHARE": "2"})
+    with pytest.raises(Invalid, match=r"HEADROOM_CAPS_PRUNE_SHARE: caps\.pruneShare is '2'"):
+        load_settings(None, environment={"HEADROOM_CAPS_PRUNE_SHARE": "2"})
 
 
 @pytest.mark.parametrize(
     ("variable", "meant"),
     [
         ("HEADROOM_SUSPNED", "HEADROOM_SUSPEND"),
-        ("HEADROOM_PLACEMENT_SPOTSHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
-        ("HEADROOM_SPOT_SHARE", "HEADROOM_PLACEMENT_SPOT_SHARE"),
+        ("HEADROOM_CAPS_PRUNESHARE", "HEADROOM_CAPS_PRUNE_SHARE"),
+        ("HEADROOM_PRUNE_SHARE", "HEADROOM_CAPS_PRUNE_SHARE"),
         ("HEADROOM_GIT_TOKENS", "HEADROOM_GIT_TOKEN"),
         ("HEADROOM_LISTEN_PORT", "HEADROOM_LISTEN"),
     ],
