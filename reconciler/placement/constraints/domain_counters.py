@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -90,15 +90,16 @@ class Inclusion:
     keys: tuple[str, ...]
 
 
-class Hosts:
-    """Counts of every counter on the hostname. Rows are counters, columns are bins (existing ones, then planned ones).
+class Counts:
+    """Counts of counters by domain. Rows are counters. Columns are bins (existing ones, then planned ones) for counters on the
+    hostname, else the numbers of a label's values.
 
     Bins that share a hostname all have the sum of their counts. sharing: by bin, all bins with its hostname; empty where no two
     share one."""
 
     def __init__(self, sharing: Mapping[int, Amounts]) -> None:
         self.sharing = sharing
-        self.table: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self.table: NDArray[np.int64] = np.zeros((0, 8), dtype=np.int64)
         self._rows = 0
 
     def add_row(self) -> int:
@@ -120,35 +121,46 @@ class Hosts:
 
 @dataclass(slots=True)
 class Counter:
-    """counts: by label value, for keys other than the hostname. host_row: the row of `hosts` for the hostname, else -1."""
+    """counts: the table in which it has a row. numbers: by value of its label, the column; None for the hostname."""
 
     counted: Counted
-    hosts: Hosts
-    host_row: int = -1
-    counts: dict[Domain, int] = field(default_factory=dict)
+    counts: Counts
+    row: int
+    numbers: dict[Domain, int] | None
     included: Mask | None = None
     total: int = 0
 
+    @property
+    def on_hosts(self) -> bool:
+        return self.numbers is None
+
     def count(self, domain: Domain) -> int:
-        if self.host_row < 0:
-            return self.counts.get(domain, 0)
-        return int(self.hosts.table[self.host_row, domain]) if isinstance(domain, int) and domain >= 0 else 0
+        column = domain if self.numbers is None else self.numbers.get(domain, -1)
+        return int(self.counts.table[self.row, column]) if isinstance(column, int) and column >= 0 else 0
+
+    def by_domain(self) -> dict[Domain, int]:
+        """How many pods count in each value that the label is known to have. Not for hostnames."""
+        assert self.numbers is not None
+        return dict(zip(self.numbers, self.counts.table[self.row].tolist(), strict=False))
 
     def counts_in(self, domains: Sequence[Domain]) -> dict[Domain, int]:
         """By domain, how many pods count there."""
-        if self.host_row < 0:
-            return {domain: self.counts.get(domain, 0) for domain in domains}
-        counts: list[int] = self.hosts.table[self.host_row, np.array(domains, dtype=np.int64)].tolist()
+        if self.numbers is not None:
+            known = self.by_domain()
+            return {domain: known.get(domain, 0) for domain in domains}
+        counts: list[int] = self.counts.table[self.row, np.array(domains, dtype=np.int64)].tolist()
         return dict(zip(domains, counts, strict=True))
 
     def add(self, domain: Domain, amount: int) -> None:
         """Adds to the count of a domain. `amount` is negative when an attempt is undone."""
         self.total += amount
-        if self.host_row < 0:
-            self.counts[domain] = self.counts.get(domain, 0) + amount
-        else:
+        if self.numbers is None:
             assert isinstance(domain, int)
-            self.hosts.table[self.host_row, self.hosts.sharing.get(domain, domain)] += amount
+            self.counts.table[self.row, self.counts.sharing.get(domain, domain)] += amount
+            return
+        column = self.numbers.setdefault(domain, len(self.numbers))
+        self.counts.reach(column + 1)
+        self.counts.table[self.row, column] += amount
 
 
 @dataclass(frozen=True, slots=True)

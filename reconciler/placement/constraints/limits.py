@@ -81,6 +81,11 @@ class PoolLimits:
         """Whether the limit on the number of nodes allows one more, of any type."""
         return self.shortage(pool, NOTHING) is None
 
+    def are_near(self, asked: Mapping[str, float]) -> bool:
+        """Whether some limit leaves less than twice what chunks ask for in all, of each resource and of nodes."""
+        left = (item for pool in self._limits for item in self.left(pool).items())
+        return bool(self._reserved) or any(amount < 2 * asked.get(name, PLENTY) for name, amount in left)
+
     def nodes_left(self, pool: str) -> int | None:
         """How many more nodes a reservation and the limit on nodes allow; None without such a limit."""
         name, _, reservation = pool.partition(RESERVATION_MARK)

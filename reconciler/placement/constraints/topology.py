@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.constraints.domain_counters import Counted, Counter, Domain, Hosts, Inclusion, TopologyRule
+from reconciler.placement.constraints.domain_counters import Counted, Counter, Counts, Domain, Inclusion, TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
 from reconciler.placement.constraints.rule_table import (
     ConstraintSet,
@@ -36,7 +36,9 @@ class Topology:
         self._table = RuleTable(namespaces)
         self._needs = needs
         self.counters: list[Counter] = []
-        self.hosts = Hosts(bins.hostnames.sharing)
+        self.hosts, self.labels = Counts(bins.hostnames.sharing), Counts({})
+        self.numbers: dict[str, dict[Domain, int]] = {}
+        """By label, the column in `labels` of each of its values."""
         self.hosts.reach(len(bins))
         self._own: dict[tuple[int, bool], tuple[TopologyRule, ...]] = {}
         """Cache of shapes' own rules, by number of equivalence class and chunks_only."""
@@ -53,7 +55,7 @@ class Topology:
     @property
     def looks_at_hosts(self) -> bool:
         """Whether any rule is on the hostname."""
-        return any(counter.host_row >= 0 for counter in self.counters)
+        return any(counter.on_hosts for counter in self.counters)
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[TopologyRule, ...]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
@@ -92,8 +94,11 @@ class Topology:
         for counted in more:
             self._table.number(counted)
         for counted in self._table.counted[len(self.counters) :]:
-            row = self.hosts.add_row() if counted.key == HOSTNAME_LABEL else -1
-            self.counters.append(Counter(counted, self.hosts, row, included=self._included(counted.inclusion)))
+            on_hosts = counted.key == HOSTNAME_LABEL
+            counts = self.hosts if on_hosts else self.labels
+            numbers = None if on_hosts else self.numbers.setdefault(counted.key, {})
+            included = self._included(counted.inclusion)
+            self.counters.append(Counter(counted, counts, counts.add_row(), numbers, included))
             self._counted_in.clear()
             self._constraint_sets.clear()
 
@@ -180,7 +185,7 @@ class Topology:
         rows, counts = placed.rows, placed.counts
         if counter.included is not None:
             rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
-        if counter.host_row >= 0:
+        if counter.on_hosts:
             self._count_on_hosts(counter, rows, counts)
             return
         codes, cells = self._bins.table.column(counter.counted.key)
@@ -200,7 +205,7 @@ class Topology:
                 counter.add(number, amount)
             return
         counter.total += int(counts.sum())
-        self.hosts.table[counter.host_row, rows] += counts
+        self.hosts.table[counter.row, rows] += counts
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
         """The domain in which a pod on an existing bin counts; None where it does not count."""

@@ -97,7 +97,7 @@ def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) 
     rules = [rule for rule in task.constraints.on_hosts if rule not in bootstrapping]
     if not rules:
         return UNCAPPED
-    rows = [state.topology.counters[rule.counter].host_row for rule in rules]
+    rows = [state.topology.counters[rule.counter].row for rule in rules]
     bounds = [rule.bound(0) if task.bare else state.bound_of(rule) for rule in rules]
     codes = [rule.code for rule in rules]
     on_empty = min(rule.allowed(0, rule.bound(0)) for rule in rules)

@@ -28,7 +28,7 @@ class Shares:
     ) -> None:
         self._rules = rules
         self._combinations = combinations
-        self._counts = [state.topology.counters[rule.counter].counts for rule in rules]
+        self._counts = [state.topology.counters[rule.counter].by_domain() for rule in rules]
         self._lasting = [state.domains_of(rule) if rule.by_minimum else set() for rule in rules]
         self._opening = opening
         self._lasting_bounds: dict[int, int] = {}
@@ -304,6 +304,6 @@ def _place_freely(
     placed = fill(wheres, count, False) if state.base else 0
     for number in range(len(wheres)):
         if placed < count:
-            together = wheres[number:] if alike and not state.limited else wheres[number : number + 1]
+            together = wheres[number:] if alike and not state.near_limits else wheres[number : number + 1]
             placed += fill(together, count - placed, True)
     return placed

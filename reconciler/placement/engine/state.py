@@ -15,6 +15,7 @@ from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
+from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
 from reconciler.placement.constraints.node_share import NodeShare
@@ -22,7 +23,7 @@ from reconciler.placement.constraints.node_unschedulable import NodeReadiness, N
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.loops.arrays import NODES, Fractions
+from reconciler.placement.loops.arrays import NODES
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -73,7 +74,7 @@ Saved = NewType("Saved", int)
 class State:
     """Changed by placing; its journal undoes the changes.
 
-    columns: the resources that count. scarcity: see `arrays.py`. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
+    columns: the resources that count. batches: what is going to be placed. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
     on a node, None for no limit.
     """
 
@@ -84,8 +85,8 @@ class State:
         topology: Topology,
         limits: PoolLimits,
         columns: ResourceColumns,
+        batches: Sequence[Batch],
         *,
-        scarcity: Fractions,
         kernel: Kernel,
         per_node: int | None = None,
     ) -> None:
@@ -111,6 +112,15 @@ class State:
         """Whether some pool has minValues."""
         self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
         self.templates = NodeTemplates(offers, limited, len(columns.names))
+        requests = np.array([batch.needs.request for batch in batches], dtype=np.float64).reshape(
+            -1, len(columns.names)
+        )
+        counts = np.array([batch.count for batch in batches], dtype=np.float64)
+        asked = dict(zip(columns.names, (requests * counts[:, None]).sum(axis=0).tolist(), strict=True))
+        self.near_limits = limits.are_near({**asked, NODES_LIMIT: float(counts.sum())})
+        """Whether limits may leave chunks without a place. Then the first planned node that takes a chunk gets it, not the fullest, and
+        those of other domains are left to chunks that have to go there: so more chunks find a place."""
+        scarcity = np.zeros(len(asked)) if self.near_limits else 1.0 / np.maximum(list(asked.values()), 1.0)
         self.planned = PlannedNodes(self.templates, scarcity, kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
@@ -298,7 +308,7 @@ class State:
                 domain = self.decided(number, counter.counted.key)
             else:
                 domain = None
-            if domain is not None and counter.host_row < 0:
+            if domain is not None and not counter.on_hosts:
                 labels.append((position, domain))
             elif domain is not None:
                 hosts.append(position)
@@ -341,7 +351,7 @@ class State:
         # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
         _, min_domains = rule.numbers
         hosts += len(planned) if min_domains <= 1 else self.planned.sure_hosts(counter.counted.inclusion)
-        counts = self.topology.hosts.table[counter.host_row, np.concatenate([existing, planned])]
+        counts = self.topology.hosts.table[counter.row, np.concatenate([existing, planned])]
         return rule.least([int(counts.min())] if len(counts) else [], hosts)
 
     def bound_of(self, rule: TopologyRule) -> int:

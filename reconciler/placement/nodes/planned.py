@@ -155,18 +155,14 @@ class PlannedNodes:
 
     def values(self, index: int, key: str) -> frozenset[str]:
         """Values of a label that the node may get."""
-        template = self.of(index)
-        if key in template.offers.offerings.table.keys:
-            return frozenset(cell for cell in self.cells(index, key) if cell is not None)
-        values = template.own.get(key)
-        return values.names if values is not None and not values.complement else frozenset()
+        known = self.of(index).values(key)
+        return known if known is not None else frozenset(cell for cell in self.cells(index, key) if cell is not None)
 
     def decided(self, index: int, key: str) -> str | None:
         """The one value of a label that the node is certain to get, None if there is none."""
         template = self.of(index)
-        if key not in template.offers.offerings.table.keys:
-            values = template.own.get(key)
-            return None if values is None else values.single
+        if key not in template.offers.offerings.table.keys or template.cells(key) is not None:
+            return template.decided(key)
         cells = self.cells(index, key)
         return next(iter(cells)) if len(cells) == 1 else None
 

@@ -79,6 +79,22 @@ class NodeTemplate:
             self._cells[key] = settled(cells[code] for code in distinct(codes[there])) if same else None
         return self._cells[key]
 
+    def values(self, key: str) -> frozenset[str] | None:
+        """Values of a label that its nodes may get; None where that depends on the type."""
+        if key in self.offers.offerings.table.keys:
+            cells = self.cells(key)
+            return None if cells is None else frozenset(cell for cell in cells if cell is not None)
+        values = self.own.get(key)
+        return values.names if values is not None and not values.complement else frozenset()
+
+    def decided(self, key: str) -> str | None:
+        """The one value of a label that its nodes are certain to get, whatever their type; None if there is none."""
+        if key in self.offers.offerings.table.keys:
+            cells = self.cells(key) or ()
+            return next(iter(cells)) if len(cells) == 1 else None
+        values = self.own.get(key)
+        return None if values is None else values.single
+
     def is_included(self, inclusion: Inclusion) -> bool | None:
         """Whether a spread constraint counts nodes of this template; None where that depends on the type."""
         # By identity, since hashing is slow. The inclusion is kept alive beside the answer.

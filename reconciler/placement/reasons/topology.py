@@ -87,10 +87,10 @@ def _domains(state: State, rule: TopologyRule) -> set[Domain]:
 
 def _taken(counter: Counter) -> list[Domain]:
     """Domains with at least one pod that counts."""
-    if counter.host_row >= 0:
-        found: list[Domain] = counter.hosts.table[counter.host_row].nonzero()[0].tolist()
+    if counter.on_hosts:
+        found: list[Domain] = counter.counts.table[counter.row].nonzero()[0].tolist()
         return found
-    return [domain for domain, count in counter.counts.items() if count]
+    return [domain for domain, count in counter.by_domain().items() if count]
 
 
 def _counts(state: State, counter: Counter, domains: Iterable[Domain], *, also: int | None = None) -> str:
