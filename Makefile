@@ -39,11 +39,11 @@ quick: setup ## Lint, types and unit tests of what changed since main (under a m
 test: setup ## Lint, types, contracts and every quick test (a few minutes)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/lint-imports
 	@$(MAKE) --jobs=2 --no-print-directory types quick-tests
 
-# Side by side, since mypy uses one core alone.
+# Side by side, since contracts and mypy use one core alone.
 types:
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 # Three on two cores: many tests wait, for a daemon's clock or a process. In a fresh clone each of them would compile the loops.

@@ -143,7 +143,7 @@ def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
     return replace(plain, topology_spread=(constraint,)) if draw(st.integers(0, 3)) else plain
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=st.one_of(spread_worlds(), worlds().map(lambda world: priced_by_zone(world, (1.0, 0.7, 1.3)))))
 def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
     """The bound knows of spread over zones where prices differ by zone, or nodes are few."""
