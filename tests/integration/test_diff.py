@@ -16,7 +16,6 @@ from tests.integration.git_repository import GitRepository
 from tests.unit.cli.two_folders import POOL, SHAPE, office
 
 SUNDAY = "2026-11-22T12:00:00Z"
-MONDAY = "2026-11-23T12:00:00Z"
 
 
 def buffer(name: str, size: str, annotations: str = "{}") -> str:
@@ -88,15 +87,6 @@ def repository(tmp_path: Path) -> Repository:
     return repository
 
 
-def test_what_only_the_base_has_gained_is_not_taken_back(repository: Repository) -> None:
-    """It was: `late: 10 → absent`, and a rise of cost was shown as a saving."""
-    repository.branch("change", {"web.yaml": buffer("web", "replicas: 20")})
-    repository.commit({"late.yaml": buffer("late", "replicas: 30")})
-    changes = repository.changes("main..change")
-    assert [(row["name"], row["before"], row["after"]) for row in changes["demands"]] == [("web", 10, 20)]
-    assert changes["cost"]["over30Days"]["delta"] > 0
-
-
 def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
     """It was: one node less, $139 a month saved, and no word of the chunks."""
     repository.branch("change", {"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "8"')})
@@ -112,31 +102,6 @@ def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
     assert "web: 10 chunks, 3 without a place" in text
 
 
-def test_new_errors_come_first(repository: Repository) -> None:
-    repository.branch("change", {"pool.yaml": POOL.replace("1m", "soon"), "web.yaml": buffer("web", "replicas: 11")})
-    assert repository.diff("main..change").stdout.splitlines()[1].strip().startswith("1 new error")
-
-
-@pytest.mark.parametrize("now", [SUNDAY, MONDAY])
-def test_a_schedules_cost_is_the_same_whatever_the_day(repository: Repository, now: str) -> None:
-    """It was: +$0.00 on a Sunday, thousands on a Monday."""
-    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
-    repository.branch("change", {"office.yaml": office(300)})
-    cost = repository.changes("main..change", now=now)["cost"]
-    # 43 nodes hold 300 chunks, one holds 3. Of the office days, of 10 hours each, some are cut by the ends of the span.
-    days = {SUNDAY: 21 + 0.5, MONDAY: 21 + 0.5 + 0.5}[now]
-    assert cost["over30Days"]["delta"] == pytest.approx(42 * 0.4 * 10 * days, rel=0.01)
-
-
-def test_a_buffer_that_is_up_two_minutes_a_day_is_paid_for_two_minutes_a_day(repository: Repository) -> None:
-    blink = office(1).replace("name: office", "name: blink").replace("defaultReplicas: 3", "defaultReplicas: 0")
-    blink = blink.replace('hours: "8"', 'hours: "13", minutes: "0"').replace('hours: "18"', 'hours: "13", minutes: "2"')
-    active = "{headroom.dev/active-during: blink}"
-    repository.branch("change", {"blink.yaml": blink, "brief.yaml": buffer("brief", "replicas: 7", active)})
-    for now in ("2026-11-23T12:01:00Z", "2026-11-23T12:03:00Z"):
-        assert 0 < repository.changes("main..change", now=now)["cost"]["over30Days"]["delta"] < 1
-
-
 def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
     """It was: 100 nodes, as many as one pass makes."""
     repository.commit({"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "9000"')})
@@ -146,34 +111,6 @@ def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
     assert cost["after"] == pytest.approx(-(-4000 // 7) * 0.4 * 720, rel=0.01)
     note = "472 nodes wait for a later pass: at most 100 nodes made in a pass (caps.newNodesPerPass); the figures count all"
     assert note in repository.diff("main..change").stdout
-
-
-def test_an_edit_of_an_immutable_field_is_an_error(repository: Repository) -> None:
-    request = """
-apiVersion: autoscaling.x-k8s.io/v1
-kind: ProvisioningRequest
-metadata: {name: train, namespace: shop}
-spec:
-  provisioningClassName: check-capacity.autoscaling.x-k8s.io
-  podSets: [{podTemplateRef: {name: web}, count: 8}]
-"""
-    repository.commit({"request.yaml": request})
-    repository.branch("change", {"request.yaml": request.replace("count: 8", "count: 9")})
-    found = repository.changes("main..change")["findings"]["new"]
-    assert [(row["code"], row["severity"], row["path"]) for row in found] == [
-        ("immutable-field", "error", "spec.podSets[0].count")
-    ]
-
-
-def test_budgets_are_named_as_they_are_written(repository: Repository) -> None:
-    local = POOL.replace("{name: general}", "{name: general, annotations: {headroom.dev/timezone: Europe/Berlin}}")
-    local = local.replace('[{nodes: "10%"}]', '[{nodes: "0", schedule: "0 8 * * *", duration: 8h}, {nodes: "10%"}]')
-    repository.commit({"pool.yaml": local})
-    repository.branch("change", {"pool.yaml": local.replace('nodes: "10%"', 'nodes: "20%"')})
-    (change,) = repository.changes("main..change")["objects"]
-    assert [(row["path"], row["before"], row["after"]) for row in change["changes"]] == [
-        ("spec.disruption.budgets[1].nodes", "10%", "20%")
-    ]
 
 
 def test_values_are_not_cut(repository: Repository) -> None:

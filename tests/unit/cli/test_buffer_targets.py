@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from tests.unit.cli.buffer_documents import (
     pod_spec,
     pod_template,
     quota,
-    readiness,
     workload,
 )
 
@@ -76,87 +74,12 @@ def codes(plan: Document) -> list[str]:
     return [finding["code"] for finding in plan["findings"]]
 
 
-def observed(document: Document, replicas: int) -> Document:
-    return {**document, "status": {"replicas": replicas}}
-
-
-@pytest.mark.parametrize(
-    ("seen", "pods", "expected"),
-    [
-        (10, [pod("web-1")], {"karpenter": 2, "ca": 1}),
-        (10, [], {"karpenter": 2, "ca": 2}),
-        (0, [], {"karpenter": 2, "ca": 2}),
-        (10, [pod("web-1", deletionTimestamp="2026-11-21T11:59:00Z")], {"karpenter": 2, "ca": 2}),
-        (10, [pod("api-1", app="api")], {"karpenter": 2, "ca": 2}),
-    ],
-)
-def test_what_is_observed_is_a_base_for_cluster_autoscaler_while_a_pod_lives(
-    seen: int, pods: list[Document], expected: Mapping[str, int], tmp_path: Path
-) -> None:
-    world = World(tmp_path).add("workloads", observed(workload(WEB), seen)).add("pods", *pods)
-    world.add("capacitybuffers", buffer(TENTH))
-    assert counts(world) == expected
-    for dialect in Dialect:
-        differs = "dialects-differ" in codes(world.plan(dialect))
-        assert differs == (expected["ca"] != expected["karpenter"])
-
-
-def test_the_newest_live_pod_is_the_shape_for_cluster_autoscaler_alone(tmp_path: Path) -> None:
-    """Limits of 6 CPUs take 6 chunks of the template, 3 of the pod that a webhook has been over."""
-    limited = buffer({"scalableRef": TENTH["scalableRef"], "limits": {"cpu": "6"}})
-    newest = pod("web-2", cpu="2", created="2026-11-21T11:00:00Z")
-    world = World(tmp_path).add("workloads", workload(WEB)).add("pods", pod("web-1"), newest)
-    world.add("capacitybuffers", limited)
-    assert counts(world) == {"karpenter": 6, "ca": 3}
-    (finding,) = world.plan(Dialect.CLUSTER_AUTOSCALER)["findings"]
-    assert finding["message"] == (
-        "Cluster Autoscaler reads this buffer as 3 chunks, Karpenter as 6 chunks;"
-        " chunks are like the newest live pod here: cpu 1 in the template, cpu 2 in web-2"
-    )
-
-
-@pytest.mark.parametrize("file", ["workloads", "clonesets"])
-def test_a_kind_that_only_has_a_scale(file: str, tmp_path: Path) -> None:
-    """Its template is not looked at, and it is not ready before it has a pod."""
-    clone_set = workload(WEB) | {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
-    clone_set["status"] = {"replicas": 10, "labelSelector": "app=web"}
-    reference = {"apiGroup": "apps.kruise.io", "kind": "CloneSet", "name": "web"}
-    world = World(tmp_path).add(file, clone_set)
-    world.add("capacitybuffers", buffer({"scalableRef": reference, "percentage": 10, "limits": {"cpu": "6"}}))
-    for dialect in Dialect:
-        plan = world.plan(dialect)
-        assert readiness(demand_of(plan)) == ("False", "ResolutionFailed")
-        assert codes(plan) == ["target-without-pods"]
-    world.add("pods", pod("web-1", cpu="4"))
-    assert counts(world) == {"karpenter": 1, "ca": 1}, "of 6 CPUs, with chunks of 4"
-
-
 @pytest.mark.parametrize("group", ["core", "", None])
 def test_the_core_group_by_any_of_its_names(group: str | None, tmp_path: Path) -> None:
     reference = {"kind": "ReplicationController", "name": "rc"} | ({} if group is None else {"apiGroup": group})
     target = {"kind": "ReplicationController", "name": "rc", "podSpec": WEB["podSpec"], "replicas": 4}
     world = in_cluster(tmp_path, [target], buffer({"scalableRef": reference, "percentage": 50}))
     assert counts(world) == {"karpenter": 2, "ca": 2}
-
-
-@pytest.mark.parametrize(
-    ("spec", "status", "left"),
-    [
-        ({"parallelism": 10, "completions": 30}, {"succeeded": 5}, 10),
-        ({"parallelism": 10, "completions": 30}, {"succeeded": 26}, 4),
-        ({"parallelism": 10, "completions": 30}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0),
-        ({"parallelism": 10, "completions": 30}, {"conditions": [{"type": "Failed", "status": "True"}]}, 0),
-        ({"parallelism": 10, "completions": 30, "suspend": True}, {}, 0),
-    ],
-)
-def test_a_job_asks_for_what_is_left_of_it(spec: Document, status: Document, left: int, tmp_path: Path) -> None:
-    job = workload({"kind": "Job", "name": "j", "podSpec": WEB["podSpec"]})
-    job["spec"] |= spec
-    world = World(tmp_path).add("workloads", job | {"status": status})
-    world.add(
-        "capacitybuffers", buffer({"scalableRef": {"apiGroup": "batch", "kind": "Job", "name": "j"}, "percentage": 100})
-    )
-    assert counts(world) == {"karpenter": left, "ca": left}
 
 
 def test_a_workload_in_the_cluster_gives_shape_and_size_whatever_git_has_of_it(tmp_path: Path) -> None:
@@ -207,13 +130,6 @@ def test_the_proposals_spelling_is_read_in_a_cluster_too(tmp_path: Path) -> None
     assert counts(world, "testing-capacity") == {"karpenter": 40, "ca": 40}
 
 
-def test_a_node_class_that_no_pool_uses_is_not_guessed(tmp_path: Path) -> None:
-    world = World(tmp_path, repository=[yaml.safe_load(STORY_2)]).add("nodepools", node_pool("ci"))
-    plan = world.plan(Dialect.KARPENTER)
-    assert demand_of(plan, "testing-capacity")["desired"] is None
-    assert "target-not-found" in codes(plan)
-
-
 def test_a_dedicated_buffer_is_filled_by_the_pods_that_expressions_select(tmp_path: Path) -> None:
     dedicated = {
         "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
@@ -229,60 +145,6 @@ def test_a_dedicated_buffer_is_filled_by_the_pods_that_expressions_select(tmp_pa
     world = World(tmp_path, repository=[dedicated]).add("pods", *pods)
     assert counts(world) == {"karpenter": 3, "ca": 3}
     assert codes(world.plan(Dialect.KARPENTER)) == []
-
-
-AFFINE: Document = {
-    "affinity": {
-        "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {
-                    "weight": 1,
-                    "podAffinityTerm": {"namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"},
-                }
-            ]
-        }
-    }
-}
-
-
-def in_class(operator: str, *values: str) -> Document:
-    return {"scopeSelector": [{"scopeName": "PriorityClass", "operator": operator, "values": list(values)}]}
-
-
-@pytest.mark.parametrize(
-    ("scopes", "extra", "count"),
-    [
-        ({"scopes": ["NotTerminating"]}, {}, 2),
-        ({"scopes": ["Terminating"]}, {}, 6),
-        ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 60}, 6),
-        ({"scopes": ["NotBestEffort"]}, {}, 2),
-        ({"scopes": ["BestEffort"]}, {}, 6),
-        ({"scopes": ["NotTerminating", "NotBestEffort"]}, {}, 2),
-        ({"scopes": ["CrossNamespacePodAffinity"]}, AFFINE, 2),
-        ({"scopes": ["CrossNamespacePodAffinity"]}, {}, 6),
-        ({"scopes": ["PriorityClass"]}, {"priorityClassName": "high"}, 2),
-        ({"scopes": ["PriorityClass"]}, {}, 6),
-        (in_class("In", "high", "low"), {"priorityClassName": "high"}, 2),
-        (in_class("In", "high", "low"), {"priorityClassName": "usual"}, 6),
-        (in_class("NotIn", "high"), {"priorityClassName": "high"}, 6),
-        (in_class("NotIn", "high"), {"priorityClassName": "low"}, 2),
-        (in_class("NotIn", "high"), {}, 2),
-        (in_class("Exists"), {"priorityClassName": "high"}, 2),
-        (in_class("DoesNotExist"), {"priorityClassName": "high"}, 6),
-        (in_class("DoesNotExist"), {}, 2),
-        ({"scopes": ["NotTerminating"], **in_class("In", "high")}, {"priorityClassName": "high"}, 2),
-        ({"scopes": ["NotTerminating"], **in_class("In", "high")}, {}, 6),
-    ],
-)
-def test_a_scoped_quota_caps_a_buffer_whose_pods_it_counts(
-    scopes: Document, extra: Document, count: int, tmp_path: Path
-) -> None:
-    world = World(tmp_path).add("resourcequotas", quota({"hard": {"requests.cpu": "2"}, **scopes}))
-    world.add("podtemplates", pod_template("t", {"containers": [{"requests": {"cpu": "1"}}], **extra}))
-    world.add("capacitybuffers", buffer({"podTemplateRef": {"name": "t"}, "replicas": 6}))
-    assert counts(world) == {"karpenter": 6, "ca": count}
-    limited = condition(demand_of(world.plan(Dialect.CLUSTER_AUTOSCALER)), "LimitedByQuotas")
-    assert (limited is not None) == (count == 2), "said only where the quota counts its pods"
 
 
 @pytest.mark.parametrize(

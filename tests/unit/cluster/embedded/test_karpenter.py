@@ -240,15 +240,3 @@ def test_a_budget_of_one_lets_empty_nodes_go_one_after_the_other() -> None:
     sandbox.cluster.apply(pool)
     left = [len([claim for claim in sandbox.wait(step).node_claims if not claim.deleting]) for step in (0, 10, 10)]
     assert left == [2, 1, 0]
-
-
-def test_a_budget_with_a_window_keeps_empty_nodes_while_it_is_open() -> None:
-    sandbox = Sandbox()
-    pool = node_pool(consolidate_after="0s")
-    # The clock begins at nine on a Monday.
-    pool["spec"]["disruption"]["budgets"] = [{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}]
-    sandbox.cluster.apply(pool)
-    sandbox.add_node("a")
-    assert len(sandbox.wait(8 * 3600 - 6).nodes) == 1
-    view = sandbox.wait(1)
-    assert all(claim.deleting for claim in view.node_claims)
