@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 
 from reconciler.model.buffers import DEPLOYMENT_KIND
@@ -38,6 +39,8 @@ ALL: tuple[Code, ...] = (TEMPLATE_FAILED, TEMPLATE_NOT_USED)
 
 
 RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
+_ALIKE = 0.8
+"""The least likeness of a name that is taken for a misspelt one of these."""
 
 
 def findings_of_files(
@@ -116,13 +119,6 @@ def checked_templates(
     if not templates.own and not any(_is_of_the_system(change) for change in changes):
         return CheckedTemplates(strays)
     failures: list[tuple[Invalid, str]] = []
-    references: dict[str, tuple[str, ...]] = {}
-    for name in templates.own:
-        try:
-            references[name] = templates.references(name)
-        except TemplateFailed as failure:
-            failures.append((failure, name))
-    used = _used(references)
     unrendered: dict[ObjectRef, Invalid] = {}
     balloons: dict[ObjectRef, Manifest] = {}
     for name, ref, render in _renderings(templates, read_document, creations, changes):
@@ -131,7 +127,7 @@ def checked_templates(
         except Invalid as failure:
             if ref is not None:
                 unrendered[ref] = failure
-            if name in references:
+            if name in templates.own:
                 failures.append((failure, name))
         else:
             if ref is not None and name == BALLOON_TEMPLATE:
@@ -142,8 +138,11 @@ def checked_templates(
         for change in changes
         if _is_of_the_system(change) and change.ref in unrendered
     ]
-    unused = [] if used is None else [_unused(templates, name) for name in templates.own if name not in used]
-    ordered = sorted((*findings.values(), *refused, *unused, *strays), key=lambda finding: finding.sort_key)
+    others = [name for name in templates.own if name not in RENDERED]
+    misspelt = [
+        _misspelt(templates, name, meant) for name in others for meant in get_close_matches(name, RENDERED, 1, _ALIKE)
+    ]
+    ordered = sorted((*findings.values(), *refused, *misspelt, *strays), key=lambda finding: finding.sort_key)
     return CheckedTemplates(tuple(ordered), unrendered, balloons)
 
 
@@ -196,20 +195,6 @@ def _balloon_renderings(
             yield BALLOON_TEMPLATE, change.ref, partial(balloon_document, templates, change, read_document)
 
 
-def _used(references: Mapping[str, tuple[str, ...]]) -> set[str] | None:
-    """The templates that documents use; None if an expression names one, so that any may be used."""
-    used: set[str] = set()
-    ahead = list(RENDERED)
-    while ahead:
-        name = ahead.pop()
-        if not name:
-            return None
-        if name not in used:
-            used.add(name)
-            ahead.extend(references.get(name, ()))
-    return used
-
-
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
     position = failure.position if isinstance(failure, TemplateFailed) else templates.position(name)
     return TEMPLATE_FAILED.finding(failure.message, position=position, hint=failure.hint)
@@ -223,9 +208,9 @@ def _stray(path: str, folder: str) -> Finding:
     )
 
 
-def _unused(templates: DocumentTemplates, name: str) -> Finding:
+def _misspelt(templates: DocumentTemplates, name: str, meant: str) -> Finding:
     return TEMPLATE_NOT_USED.finding(
         f"no document is rendered from template {name}",
         position=templates.position(name),
-        hint=f"headroom renders {', '.join(RENDERED)}, and what these include by name",
+        hint=f'did you mean "{meant}"?',
     )

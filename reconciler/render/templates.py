@@ -59,10 +59,6 @@ class DocumentTemplates:
         answer = self._ask(name, {"render": name, "context": context, "most": most_output})
         return str(answer["text"])
 
-    def references(self, name: str) -> tuple[str, ...]:
-        """The templates that one includes, imports or extends by name. Raises `TemplateFailed` if it does not compile."""
-        return tuple(self._ask(name, {"compile": name})["references"])
-
     def position(self, name: str, line: int = 1) -> SourcePosition:
         return SourcePosition(f"{self.folder}/{name}" if self.folder else name, line)
 

@@ -28,7 +28,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from jinja2 import TemplateError, UndefinedError, meta
+from jinja2 import TemplateError, UndefinedError
 from jinja2.exceptions import SecurityError
 
 from reconciler.render.channel import encoded, receive
@@ -153,20 +153,11 @@ def _bind_limits() -> None:
 
 def _answer(sandbox: Sandbox, names: list[str], request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        if "compile" in request:
-            return {"references": _compiled(sandbox, request["compile"])}
         text = bounded(sandbox, request["render"], request["context"], request["most"])
         text.encode()
     except Exception as error:  # noqa: BLE001 - whatever a template raises is a finding on that template
         return _failure(error, names)
     return {"text": text}
-
-
-def _compiled(sandbox: Sandbox, name: str) -> list[str]:
-    """Compiles a template; returns the templates that it names, with "" for one that an expression names."""
-    sandbox.get_template(name)
-    source = sandbox.loader.get_source(sandbox, name)[0] if sandbox.loader else ""
-    return sorted({found or "" for found in meta.find_referenced_templates(sandbox.parse(source))})
 
 
 def _failure(error: Exception, names: list[str]) -> dict[str, Any]:

@@ -90,18 +90,6 @@ def test_templates_that_nothing_uses() -> None:
     ]
 
 
-def test_a_template_that_an_expression_names_may_be_any() -> None:
-    files = {"templates/nodeclaim.yaml.j2": CLAIM + "{% include name ~ '.j2' ignore missing %}", "templates/x.j2": ""}
-    assert told(files) == []
-
-
-def test_a_part_that_does_not_compile_is_found_though_nothing_uses_it() -> None:
-    assert [line.partition(" ")[0] for line in told({"templates/x.j2": "\n{% if %}"})] == [
-        "templates/x.j2:1:1",
-        "templates/x.j2:2:1",
-    ]
-
-
 def test_every_templates_folder_of_a_repository_of_several_clusters() -> None:
     files = {
         "templates/nodeclaim.yaml.j2": CLAIM.encode(),
