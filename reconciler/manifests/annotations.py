@@ -208,6 +208,10 @@ def check_annotations(inspection: Inspection, *, applied: bool) -> None:
             message = f"{name} has no effect on a {inspection.ref.kind}: headroom reads it, and never writes it"
             inspection.report(codes.ANNOTATION_WITHOUT_EFFECT, path, message, hint="remove it")
     _check_labels(inspection)
+
+
+def check_beside_spec(inspection: Inspection) -> None:
+    """Reports annotations that the spec or another annotation rules out. The document's structure is valid."""
     _check_fulfilment(inspection)
     check_following(inspection)
     check_local_budgets(inspection)

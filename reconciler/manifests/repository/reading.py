@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.manifests import codes
-from reconciler.manifests.annotations import check_annotations
+from reconciler.manifests.annotations import check_annotations, check_beside_spec
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.documents.load import load
 from reconciler.manifests.documents.schema import null_keys, schema_of, without_nulls
@@ -164,10 +164,12 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     else:
         check_fields(inspection, kind.fields, body)
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
-    # The rules assume a valid structure. Where it is not, its errors come first.
+    if isinstance(metadata, Mapping):
+        check_annotations(inspection, applied=kind.applied)
+    # A kind's rules assume a valid structure. Where it is not, its errors come first.
     is_sound = all(finding.path.startswith("metadata") for finding in errors)
     if is_sound and isinstance(metadata, Mapping):
-        check_annotations(inspection, applied=kind.applied)
+        check_beside_spec(inspection)
     if is_sound or kind.checks_anything:
         kind.check(inspection)
 

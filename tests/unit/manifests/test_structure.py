@@ -200,9 +200,10 @@ BUFFER = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetada
 POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
 
 
-def test_every_wrong_value_is_told_at_once_and_rules_wait_for_a_valid_structure() -> None:
-    text = BUFFER + "{replicas: three, provisioningStrategy: other, limits: {memory: -5Gi}, percentage: -4}\n"
-    assert codes_of(text) == ["wrong-type", "invalid-value"]
+def test_every_wrong_value_and_annotation_is_told_at_once_and_rules_wait_for_a_valid_structure() -> None:
+    text = BUFFER.replace("shop}", "shop, annotations: {headroom.dev/prioriti: '1'}}")
+    text += "{replicas: three, provisioningStrategy: other, limits: {memory: -5Gi}, percentage: -4}\n"
+    assert set(codes_of(text)) == {"wrong-type", "invalid-value", "misspelt-annotation"}
 
 
 @pytest.mark.parametrize(
