@@ -10,18 +10,21 @@ to a node with a taint of any effect that it does not tolerate. Spot is not repl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from math import inf
 from typing import Any
 
-from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref
+from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref, set_disrupted
+from reconciler.cluster.embedded.market import LaunchOption
 from reconciler.cluster.embedded.provisioner import Provisioner
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
+    HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     ZONE_LABEL,
@@ -33,6 +36,8 @@ from reconciler.model.pods import Pod, is_kept
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
+from reconciler.placement.scheduler.arrays import PodKind
+from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
 from reconciler.plan.bins import all_bins
 from reconciler.plan.node_pools.budget_timeline import budget_spans
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, UNDERUTILIZED, PoolState, allowed, pool_state
@@ -155,7 +160,8 @@ class Consolidation:
         if not empty:
             if allowed(pool, reason, state, self._world.now) != 0 and not self._replacements:
                 self._consolidate(name, claim)
-            if name not in self._replacements and not self._is_going(name):
+            claim = self._world.claim_of(name)
+            if name not in self._replacements and claim is not None and not claim.deleting:
                 self._check_at(name, self._world.now + LOOK_AGAIN)
             return
         if allowed(pool, reason, state, self._world.now) == 0:
@@ -179,29 +185,38 @@ class Consolidation:
             return
         drifted = _has_drifted(claim)
         price = inf if drifted else self._price(name)
-        replacement = self._provisioner.node_for(left, cheaper_than=price, spot=drifted or not _is_spot(claim))
-        if replacement is not None:
-            self._replacements[name] = replacement
+        node = self._provisioner.node_for(left, cheaper_than=price, spot=drifted or not _is_spot(claim))
+        if node is None:
+            return
+        daemons = node.requests - Resources.total(pod.shape.requests for pod in left)
+        # Rules between pods may ask for a zone, so the cheapest offering of each is tried.
+        for zone in dict.fromkeys(way.offering.zone for way in node.ways):
+            ways = [way for way in node.ways if way.offering.zone == zone]
+            if not self._without_room(name, pods, _to_be_made(node.pool, ways[0], daemons)):
+                self._replacements[name] = self._provisioner.make(replace(node, ways=ways))
+                set_disrupted(self._world, name, disrupted=True)
+                return
 
-    def _without_room(self, name: str, pods: Iterable[Pod]) -> list[Pod]:
-        """The pods, largest first, that no other node has room for once those before them have moved."""
+    def _without_room(self, name: str, pods: Sequence[Pod], new: Node | None = None) -> list[Pod]:
+        """The pods that would wait once the node is gone, as kube-scheduler's model binds them. new: a node that is there beside the others.
+
+        Pods that wait, and pods of nodes that go, come first.
+        """
         view = self._world.views.view()
-        free = {
-            node.name: node.allocatable
-            - Resources.total(pod.shape.requests for pod in view.pods if pod.node_name == node.name)
-            for node in view.nodes
-            if node.name != name and node.ready and not node.deleting and not node.unschedulable
-            if not self._is_empty_and_due(node.name)
-        }
-        nodes = {node.name: node for node in view.nodes}
-        left = []
-        for pod in sorted(pods, key=lambda item: (-item.shape.requests.get("cpu"), item.namespace, item.name)):
-            place = next((other for other, room in free.items() if _takes(nodes[other], room, pod)), None)
-            if place is None:
-                left.append(pod)
-            else:
-                free[place] -= pod.shape.requests
-        return left
+        going = {*self._replacements, *(claim.node_name for claim in view.node_claims if claim.deleting)}
+        there = [
+            replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
+            for node in (*view.nodes, *filter(None, [new]))
+            if node.name != name and node.name not in going and not self._is_empty_and_due(node.name)
+        ]
+        moving = [pod for pod in view.pods if pod.node_name in going | {None} and not pod.is_daemon]
+        order = [*sorted(moving, key=queue_order), *sorted(pods, key=queue_order)]
+        kinds: dict[PodKind, int] = {}
+        numbers = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in order]
+        names = {(pod.namespace, pod.name) for pod in order}
+        staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
+        rows = SchedulerModel(there, staying, list(kinds), view.namespaces).schedule(numbers).tolist()
+        return [pod for pod, row in zip(order, rows, strict=True) if row < 0 and pod.node_name == name]
 
     def _is_empty_and_due(self, name: str) -> bool:
         """Whether it is about to be removed: Karpenter removes empty nodes before it moves any pods."""
@@ -225,6 +240,8 @@ class Consolidation:
             coming, claim = self._world.node_claim(replacement), self._world.claim_of(name)
             if coming is None or claim is None or coming.deleting:
                 del self._replacements[name]
+                if claim is not None and not claim.deleting:
+                    set_disrupted(self._world, name, disrupted=False)
                 self._dirty.add(name)
             elif coming.condition("Initialized") == "True":
                 del self._replacements[name]
@@ -236,10 +253,6 @@ class Consolidation:
             return
         self._world.record(Event(claim_ref(claim.name), "Normal", "DisruptionTerminating", f"{name} is removed: {why}"))
         self._world.store.delete(claim_ref(claim.name))
-
-    def _is_going(self, name: str) -> bool:
-        claim = self._world.claim_of(name)
-        return claim is None or claim.deleting
 
     def _looks_again(self, pool: NodePool, reason: str, state: PoolState) -> datetime:
         """When to look again. Karpenter looks every ten seconds; if only the calendar can change the answer, once is enough."""
@@ -257,9 +270,11 @@ def _is_spot(claim: NodeClaim) -> bool:
     return claim.label(CAPACITY_TYPE_LABEL) == "spot"
 
 
-def _takes(node: Node, room: Resources, pod: Pod) -> bool:
-    tolerated = all(any(item.tolerates(taint) for item in pod.shape.tolerations) for taint in node.taints)
-    return tolerated and pod.shape.requests.fits(room) and pod.shape.selects(dict(node.labels), node.name)
+def _to_be_made(pool: NodePool, way: LaunchOption, daemons: Resources) -> Node:
+    """What a launch would become."""
+    name = "to be made"
+    labels = tuple({**way.labels, HOSTNAME_LABEL: name}.items())
+    return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=pool.template.taints)
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

@@ -57,6 +57,17 @@ def node_ref(name: str) -> ObjectRef:
     return ObjectRef("", "Node", "", name)
 
 
+def set_disrupted(world: World, node: str, *, disrupted: bool) -> None:
+    """Keeps new pods off a node that is to go, or lets them come again."""
+
+    def write(copy: dict[str, Any]) -> None:
+        taints = [item for item in copy["spec"].get("taints", ()) if item["key"] != DISRUPTED_TAINT]
+        own = [{"key": DISRUPTED_TAINT, "effect": "NoSchedule"}] if disrupted else []
+        copy["spec"]["taints"] = [*taints, *own]
+
+    world.store.change(node_ref(node), write, MANAGER)
+
+
 class Karpenter:
     def __init__(self, world: World, delays: Delays) -> None:
         self._world = world
@@ -271,12 +282,7 @@ class Karpenter:
         node = (body.get("status") or {}).get("nodeName") or ""
         world = self._world
         if world.store.get(node_ref(node)) is not None:
-            taint = {"key": DISRUPTED_TAINT, "effect": "NoSchedule"}
-
-            def write(copy: dict[str, Any]) -> None:
-                copy["spec"]["taints"] = [*copy["spec"].get("taints", ()), taint]
-
-            world.store.change(node_ref(node), write, MANAGER)
+            set_disrupted(world, node, disrupted=True)
             world.at(world.now, lambda: self._evict(node, daemons=False))
         delay = self._delays.drain if node else timedelta(0)
         world.at(world.now + delay, lambda: self._end(ref, body["metadata"]["uid"], node))

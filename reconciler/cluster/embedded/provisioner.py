@@ -85,10 +85,10 @@ class Provisioner:
                 if node is not None:
                     coming.append(node)
         for node in coming:
-            self._make(node)
+            self.make(node)
 
-    def node_for(self, pods: Sequence[Pod], *, cheaper_than: float, spot: bool) -> str | None:
-        """Makes one node for all of the pods if that costs less; returns its NodeClaim's name. spot: whether it may be a spot node."""
+    def node_for(self, pods: Sequence[Pod], *, cheaper_than: float, spot: bool) -> Coming | None:
+        """One node for all of the pods that costs less, to be made. spot: whether it may be a spot node."""
         pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
         for pool in sorted(pools, key=lambda pool: -pool.weight):
             node = self._open(pods[0], pool, ())
@@ -100,7 +100,7 @@ class Provisioner:
                 if way.offering.price < cheaper_than and (spot or way.offering.capacity_type != "spot")
             ]
             if node.ways:
-                return self._make(node)
+                return node
         return None
 
     def _has_node_coming(self, pod: Pod) -> bool:
@@ -150,7 +150,8 @@ class Provisioner:
         used += way.instance_type.capacity + Resources.of({"nodes": len(claims) + len(nodes) + 1})
         return all(used.get(name) <= limit for name, limit in pool.limits or ())
 
-    def _make(self, node: Coming) -> str:
+    def make(self, node: Coming) -> str:
+        """Makes the NodeClaim; returns its name."""
         self._made += 1
         self._attempts.update(pod.uid for pod in node.pods)
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"

@@ -245,22 +245,6 @@ def is_guest(item: Bin) -> bool:
     return ready and item.in_use and not (item.chunks or item.watched or item.pods or item.is_going or kept)
 
 
-def takes_no_chunks_room(
-    guest: Candidate, others: Iterable[Sequence[Pod]], hosts: Sequence[Bin], chunks: Resources, view: ClusterView
-) -> bool:
-    """Whether Karpenter, which knows nothing of chunks, will not fill their room once the hosts are open to the guest's pods.
-
-    others: the pods of each other node that Karpenter may consolidate. hosts: held nodes; chunks: what their chunks request together. Only the
-    sums of requests are compared.
-    """
-    names = {item.name for item in hosts}
-    used = Resources.total(pod.shape.requests for pod in view.pods if pod.node_name in names)
-    free = Resources.total(item.node.allocatable for item in hosts if item.node is not None) - used
-    beside = free - chunks - Resources.total(pod.shape.requests for pod in guest.pods)
-    needs = [Resources.total(pod.shape.requests for pod in pods) for pods in others]
-    return all(need.fits(beside) or not need.fits(free) for need in needs)
-
-
 def opened(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> frozenset[str]:
     """Held nodes that are open to the pods of another node. Once Karpenter takes that one, they are closed to all others."""
     there = {item.name for item in bins if not item.is_going}

@@ -1,0 +1,143 @@
+"""Where Karpenter would move the pods of a node that it consolidates, as placements tell.
+
+Karpenter moves pods to nodes that are there, but to none with a taint that they do not tolerate, such as held ones. Else it buys one node for
+all of them (SingleNodeConsolidation in pkg/controllers/disruption). Where several are cheaper, headroom makes them first, and Karpenter finds
+them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from reconciler.demand.pods import demand_of_pod
+from reconciler.model.placement import Holding, Placement, PlannedNode
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.quantity import Resources
+from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.bins import Bin
+from reconciler.plan.holding.consolidation import Candidate, ConsolidationRules
+from reconciler.stages.limits import used_by
+from reconciler.stages.state import PassState
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The cluster once a node's pods have left it. price: of the nodes bought for them, USD an hour. entered: the nodes that they come to.
+    made: those that headroom makes for them. promised: what the bought nodes use of their NodePools' limits."""
+
+    room: ClusterView
+    price: float = 0.0
+    entered: frozenset[str] = frozenset()
+    made: tuple[PlannedNode, ...] = ()
+    promised: tuple[tuple[str, Resources], ...] = ()
+
+
+def without_pods(
+    state: PassState, candidate: Candidate, bins: Sequence[Bin], rules: ConsolidationRules, memory: Memory
+) -> Moved | None:
+    """The cluster once the node's pods have gone elsewhere; None if they cannot."""
+    room = state.prepared.room
+    if not candidate.pods:
+        return Moved(room)
+    held = {item.name for item in bins if item.is_marked}
+    problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, buys=True)
+    answer = place(problem, memory=memory)
+    made, one = answer.planned, _one_node(problem, candidate.pods, answer)
+    several, single = (sum(node.price for node in bought) for bought in (made, one))
+    made = () if one and not rules.is_worth(single - several, candidate.price) else made
+    if (
+        answer.unplaced
+        or (answer.planned and not candidate.replaceable)
+        or not all(node.price_known for node in (*made, *one))
+    ):
+        return None
+    there = arrived(candidate.pods, answer)
+    left = ObjectRef("", "Node", "", candidate.bin.name)
+    rooms = tuple(replace(node, holdings=(Holding(left, 0, len(node.holdings)),)) for node in made)
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    promised = used_by(made or one, state.instance_types, limited)
+    entered = frozenset(pod.node_name for pod in there if pod.node_name is not None)
+    pods = (*problem.view.pods, *there)
+    return Moved(replace(room, pods=pods), several if made else single, entered, rooms, promised)
+
+
+def would_go(
+    state: PassState, pods: Sequence[Pod], price: float, room: ClusterView, closed: AbstractSet[str], memory: Memory
+) -> bool:
+    """Whether Karpenter would remove the nodes of these pods, which cost so much, as their pods find room for less. closed: nodes to which
+    the pods do not move, those nodes among them."""
+    problem = moving(state, pods, room, closed, buys=True)
+    answer = place(problem, memory=memory)
+    if answer.unplaced:
+        return False
+    one = _one_node(problem, pods, answer)
+    return not answer.planned or (bool(one) and sum(node.price for node in one) < price)
+
+
+def moving(
+    state: PassState, pods: Sequence[Pod], room: ClusterView, closed: AbstractSet[str], *, buys: bool
+) -> Problem:
+    """The pods as what is to be placed. closed: nodes that none of them comes to. buys: whether new nodes may be planned for them."""
+    going = {(pod.namespace, pod.name) for pod in pods}
+    options = state.prepared.options
+    return replace(
+        state.problem,
+        view=replace(room, pods=tuple(pod for pod in room.pods if (pod.namespace, pod.name) not in going)),
+        demands=tuple(demand_of_pod(pod, room, opens_nodes=buys) for pod in pods),
+        options=replace(
+            options,
+            include_pending=buys,
+            leaving=options.leaving | closed,
+            keeping=frozenset(),
+            booked=(),
+            optimal=False,
+        ),
+    )
+
+
+def arrived(pods: Sequence[Pod], answer: Placement) -> tuple[Pod, ...]:
+    """Those of the pods that come to a node which is there, with that node's name."""
+    places = {
+        (holding.demand.namespace, holding.demand.name): place.node
+        for place in answer.occupied
+        for holding in place.holdings
+        if holding.demand.kind == POD_KIND and place.node is not None
+    }
+    return tuple(
+        replace(pod, node_name=places[pod.namespace, pod.name]) for pod in pods if (pod.namespace, pod.name) in places
+    )
+
+
+def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement) -> tuple[PlannedNode, ...]:
+    """The cheapest node that holds all pods that need new nodes, as a placement of one pod as large as all; () where none does.
+
+    Pods that ask for different nodes, or have volumes or devices, are not judged. Rules between pods do not count: they run on one node now.
+    """
+    if len(answer.planned) <= 1:
+        return answer.planned
+    apart = {(holding.demand.namespace, holding.demand.name) for node in answer.planned for holding in node.holdings}
+    pods = [pod for pod in moved if (pod.namespace, pod.name) in apart]
+    kinds = {_on_its_own(pod.shape) for pod in pods}
+    if len(kinds) != 1 or any(pod.shape.volume_claims or pod.shape.resource_claims for pod in pods):
+        return ()
+    requests = Resources.total(pod.shape.requests for pod in pods)
+    together = demand_of_pod(
+        replace(pods[0], shape=replace(kinds.pop(), requests=requests)), problem.view, opens_nodes=True
+    )
+    return place(replace(problem, demands=(together,)), memory=Memory()).planned
+
+
+def _on_its_own(shape: PodShape) -> PodShape:
+    """What a pod asks of its node alone."""
+    return PodShape(
+        "",
+        node_selector=shape.node_selector,
+        required_node_terms=shape.required_node_terms,
+        tolerations=shape.tolerations,
+    )
