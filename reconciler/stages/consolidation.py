@@ -5,15 +5,17 @@ If none can be left, held nodes are opened to the pods of a node that they have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import ClassVar
 
 from reconciler.model.departures import Departure
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import Pod
+from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
@@ -32,7 +34,7 @@ from reconciler.plan.holding.consolidation import (
 )
 from reconciler.plan.holding.vacating import unchanged_since
 from reconciler.plan.launching.caps import capped_nodes
-from reconciler.stages.moved_pods import Moved, without_pods
+from reconciler.stages.moved_pods import Moved, chunks_as_pods, moving, without_pods
 from reconciler.stages.opening import Opening
 from reconciler.stages.state import PassState, Rules
 from reconciler.stages.vacating import problem_without
@@ -111,11 +113,12 @@ class Consolidate:
         moved = without_pods(state, candidate, bins, self.rules.consolidation, memory.of("pods elsewhere"))
         if moved is None:
             return None
-        more = savings.chunks(candidate.bin)
-        closed = _closed(candidate, bins, state.cluster_now, moved.entered)
-        closed |= savings.are_too_large(bins, more, state.effective.node_pools)
-        problem, trial = _without_chunks(state, candidate, bins, moved, closed, memory)
-        if trial.missing > state.placement.missing or not all(node.price_known for node in trial.planned):
+        problem, trial = self._without_chunks(state, candidate, bins, moved, savings, memory)
+        if (
+            trial is None
+            or trial.missing > state.placement.missing
+            or not all(node.price_known for node in trial.planned)
+        ):
             return None
         saved = candidate.price - moved.price - sum(node.price for node in trial.planned)
         if not self.rules.consolidation.is_worth(saved, candidate.price):
@@ -131,6 +134,53 @@ class Consolidate:
         prepared = replace(state.prepared, options=replace(options, leaving=options.leaving | {name}))
         return replace(state, placement=trial, prepared=prepared, departures=(*state.departures, departure))
 
+    def _without_chunks(
+        self,
+        state: PassState,
+        candidate: Candidate,
+        bins: Sequence[Bin],
+        moved: Moved,
+        savings: Savings,
+        memory: Memory,
+    ) -> tuple[Problem, Placement | None]:
+        """Where the node's chunks go. Where that takes a new node, chunks of other nodes stay: those would go before the new one is there.
+        Nor do chunks come to a node that would be left again."""
+        closed = _closed(candidate, bins, state.cluster_now, moved.entered)
+        stays = {item.node for item in state.departures if not item.is_under_way(state.cluster_now)}
+        suspects = (
+            savings.are_too_large(bins, savings.chunks(candidate.bin), state.effective.node_pools) - closed - stays
+        )
+        for number in range(MOST_TRIALS):
+            problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed)
+            problem = replace(problem, options=replace(problem.options, promised=moved.promised))
+            trial = place(problem, memory=memory.of("again", number))
+            wrong = _emptied(candidate, bins, trial) if trial.planned else frozenset()
+            wrong |= self._too_large(state, [item for item in bins if item.name in suspects], trial, moved, savings)
+            if not wrong:
+                return problem, trial
+            closed |= wrong
+        return problem, None
+
+    def _too_large(
+        self, state: PassState, suspects: Sequence[Bin], trial: Placement, moved: Moved, savings: Savings
+    ) -> frozenset[str]:
+        """Nodes that chunks come to and that would be left again: new nodes for what is there then cost so much less."""
+        coming = {item.node: item.holdings for item in trial.occupied}
+        found = set()
+        for item in suspects:
+            before, after = Counter(_counted(item.chunks)), Counter(_counted(coming.get(item.name, ())))
+            price = savings.price(item)
+            if price is None or not after - before:
+                continue
+            pods = [pod for pod in moved.room.pods if pod.node_name == item.name and not pod.is_daemon]
+            pods += chunks_as_pods(item.name, coming[item.name], savings.shapes)
+            everywhere = {machine.name for machine in moved.room.machines}
+            answer = place(moving(state, pods, moved.room, everywhere, buys=True), memory=Memory())
+            cheaper = self.rules.consolidation.is_worth(price - sum(node.price for node in answer.planned), price)
+            if cheaper and not answer.unplaced and all(node.price_known for node in answer.planned):
+                found.add(item.name)
+        return frozenset(found)
+
 
 def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
     """Those that this pass judges: the dearest, and others whose turn the time of day decides. Otherwise a few dear nodes that cannot be
@@ -141,32 +191,15 @@ def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
     return [*by_price[:1], *others][:MOST_TRIALS]
 
 
-def _without_chunks(
-    state: PassState,
-    candidate: Candidate,
-    bins: Sequence[Bin],
-    moved: Moved,
-    closed: frozenset[str],
-    memory: Memory,
-) -> tuple[Problem, Placement]:
-    """Where the node's chunks go. Chunks of other nodes stay, since those nodes would go before the new one is there."""
-    problem = _promising(moved, problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed))
-    trial = place(problem, memory=memory)
-    after = {item.node or item.node_claim: set(item.holdings) for item in trial.occupied}
-    emptied = {
-        item.name
-        for item in bins
-        if item is not candidate.bin and not after.get(item.name, set()).issuperset(item.chunks)
-    }
-    if trial.planned and emptied:
-        closed = closed | emptied
-        problem = _promising(moved, problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed))
-        trial = place(problem, memory=Memory())
-    return problem, trial
+def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> frozenset[str]:
+    """Other nodes that have fewer chunks of a kind than before."""
+    after = {item.node or item.node_claim: Counter(_counted(item.holdings)) for item in trial.occupied}
+    others = (item for item in bins if item is not candidate.bin)
+    return frozenset(item.name for item in others if Counter(_counted(item.chunks)) - after.get(item.name, Counter()))
 
 
-def _promising(moved: Moved, problem: Problem) -> Problem:
-    return replace(problem, options=replace(problem.options, promised=moved.promised))
+def _counted(holdings: Iterable[Holding]) -> dict[tuple[ObjectRef, int], int]:
+    return {(item.demand, item.group): item.count for item in holdings}
 
 
 def _closed(candidate: Candidate, bins: Sequence[Bin], now: datetime, entered: frozenset[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ them there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -111,6 +111,18 @@ def arrived(pods: Sequence[Pod], answer: Placement) -> tuple[Pod, ...]:
     }
     return tuple(
         replace(pod, node_name=places[pod.namespace, pod.name]) for pod in pods if (pod.namespace, pod.name) in places
+    )
+
+
+def chunks_as_pods(
+    node: str, holdings: Iterable[Holding], shapes: Mapping[tuple[ObjectRef, int], PodShape]
+) -> tuple[Pod, ...]:
+    """Pods on the node that are like these chunks."""
+    return tuple(
+        Pod(part.demand.namespace, f"{part.demand} {part.group} {number} on {node}", shape, node_name=node)
+        for part in holdings
+        if (shape := shapes.get((part.demand, part.group))) is not None
+        for number in range(part.count)
     )
 
 

@@ -19,7 +19,7 @@ from reconciler.placement.place import place
 from reconciler.plan.bins import Bin
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import OPEN, Candidate, is_guest
-from reconciler.stages.moved_pods import arrived, moving, would_go
+from reconciler.stages.moved_pods import arrived, chunks_as_pods, moving, would_go
 from reconciler.stages.state import PassState
 
 MOST_RISKS = 8
@@ -101,13 +101,5 @@ class Opening:
 
     def _with_chunks(self, room: ClusterView, hosts: Iterable[Bin]) -> ClusterView:
         """The room in which the hosts' chunks are pods."""
-        chunks = [
-            Pod(
-                part.demand.namespace, f"{part.demand} {part.group} {number} on {item.name}", shape, node_name=item.name
-            )
-            for item in hosts
-            for part in item.chunks
-            if (shape := self.shapes.get((part.demand, part.group))) is not None
-            for number in range(part.count)
-        ]
+        chunks = (pod for item in hosts for pod in chunks_as_pods(item.name, item.chunks, self.shapes))
         return replace(room, pods=(*room.pods, *chunks))

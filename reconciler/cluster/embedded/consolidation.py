@@ -5,7 +5,7 @@ the pool's budgets for Empty. `karpenter.sh/do-not-disrupt` on it or its NodeCla
 
 A node with pods goes, within the budgets for Underutilized, when they fit on other nodes, or on those and one cheaper new node. That node
 comes first. A node that has drifted goes at once, within the budgets for Drifted, whatever the new one costs. As in Karpenter, no pod moves
-to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot. Rules between pods are not judged.
+to a node with a taint of any effect that it does not tolerate. Spot is not replaced by spot.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from math import inf
+from itertools import count
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref, set_disrupted
-from reconciler.cluster.embedded.market import LaunchOption
-from reconciler.cluster.embedded.provisioner import Provisioner
+from reconciler.cluster.embedded.provisioner import Coming, Provisioner
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
@@ -58,7 +57,7 @@ class Consolidation:
     def __init__(self, world: World, provisioner: Provisioner) -> None:
         self._world = world
         self._provisioner = provisioner
-        self._replacements: dict[str, str] = {}
+        self._replacements: dict[str, list[str]] = {}
         self._touched: dict[str, datetime] = {}
         self._dirty: set[str] = set()
         self._checks: dict[str, datetime] = {}
@@ -174,7 +173,7 @@ class Consolidation:
         self._world.store.delete(claim_ref(claim.name))
 
     def _consolidate(self, name: str, claim: NodeClaim) -> None:
-        """Removes the node if its pods fit elsewhere. Otherwise makes a new node for those that do not: a cheaper one, or any if it has drifted."""
+        """Removes the node if its pods fit elsewhere. Otherwise makes a cheaper node for those that do not; any number, if it has drifted."""
         view = self._world.views.view()
         pods = [pod for pod in view.pods if pod.node_name == name and not pod.is_daemon]
         if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
@@ -183,22 +182,15 @@ class Consolidation:
         if not left:
             self._remove(name, claim, "its pods fit elsewhere")
             return
-        drifted = _has_drifted(claim)
-        price = inf if drifted else self._price(name)
-        node = self._provisioner.node_for(left, cheaper_than=price, spot=drifted or not _is_spot(claim))
-        if node is None:
-            return
-        daemons = node.requests - Resources.total(pod.shape.requests for pod in left)
-        # Rules between pods may ask for a zone, so the cheapest offering of each is tried.
-        for zone in dict.fromkeys(way.offering.zone for way in node.ways):
-            ways = [way for way in node.ways if way.offering.zone == zone]
-            if not self._without_room(name, pods, _to_be_made(node.pool, ways[0], daemons)):
-                self._replacements[name] = self._provisioner.make(replace(node, ways=ways))
-                set_disrupted(self._world, name, disrupted=True)
-                return
+        nodes = self._provisioner.nodes_for(left)
+        if not _has_drifted(claim):
+            nodes = _cheaper(nodes, self._price(name), spot=not _is_spot(claim))
+        if nodes and not self._without_room(name, pods, list(map(_to_be_made, nodes, count()))):
+            self._replacements[name] = [self._provisioner.make(node) for node in nodes]
+            set_disrupted(self._world, name, disrupted=True)
 
-    def _without_room(self, name: str, pods: Sequence[Pod], new: Node | None = None) -> list[Pod]:
-        """The pods that would wait once the node is gone, as kube-scheduler's model binds them. new: a node that is there beside the others.
+    def _without_room(self, name: str, pods: Sequence[Pod], new: Sequence[Node] = ()) -> list[Pod]:
+        """The pods that would lose their place once the node is gone, as kube-scheduler's model binds them. new: nodes that are there beside the others.
 
         Pods that wait, and pods of nodes that go, come first.
         """
@@ -206,7 +198,7 @@ class Consolidation:
         going = {*self._replacements, *(claim.node_name for claim in view.node_claims if claim.deleting)}
         there = [
             replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
-            for node in (*view.nodes, *filter(None, [new]))
+            for node in (*view.nodes, *new)
             if node.name != name and node.name not in going and not self._is_empty_and_due(node.name)
         ]
         moving = [pod for pod in view.pods if pod.node_name in going | {None} and not pod.is_daemon]
@@ -216,7 +208,7 @@ class Consolidation:
         names = {(pod.namespace, pod.name) for pod in order}
         staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
         rows = SchedulerModel(there, staying, list(kinds), view.namespaces).schedule(numbers).tolist()
-        return [pod for pod, row in zip(order, rows, strict=True) if row < 0 and pod.node_name == name]
+        return [pod for pod, row in zip(order, rows, strict=True) if row < 0 and pod.node_name is not None]
 
     def _is_empty_and_due(self, name: str) -> bool:
         """Whether it is about to be removed: Karpenter removes empty nodes before it moves any pods."""
@@ -235,15 +227,15 @@ class Consolidation:
         return sold[0].offering.price if sold else 0.0
 
     def _finish_replacements(self) -> None:
-        """Removes a node once its replacement is initialized. A replacement that vanished replaces nothing."""
-        for name, replacement in list(self._replacements.items()):
-            coming, claim = self._world.node_claim(replacement), self._world.claim_of(name)
-            if coming is None or claim is None or coming.deleting:
+        """Removes a node once its replacements are initialized. One that vanished replaces nothing."""
+        for name, replacements in list(self._replacements.items()):
+            coming, claim = [self._world.node_claim(item) for item in replacements], self._world.claim_of(name)
+            if claim is None or any(item is None or item.deleting for item in coming):
                 del self._replacements[name]
                 if claim is not None and not claim.deleting:
                     set_disrupted(self._world, name, disrupted=False)
                 self._dirty.add(name)
-            elif coming.condition("Initialized") == "True":
+            elif all(item is not None and item.condition("Initialized") == "True" for item in coming):
                 del self._replacements[name]
                 self._remove(name, claim, "a new node has its pods' room")
 
@@ -270,11 +262,20 @@ def _is_spot(claim: NodeClaim) -> bool:
     return claim.label(CAPACITY_TYPE_LABEL) == "spot"
 
 
-def _to_be_made(pool: NodePool, way: LaunchOption, daemons: Resources) -> Node:
-    """What a launch would become."""
-    name = "to be made"
+def _cheaper(nodes: Sequence[Coming], price: float, *, spot: bool) -> list[Coming]:
+    """One node that costs less; none if there are several, since Karpenter replaces no node by several to save money."""
+    one = nodes[0] if len(nodes) == 1 else None
+    offered = () if one is None else one.ways
+    ways = [way for way in offered if way.offering.price < price and (spot or way.offering.capacity_type != "spot")]
+    return [replace(one, ways=ways)] if one is not None and ways else []
+
+
+def _to_be_made(node: Coming, number: int) -> Node:
+    """What its cheapest launch would become."""
+    way, name = node.ways[0], f"to be made {number}"
+    daemons = node.requests - Resources.total(pod.shape.requests for pod in node.pods)
     labels = tuple({**way.labels, HOSTNAME_LABEL: name}.items())
-    return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=pool.template.taints)
+    return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=node.pool.template.taints)
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

@@ -1,8 +1,8 @@
 """The embedded cluster's provisioner: NodeClaims for pods that found no node, and for static NodePools. Driven by World.
 
 Pools are tried by weight, then by name descending, and pods from the largest down. A pod joins a node that is on its way
-while some instance type still holds all of them. Rules between pods are left to the scheduler: where they keep a pod from
-its new node, the next round makes another one.
+while some instance type still holds all of them. Pods that must be spread over zones get nodes in the zones with the fewest of
+them. Other rules between pods are left to the scheduler: where they keep a pod from its new node, the next round makes another one.
 
 As under Karpenter's StaticCapacity gate, missing nodes are made at once. If there are too many, claims without an instance go first,
 then empty nodes, and nodes with do-not-disrupt pods last. `limits.nodes` limits the size.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -33,7 +33,7 @@ from reconciler.model.nodes import (
     NodeClaim,
     NodePool,
 )
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod, PodShape, TopologySpread
 from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
@@ -76,32 +76,45 @@ class Provisioner:
 
     def _provision(self) -> None:
         waiting = [pod for pod in self._scheduler.unschedulable if not self._has_node_coming(pod)]
+        for node in self.nodes_for(waiting):
+            self.make(node)
+
+    def nodes_for(self, pods: Sequence[Pod]) -> list[Coming]:
+        """New nodes that hold the pods, to be made. Pods that no NodePool has a node for are left out."""
         coming: list[Coming] = []
         pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
         pools.sort(key=lambda pool: -pool.weight)
-        for pod in sorted(waiting, key=_largest_first):
+        for pod in self._in_zones(sorted(pods, key=_largest_first), pools):
             if not any(self._join(pod, node) for node in coming):
                 node = next((made for pool in pools if (made := self._open(pod, pool, coming)) is not None), None)
                 if node is not None:
                     coming.append(node)
-        for node in coming:
-            self.make(node)
+        return coming
 
-    def node_for(self, pods: Sequence[Pod], *, cheaper_than: float, spot: bool) -> Coming | None:
-        """One node for all of the pods that costs less, to be made. spot: whether it may be a spot node."""
-        pools = sorted(self._world.node_pools().values(), key=lambda pool: pool.name, reverse=True)
-        for pool in sorted(pools, key=lambda pool: -pool.weight):
-            node = self._open(pods[0], pool, ())
-            if node is None or not all(self._join(pod, node) for pod in pods[1:]):
+    def _in_zones(self, pods: Sequence[Pod], pools: Sequence[NodePool]) -> Iterator[Pod]:
+        """The pods; those that must be spread over zones select the zone that has the fewest like them, as in Karpenter."""
+        view = self._world.views.view()
+        zone_of = {node.name: node.label(ZONE_LABEL) for node in view.nodes}
+        moving = {(pod.namespace, pod.name) for pod in pods}
+        like: dict[TopologySpread, Counter[str | None]] = {}
+        for pod in pods:
+            rule = next((item for item in pod.shape.topology_spread if _is_over_zones(item)), None)
+            if rule is None or rule.selector is None:
+                yield pod
                 continue
-            node.ways = [
-                way
-                for way in node.ways
-                if way.offering.price < cheaper_than and (spot or way.offering.capacity_type != "spot")
-            ]
-            if node.ways:
-                return node
-        return None
+            if rule not in like:
+                like[rule] = Counter(
+                    zone_of.get(other.node_name or "")
+                    for other in view.pods
+                    if other.namespace == pod.namespace and rule.selector.matches(dict(other.shape.labels))
+                    if (other.namespace, other.name) not in moving
+                )
+            nodes = (self._open(pod, pool, ()) for pool in pools)
+            zones = sorted({way.offering.zone for node in nodes if node is not None for way in node.ways})
+            zone = min(zones, key=lambda name: like[rule][name], default=None)
+            like[rule][zone] += 1
+            selector = (*pod.shape.node_selector, *([(ZONE_LABEL, zone)] if zone is not None else []))
+            yield replace(pod, shape=replace(pod.shape, node_selector=tuple(dict(selector).items())))
 
     def _has_node_coming(self, pod: Pod) -> bool:
         """Whether a node for the pod may still come up. True also after a few nodes that did not help, so that no more are made."""
@@ -157,6 +170,10 @@ class Provisioner:
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
         self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
         return name
+
+
+def _is_over_zones(rule: TopologySpread) -> bool:
+    return rule.topology_key == ZONE_LABEL and rule.when_unsatisfiable == "DoNotSchedule"
 
 
 def _holds(way: LaunchOption, requests: Resources) -> bool:
