@@ -17,13 +17,12 @@ from itertools import count
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref, set_disrupted
-from reconciler.cluster.embedded.provisioner import Coming, Provisioner
+from reconciler.cluster.embedded.provisioner import Coming, Provisioner, to_be_made
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DO_NOT_DISRUPT,
-    HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     ZONE_LABEL,
@@ -35,8 +34,6 @@ from reconciler.model.pods import Pod, is_kept
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
 from reconciler.plan.bins import all_bins
 from reconciler.plan.node_pools.budget_timeline import budget_spans
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, EMPTY, UNDERUTILIZED, PoolState, allowed, pool_state
@@ -178,37 +175,21 @@ class Consolidation:
         pods = [pod for pod in view.pods if pod.node_name == name and not pod.is_daemon]
         if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
             return
-        left = self._without_room(name, pods)
+        left = self._without_room(name)
         if not left:
             self._remove(name, claim, "its pods fit elsewhere")
             return
         nodes = self._provisioner.nodes_for(left)
         if not _has_drifted(claim):
             nodes = _cheaper(nodes, self._price(name), spot=not _is_spot(claim))
-        if nodes and not self._without_room(name, pods, list(map(_to_be_made, nodes, count()))):
+        if nodes and not self._without_room(name, list(map(to_be_made, nodes, count()))):
             self._replacements[name] = [self._provisioner.make(node) for node in nodes]
             set_disrupted(self._world, name, disrupted=True)
 
-    def _without_room(self, name: str, pods: Sequence[Pod], new: Sequence[Node] = ()) -> list[Pod]:
-        """The pods that would lose their place once the node is gone, as kube-scheduler's model binds them. new: nodes that are there beside the others.
-
-        Pods that wait, and pods of nodes that go, come first.
-        """
-        view = self._world.views.view()
-        going = {*self._replacements, *(claim.node_name for claim in view.node_claims if claim.deleting)}
-        there = [
-            replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
-            for node in (*view.nodes, *new)
-            if node.name != name and node.name not in going and not self._is_empty_and_due(node.name)
-        ]
-        moving = [pod for pod in view.pods if pod.node_name in going | {None} and not pod.is_daemon]
-        order = [*sorted(moving, key=queue_order), *sorted(pods, key=queue_order)]
-        kinds: dict[PodKind, int] = {}
-        numbers = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in order]
-        names = {(pod.namespace, pod.name) for pod in order}
-        staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
-        rows = SchedulerModel(there, staying, list(kinds), view.namespaces).schedule(numbers).tolist()
-        return [pod for pod, row in zip(order, rows, strict=True) if row < 0 and pod.node_name is not None]
+    def _without_room(self, name: str, new: Sequence[Node] = ()) -> list[Pod]:
+        """The pods that would lose their place once the node is gone. new: nodes that are there beside the others."""
+        empty = (node.name for node in self._world.views.view().nodes if self._is_empty_and_due(node.name))
+        return [pod for pod in self._provisioner.without_room({name, *empty}, new) if pod.node_name is not None]
 
     def _is_empty_and_due(self, name: str) -> bool:
         """Whether it is about to be removed: Karpenter removes empty nodes before it moves any pods."""
@@ -268,14 +249,6 @@ def _cheaper(nodes: Sequence[Coming], price: float, *, spot: bool) -> list[Comin
     offered = () if one is None else one.ways
     ways = [way for way in offered if way.offering.price < price and (spot or way.offering.capacity_type != "spot")]
     return [replace(one, ways=ways)] if one is not None and ways else []
-
-
-def _to_be_made(node: Coming, number: int) -> Node:
-    """What its cheapest launch would become."""
-    way, name = node.ways[0], f"to be made {number}"
-    daemons = node.requests - Resources.total(pod.shape.requests for pod in node.pods)
-    labels = tuple({**way.labels, HOSTNAME_LABEL: name}.items())
-    return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=node.pool.template.taints)
 
 
 def _is_protected(node: Node, claim: NodeClaim) -> bool:

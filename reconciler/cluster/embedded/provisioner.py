@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -24,12 +25,15 @@ from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
+    DISRUPTED_TAINT,
     DO_NOT_DISRUPT,
+    HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     NODEPOOL_LABEL,
     ZONE_LABEL,
+    Node,
     NodeClaim,
     NodePool,
 )
@@ -38,6 +42,8 @@ from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.scheduler.arrays import PodKind
+from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
 
 MOST_ATTEMPTS = 3
 """The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""
@@ -76,6 +82,9 @@ class Provisioner:
 
     def _provision(self) -> None:
         waiting = [pod for pod in self._scheduler.unschedulable if not self._has_node_coming(pod)]
+        if waiting:
+            without = {pod.uid for pod in self.without_room()}
+            waiting = [pod for pod in waiting if pod.uid in without]
         for node in self.nodes_for(waiting):
             self.make(node)
 
@@ -90,6 +99,41 @@ class Provisioner:
                 if node is not None:
                     coming.append(node)
         return coming
+
+    def without_room(self, leaving: AbstractSet[str] = frozenset(), new: Sequence[Node] = ()) -> list[Pod]:
+        """The pods that wait or whose nodes go, and that would find no room, as kube-scheduler's model binds them.
+
+        leaving: nodes that go beside those that are being removed. new: nodes that come beside those that are under way. As in Karpenter, no
+        pod comes to a node with a taint of any effect that it does not tolerate.
+        """
+        view = self._world.views.view()
+        going = {claim.node_name for claim in view.node_claims if claim.deleting}
+        going |= {node.name for node in view.nodes if any(taint.key == DISRUPTED_TAINT for taint in node.taints)}
+        there = (node for node in view.nodes if node.name not in going | leaving)
+        nodes = [
+            replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
+            for node in (*there, *self._under_way(), *new)
+        ]
+        moves = [pod for pod in view.pods if pod.node_name in going | leaving | {None} and not pod.is_daemon]
+        moves.sort(key=lambda pod: (pod.node_name in leaving, queue_order(pod)))
+        names = {(pod.namespace, pod.name) for pod in moves}
+        staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
+        kinds: dict[PodKind, int] = {}
+        order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in moves]
+        rows = SchedulerModel(nodes, staying, list(kinds), view.namespaces).schedule(order).tolist()
+        return [pod for pod, row in zip(moves, rows, strict=True) if row < 0]
+
+    def _under_way(self) -> Iterator[Node]:
+        """What NodeClaims without a node will become."""
+        for claim in self._world.views.view().node_claims:
+            if claim.node_name or claim.deleting:
+                continue
+            labels = {**single_valued(claim.requirements), **dict(claim.labels)}
+            ways = self._world.market.purchases(claim.requirements, labels, claim.requests)
+            if ways:
+                labels = {**ways[0].labels, **labels, HOSTNAME_LABEL: claim.name}
+                allocatable = claim.allocatable or ways[0].instance_type.allocatable
+                yield Node(claim.name, allocatable, labels=tuple(labels.items()), taints=claim.taints)
 
     def _in_zones(self, pods: Sequence[Pod], pools: Sequence[NodePool]) -> Iterator[Pod]:
         """The pods; those that must be spread over zones select the zone that has the fewest like them, as in Karpenter."""
@@ -170,6 +214,14 @@ class Provisioner:
         name = f"{node.pool.name}-{hashlib.sha256(f'{node.pool.uid} {self._made}'.encode()).hexdigest()[:5]}"
         self._world.store.create(claim_ref(name), planned_claim(node), MANAGER)
         return name
+
+
+def to_be_made(node: Coming, number: int) -> Node:
+    """What its cheapest launch would become."""
+    way, name = node.ways[0], f"to be made {number}"
+    daemons = node.requests - Resources.total(pod.shape.requests for pod in node.pods)
+    labels = tuple({**way.labels, HOSTNAME_LABEL: name}.items())
+    return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=node.pool.template.taints)
 
 
 def _is_over_zones(rule: TopologySpread) -> bool:
