@@ -12,7 +12,7 @@ SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "10")))
 MOST = 1.2
 """Of the price from scratch, for one life. Karpenter's own choices are in it: it buys one large node for many pods and keeps it."""
 MOST_TOGETHER = 1.10
-"""1.05 was measured."""
+"""1.07 was measured."""
 MOST_MOVES = 2
 
 
