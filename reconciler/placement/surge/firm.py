@@ -25,6 +25,8 @@ MOST_ROUNDS = 8
 """Times that spare room is added."""
 _PATIENCE = 1_000
 """Changes of an order for each demand, to see whether a placement leaves anybody waiting."""
+_MOST_MARKED = 4
+"""Demands for each of which the taint on its room alone is tried."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -128,20 +130,24 @@ class Firmer:
         return Firm(larger, self.place(larger), spare=spare)
 
     def _judged(self, item: Firm) -> Firm:
-        """With the taint of scarce room where that helps."""
-        plain = self._patiently(item, frozenset())
+        """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them."""
+        plain = self._rehearsed(item, frozenset())
         if not plain.waiting:
             return plain
-        scarce = self._rehearsal(item).room_of({wait.demand for wait in plain.waits})
-        return min(plain, self._patiently(item, scarce), key=lambda found: found.waiting)
+        refs = [wait.demand for wait in plain.waits]
+        room_of = self._rehearsal(item).room_of
+        rooms = dict.fromkeys(room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])))
+        steered = (self._rehearsed(item, room) for room in rooms)
+        return min((plain, *steered), key=lambda found: found.waiting)
 
-    def _patiently(self, item: Firm, scarce: frozenset[str]) -> Firm:
-        """Looks for worse orders where nobody waits in those that come to mind, and in which somebody waited before."""
+    def _rehearsed(self, item: Firm, scarce: frozenset[str]) -> Firm:
+        """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before."""
         rehearsal = self._rehearsal(item, scarce)
         waits = self._relevant(rehearsal, 0) or self._relevant(rehearsal, _PATIENCE)
         for wait in waits:
-            if not wait.alone:
-                self.known.append([binding.demand for binding in wait.bindings])
+            order = [binding.demand for binding in wait.bindings]
+            if not wait.alone and order not in self.known:
+                self.known.append(order)
         return replace(item, waiting=sum(wait.waiting for wait in waits), waits=waits, scarce=scarce)
 
     def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset()) -> Rehearsal:

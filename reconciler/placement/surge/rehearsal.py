@@ -111,8 +111,8 @@ class Rehearsal:
         known: orders to be tried too, as the demands of their pods. patience: changes of an order for each demand that has not waited."""
         found: list[Wait] = []
         numbers = range(len(self._coming))
-        alone = {number: self._alone(number) for number in numbers if self._coming[number].demand in self._doubtful}
-        in_company = self._together() if together and self._unsure and len(self._coming) > 1 else []
+        alone = self._alone
+        in_company = list(self._likely) if together and self._unsure and len(self._coming) > 1 else []
         if in_company:
             in_company += [self._tried(*self._again(order)) for order in known]
             in_company += self._worsened(in_company, patience)
@@ -131,15 +131,21 @@ class Rehearsal:
         rows = {row for item in self._coming if item.demand in demands for row in item.rows}
         return frozenset(self._model.nodes[row].name for row in rows)
 
-    def _alone(self, number: int) -> _Tried | None:
-        tried = [self._tried(self._pods([number]), self._lots(seed)) for seed in range(_ALONE)]
-        if not any(item.waiting for item in tried):
-            tried += self._worse(
-                number, self._pods([number]), self._lots(0), min(_ALONE_TRIES, self._tries() // _STARTS)
-            )
-        return self._worst(number, tried)
+    @cached_property
+    def _alone(self) -> dict[int, _Tried | None]:
+        """The worst order of each demand that may not find its room alone."""
+        found = {}
+        for number, item in enumerate(self._coming):
+            if item.demand in self._doubtful:
+                tried = [self._tried(self._pods([number]), self._lots(seed)) for seed in range(_ALONE)]
+                if not any(each.waiting for each in tried):
+                    tries = min(_ALONE_TRIES, self._tries() // _STARTS)
+                    tried += self._worse(number, self._pods([number]), self._lots(0), tries)
+                found[number] = self._worst(number, tried)
+        return found
 
-    def _together(self) -> list[_Tried]:
+    @cached_property
+    def _likely(self) -> list[_Tried]:
         """The orders that are likely the worst: of each demand, that it comes last, those with most places first. Then shuffled ones."""
         most = max(LEAST_ORDERS, min(MOST_ORDERS, self._tries()))
         lasts = [number for number in reversed(self._by_places) if number in self._unsure][: max(1, most // 2)]
