@@ -21,8 +21,10 @@ from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.rehearsal import Rehearsal
 
-MOST_ROUNDS = 8
-"""Times that spare room is added."""
+MOST_ROUNDS = 16
+"""Placements to which spare room is added."""
+_FOR_A_POD = 0.1
+"""The share of its price that a pod less that waits is taken to cost."""
 _PATIENCE = 1_000
 """Changes of an order for each demand, to see whether a placement leaves anybody waiting."""
 _MOST_MARKED = 4
@@ -81,34 +83,40 @@ class Firmer:
         return self._firmest(problem, self._judged(tight))
 
     def _firmest(self, problem: Problem, begun: Firm) -> Firm:
+        """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""
         if not begun.waiting:
             return begun
         compiled_walk()  # from now on: what follows are dozens of rehearsals
-        found = begun
-        for base in (begun, *self._larger(problem, begun)):
-            found = min(found, self._with_room(base, found), key=_cost)
-        return found
-
-    def _with_room(self, base: Firm, best: Firm) -> Firm:
-        """Adds room for those who wait, the cheapest first, until nobody does; then takes away again what was not needed.
-
-        best: what was found before. What would cost as much is not followed."""
-        now = base
+        begun_with = [begun, *self._larger(problem, begun)]
+        best = min(begun_with, key=_cost)
+        open_ones, seen = (
+            [item for item in begun_with if item.waiting],
+            set[tuple[int, frozenset[tuple[ObjectRef, int]]]](),
+        )
         for _ in range(MOST_ROUNDS):
-            if not now.waiting or not _may_beat(now, best):
+            open_ones = [item for item in open_ones if best.waiting or item.price < best.price]
+            if not open_ones:
                 break
-            waits = sorted(now.waits, key=lambda wait: (-wait.waiting, wait.demand))
-            steps = [Counter({wait.demand: 1}) for wait in waits[:3]]
-            steps += [Counter({wait.demand: wait.waiting for wait in waits})]
-            tried = [self._with(base.problem, now.spare + step) for step in steps]
-            now = min(map(self._judged, tried), key=_cost)
-        for ref in sorted(now.spare) if not now.waiting else ():
-            while now.spare[ref]:
-                less = self._judged(self._with(base.problem, now.spare - Counter({ref: 1})))
-                if less.waiting:
+            now = min(open_ones, key=_promise)
+            open_ones.remove(now)
+            for spare in _further(now):
+                types = len(now.problem.instance_types)
+                if (types, frozenset(spare.items())) not in seen:
+                    seen.add((types, frozenset(spare.items())))
+                    found = self._judged(self._with(now.problem, spare))
+                    open_ones += [found] if found.waiting else []
+                    best = min(best, found, key=_cost)
+        return self._trimmed(best)
+
+    def _trimmed(self, item: Firm) -> Firm:
+        """Without the spare chunks that were not needed in the end."""
+        for ref in sorted(item.spare) if not item.waiting else ():
+            while item.spare[ref]:
+                less = self._judged(self._with(item.problem, item.spare - Counter({ref: 1})))
+                if less.waiting or less.price > item.price:
                     break
-                now = less
-        return now
+                item = less
+        return item
 
     def _larger(self, problem: Problem, begun: Firm) -> Iterable[Firm]:
         """New nodes of larger types only. Machines on their way may still become any type, so that all are needed then."""
@@ -126,7 +134,8 @@ class Firmer:
 
     def _with(self, problem: Problem, spare: Counter[ObjectRef]) -> Firm:
         extra = [spare_demand(item, spare[item.ref]) for item in problem.demands if spare[item.ref]]
-        larger = replace(problem, demands=(*problem.demands, *extra))
+        asked = (item for item in problem.demands if item.ref.kind != SPARE_KIND)
+        larger = replace(problem, demands=(*asked, *extra))
         return Firm(larger, self.place(larger), spare=spare)
 
     def _judged(self, item: Firm) -> Firm:
@@ -206,5 +215,14 @@ def _cost(item: Firm) -> tuple[float, ...]:
     return item.waiting, item.price, item.spare.total()
 
 
-def _may_beat(item: Firm, best: Firm) -> bool:
-    return best.waiting > 0 or item.price < best.price
+def _promise(item: Firm) -> float:
+    """The price, and a share of it for each pod that waits: where a search goes on first."""
+    return item.price * (1 + _FOR_A_POD * item.waiting)
+
+
+def _further(item: Firm) -> Iterable[Counter[ObjectRef]]:
+    """More spare room than it has: for each of the first who wait, and for all of them."""
+    waits = sorted(item.waits, key=lambda wait: (-wait.waiting, wait.demand))
+    for wait in waits[:_MOST_MARKED]:
+        yield item.spare + Counter({wait.demand: 1})
+    yield item.spare + Counter({wait.demand: wait.waiting for wait in waits})
