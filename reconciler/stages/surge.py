@@ -27,14 +27,17 @@ HURRIED = frozenset({"taken", "change"})
 """Triggers of passes that answer what pods do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MakeFirm:
-    """memory: the firm placement of the pass before, so that an unchanged cluster costs nothing."""
+    """memory: the firm placement of the pass before, so that an unchanged cluster costs nothing. scarce: the nodes that were marked then.
+
+    A pass that refills what was just taken keeps the spare room and the marks; the next one at leisure looks again."""
 
     phase: ClassVar[str] = "placement"
 
     rules: Rules
     memory: Memory = field(default_factory=Memory)
+    scarce: frozenset[str] = frozenset()
 
     def run(self, state: PassState) -> PassState:
         mode = self.rules.surge
@@ -46,7 +49,11 @@ class MakeFirm:
             return state
         problem, tight = state.problem, state.placement
         firmer = Firmer(mode, place, partial(_names, problem))
-        found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
+        if state.trigger in HURRIED:
+            found = firmer.kept(problem, tight, self.scarce)
+        else:
+            found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
+            self.scarce = found.scarce
         # What was found before stands for equal facts; all else that a demand says is as it is now.
         spare = [item for item in found.problem.demands if item.ref.kind == SPARE_KIND]
         return replace(

@@ -182,9 +182,12 @@ def _settled(plane: ControlPlane, step: int) -> list[Document]:
 
 
 def _tell(mode: SurgeMode, items: Iterable[Staged]) -> None:
-    """The figures that this is run for."""
-    pods, waited, orders, orders_with = 0, 0, 0, 0
+    """The figures that this is run for. A wait that was announced and not seen may still come in an order that was not tried here."""
+    pods, waited, orders, orders_with, announced, seen = 0, 0, 0, 0, 0, 0
     for item in items:
+        refs = {wait.demand for wait in item.announced}
+        announced += len(refs)
+        seen += len(refs & {ref for _, waiting in item.waited for ref in waiting})
         for (coming, _), (_, waiting) in zip(item.rounds, item.waited, strict=True):
             pods += len(coming)
             waited += waiting.total()
@@ -193,5 +196,6 @@ def _tell(mode: SurgeMode, items: Iterable[Staged]) -> None:
     told = sum(bool(item.announced) for item in items)
     print(  # noqa: T201 - see above
         f"{mode}: {waited} of {pods} pods waited, in {orders_with} of {orders} orders; announced for {told} repositories; "
+        f"of {announced} buffers that were announced {seen} were seen to wait; "
         f"new nodes cost ${sum(item.firm.price for item in items):.2f}/h"
     )

@@ -55,6 +55,10 @@ def test_the_next_pass_changes_nothing(seed: int) -> None:
     second = firm(after)
     assert second.placement.planned == ()
     assert second.spare == first.spare
+    kept = Firmer(SurgeMode.ALL, place, names_of).kept(problem_of(after), place(problem_of(after)), second.scarce)
+    assert (kept.placement, kept.spare, kept.scarce) == (second.placement, second.spare, second.scarce), (
+        "without a rehearsal"
+    )
     again = firm(replace(after, view=carried_out(after, second.placement).view))
     assert (again.placement, again.spare, again.scarce) == (second.placement, second.spare, second.scarce)
 

@@ -23,10 +23,14 @@ from reconciler.placement.surge.rehearsal import Rehearsal
 
 MOST_ROUNDS = 16
 """Placements to which spare room is added."""
-_FOR_A_POD = 0.1
-"""The share of its price that a pod less that waits is taken to cost."""
+MOST_STEPS = 100_000_000
+"""Pods times nodes of all rehearsals together: what compiled loops go through in four seconds."""
+_FOR_ALL = 3
+"""How many times its price a placement is taken to cost more if all pods wait."""
 _PATIENCE = 1_000
 """Changes of an order for each demand, to see whether a placement leaves anybody waiting."""
+_MOST_KNOWN = 20
+"""Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
 """Demands for each of which the taint on its room alone is tried."""
 _LAST = -(2**31)
@@ -60,14 +64,16 @@ class Firm:
         return sum(node.price for node in self.placement.planned)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Firmer:
-    """place: of a problem. names_of: those of planned nodes. known: orders in which somebody had to wait with one of the placements."""
+    """place: of a problem. names_of: those of planned nodes. known: orders in which somebody had to wait with one of the placements.
+    steps: pods times nodes of all rehearsals so far."""
 
     mode: SurgeMode
     place: Callable[[Problem], Placement]
     names_of: Callable[[Placement], Sequence[str]]
     known: list[list[ObjectRef]] = field(default_factory=list)
+    steps: int = 0
 
     def firm(self, problem: Problem, placement: Placement) -> Firm:
         """The firmest placement that is found, of those the one that costs least. problem: without spare room."""
@@ -82,6 +88,12 @@ class Firmer:
                 return self._firmest(problem, self._judged(self._with(problem, known)))
         return self._firmest(problem, self._judged(tight))
 
+    def kept(self, problem: Problem, placement: Placement, scarce: frozenset[str]) -> Firm:
+        """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed."""
+        known = spare_before(problem)
+        found = self._with(problem, known) if known else Firm(problem, placement)
+        return replace(found, scarce=scarce & {item.node or item.node_claim for item in found.placement.occupied})
+
     def _firmest(self, problem: Problem, begun: Firm) -> Firm:
         """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""
         if not begun.waiting:
@@ -95,7 +107,7 @@ class Firmer:
         )
         for _ in range(MOST_ROUNDS):
             open_ones = [item for item in open_ones if best.waiting or item.price < best.price]
-            if not open_ones:
+            if not open_ones or self.steps > MOST_STEPS:
                 break
             now = min(open_ones, key=_promise)
             open_ones.remove(now)
@@ -153,6 +165,7 @@ class Firmer:
         """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before."""
         rehearsal = self._rehearsal(item, scarce)
         waits = self._relevant(rehearsal, 0) or self._relevant(rehearsal, _PATIENCE)
+        self.steps += rehearsal.steps
         for wait in waits:
             order = [binding.demand for binding in wait.bindings]
             if not wait.alone and order not in self.known:
@@ -164,7 +177,7 @@ class Firmer:
 
     def _relevant(self, rehearsal: Rehearsal, patience: int) -> tuple[Wait, ...]:
         """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
-        found = rehearsal.waits(together=self.mode is SurgeMode.ALL, known=self.known, patience=patience)
+        found = rehearsal.waits(together=self.mode is SurgeMode.ALL, known=self.known[-_MOST_KNOWN:], patience=patience)
         return tuple(
             wait
             for wait in found
@@ -216,8 +229,9 @@ def _cost(item: Firm) -> tuple[float, ...]:
 
 
 def _promise(item: Firm) -> float:
-    """The price, and a share of it for each pod that waits: where a search goes on first."""
-    return item.price * (1 + _FOR_A_POD * item.waiting)
+    """The price, and more for the share of pods that wait: where a search goes on first."""
+    chunks = sum(group.count for demand in item.problem.demands for group in demand.groups)
+    return item.price * (1 + _FOR_ALL * item.waiting / max(1, chunks))
 
 
 def _further(item: Firm) -> Iterable[Counter[ObjectRef]]:

@@ -62,7 +62,7 @@ class _Tried:
 
 
 class Rehearsal:
-    """names: of the planned nodes. scarce: nodes with the taint of scarce room."""
+    """names: of the planned nodes. scarce: nodes with the taint of scarce room. steps: pods times nodes that were gone through so far."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Rehearsal:
         names: Sequence[str],
         scarce: Collection[str] = (),
     ) -> None:
+        self.steps = 0
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
         demands = {item.ref: item for item in problem.demands if _takes_part(item)}
@@ -169,6 +170,7 @@ class Rehearsal:
     def _worse(self, number: int, pods: Numbers, lots: Numbers, tries: int) -> list[_Tried]:
         """An order in which pods of the demand wait, if changes of this one lead there."""
         further = np.repeat(self._coming[number].kinds[:1], _FURTHER)
+        self.steps += tries * pods.shape[1] * len(self._model.nodes)
         strain = self._model.worsen(pods, lots, number, further, tries, seed=number + 1)
         return [self._tried(pods, lots)] if strain > 0 else []
 
@@ -217,6 +219,7 @@ class Rehearsal:
 
     def _tried(self, pods: Numbers, lots: Numbers) -> _Tried:
         kinds, coming = pods
+        self.steps += len(kinds) * len(self._model.nodes)
         nodes = self._model.schedule(kinds, lots)
         self._retry(kinds, nodes, lots)
         self._model.take_back()
