@@ -94,6 +94,8 @@ class RuleTable:
         self.assumptions: set[str] = set()
         self._index: dict[Counted, int] = {}
         self._inclusions: dict[_InclusionParts, Inclusion] = {}
+        self._by_label: dict[tuple[str, str] | None, list[int]] = {}
+        """Counters by a label that all pods which they select have; None where they name none."""
         self._selecting: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, list[int]]] = {}
         """Cache by namespace and labels: how many counters were looked at, and which of them select such pods."""
 
@@ -102,6 +104,11 @@ class RuleTable:
         number = self._index.setdefault(counted, fresh)
         if number == fresh:
             self.counted.append(counted)
+            required = [
+                label for item in counted.selections for each in item.selectors if each for label in each.match_labels
+            ]
+            rarest = min(required, key=lambda label: len(self._by_label.get(label, ())), default=None)
+            self._by_label.setdefault(rarest, []).append(number)
         return number
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> list[TopologyRule]:
@@ -141,14 +148,15 @@ class RuleTable:
     def selecting(self, shape: PodShape) -> list[int]:
         """The counters that select the shape. This depends on its namespace and labels alone, so it is cached by these."""
         seen, found = self._selecting.get((shape.namespace, shape.labels), (0, []))
-        labels = dict(shape.labels)
-        for number in range(seen, len(self.counted)):
-            for selection in self.counted[number].selections:
-                if not selection.selects_labels(shape.namespace, labels):
-                    break
-            else:
-                found.append(number)
-        self._selecting[shape.namespace, shape.labels] = (len(self.counted), found)
+        if seen < len(self.counted):
+            labels = dict(shape.labels)
+            numbers = sorted(number for label in (None, *shape.labels) for number in self._by_label.get(label, ()))
+            found = [
+                number
+                for number in numbers
+                if all(item.selects_labels(shape.namespace, labels) for item in self.counted[number].selections)
+            ]
+            self._selecting[shape.namespace, shape.labels] = (len(self.counted), found)
         return found
 
     def selection(self, shape: PodShape, term: PodAffinityTerm, generous: bool) -> Selection:  # noqa: FBT001 - see `Selecting`
