@@ -1,4 +1,4 @@
-"""What firm placements cost in generated repositories, beside the tight ones: `python -m tests.perf.surge_price [--worlds 40]`."""
+"""What firm placements cost in generated repositories, beside the tight ones: `python -m tests.perf.surge_price [--worlds 40] [--large]`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from statistics import mean, median
 
 from reconciler.placement.place import place
 from reconciler.placement.surge.firm import Firmer, SurgeMode
-from tests.properties.surge_worlds import surge_world
+from tests.properties.surge_worlds import large_surge_world, surge_world
 from tests.properties.test_surge import names_of, problem_of
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=40, help="(%(default)s)")
+    parser.add_argument("--large", action="store_true", help="twenty buffers on 30 to 60 nodes")
     chosen = parser.parse_args()
+    world = large_surge_world if chosen.large else surge_world
     for mode in SurgeMode:
         extra, waiting, began = [], 0, time.process_time()
         for seed in range(chosen.worlds):
-            problem = problem_of(surge_world(seed))
+            problem = problem_of(world(seed))
             tight = place(problem)
             before = sum(node.price for node in tight.planned)
             found = Firmer(mode, place, names_of).firm(problem, tight)

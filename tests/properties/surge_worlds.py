@@ -59,6 +59,16 @@ def surge_world(seed: int) -> World:
     return World(ClusterView(nodes=nodes, pods=pods, namespaces=namespaces), _pools(chance), TYPES, demands)
 
 
+def large_surge_world(seed: int) -> World:
+    """Twenty buffers of 5 to 40 chunks, on 30 to 60 new nodes."""
+    chance = random.Random(seed)
+    names = [f"app-{number:02}" for number in range(20)]
+    demands = tuple(
+        demand(name, count=chance.choice([5, 10, 20, 40]), pod_shape=_shape(chance, name, names)) for name in names
+    )
+    return World(ClusterView(namespaces={"shop": {}}), _pools(chance), TYPES, demands)
+
+
 def _pools(chance: random.Random) -> tuple[NodePool, ...]:
     capacity = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, chance.choice([("on-demand",), ("on-demand", "spot")]))
     spot = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("spot",))
