@@ -25,8 +25,8 @@ from reconciler.wiring.served_cluster import ServedCluster, Watchdogs, open_serv
 _MOST_NAMED = 5
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of glibc's mallopt (malloc.h)."""
-_LARGE = 128 * 1024
-"""Bytes of a block that gets pages of its own."""
+_LARGE, _MOST_UNUSED = 2**20, 32 * 2**20
+"""Bytes of a block that gets pages of its own, and of unused ones that are kept: the next page of a list needs as much again."""
 
 
 def run_daemon(
@@ -76,7 +76,7 @@ def _share_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return
-    for parameter, value in ((_ARENA_MAX, 2), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)):
+    for parameter, value in ((_ARENA_MAX, 2), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _MOST_UNUSED)):
         mallopt(parameter, value)
 
 

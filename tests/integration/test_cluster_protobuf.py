@@ -23,6 +23,7 @@ from reconciler.cluster import watch
 from reconciler.cluster.access import kubeconfig_access
 from reconciler.cluster.connection import JSON, Connection
 from reconciler.cluster.decoding.decode import decode
+from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.decoding.protobuf import PROTOBUF, object_of, page_of
 from reconciler.cluster.decoding.wire import NodeWire, PodWire, Texts
 from reconciler.cluster.resources import NODES, PODS, Resource
@@ -77,12 +78,21 @@ class Drawing:
 
 
 def drawn(resource: Resource) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Objects by their key in etcd; the first has every field."""
+    """Objects by their key in etcd; the first has every field. From the third on, two and two are replicas on nodes."""
     for number in range(OBJECTS):
-        document = Drawing(number, 1.0 if number == 0 else Random(number).random()).document(KINDS[resource.key])
+        seed = number // 2
+        document = Drawing(seed, Random(seed).random() if number else 1.0).document(KINDS[resource.key])
         name, namespace = f"drawn-{number:03}", "default" if resource.namespaced else ""
-        document["metadata"] |= {"name": name, "namespace": namespace}
-        document["metadata"].pop("deletionTimestamp", None) if number else None
+        own: dict[str, Any] = {"name": name, "namespace": namespace}
+        if number > 1:
+            document["metadata"].pop("deletionTimestamp", None)
+            own |= {"uid": f"uid-{number}", "creationTimestamp": f"2026-03-02T12:00:{number:02}Z"}
+            if number % 8 < 4:
+                own["annotations"] = {"example.com/address": f"10.0.0.{number}"}
+            if resource == PODS:
+                volumes = [{"name": f"token-{number}", "projected": {}}]
+                document["spec"] = document.get("spec", {}) | {"nodeName": f"node-{number}", "volumes": volumes}
+        document["metadata"] |= own
         folder = {"pods": f"pods/{namespace}", "nodes": "minions"}[resource.plural]
         yield f"/registry/{folder}/{name}", {"apiVersion": "v1", "kind": resource.kind, **document}
 
@@ -122,8 +132,9 @@ def test_an_object_is_the_same_in_both_encodings(
     structs = [object_of(resource, item) for item in page_of(resource, answer.data).items or ()]
     assert structs[0] == msgspec.json.decode(theirs[0], type=KINDS[resource.key])
     assert list(absent(structs[0])) == ([] if resource.namespaced else ["MetadataWire.namespace"])
+    of_protobuf, of_json = ShapePool(), ShapePool()
     for item, expected in zip(ours, theirs, strict=True):
-        decoded = decode(resource, item)
-        assert decoded == decode(resource, expected)
+        decoded = decode(resource, item, of_protobuf)
+        assert decoded == decode(resource, expected, of_json)
         assert decoded.problem == ""
     connection.close()

@@ -30,13 +30,14 @@ from reconciler.manifests.node_pool import read as read_node_pool
 from reconciler.model.buffers import BALLOON_LABEL
 from reconciler.model.errors import Invalid
 from reconciler.model.pods import DaemonSet, Pod, Workload
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 
 Body = Mapping[str, Any] | bytes | msgspec.Raw | protobuf.Message
 """An API object: plain JSON values, its JSON text, or an item of a list in protobuf."""
 
 
-_JSON = (bytes, msgspec.Raw)
+_JSON = (bytes, msgspec.Raw, Mapping)
 _DEPLOYMENT, _NODE_POOL = DEPLOYMENTS.key, NODE_POOLS.key
 _LONGEST = 200
 """Characters of an error's text."""
@@ -57,22 +58,17 @@ class Decoded:
 
 def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> Decoded:
     """Decodes one object. Never raises, so that one malformed object does not affect the others. shapes: shared by pods."""
-    key, document = resource.key, None
+    pool = shapes or ShapePool()
+    if not isinstance(body, _JSON):
+        return _decoded_message(resource, body, pool)
+    key = resource.key
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
     decoder, read = _READERS.get(key) or _OTHERS[resource.declared, resource.builtin]
     try:
-        document = decoder.decode(data) if isinstance(data, _JSON) else protobuf.object_of(resource, data)
-        value = pod_of(document, shapes or ShapePool()) if read is None else read(resource, document, data)
-    except msgspec.MsgspecError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        return _unreadable(
-            resource, document, data, f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else "")
-        )
-    except Invalid as error:
-        return _unreadable(resource, document, data, error.message)
-    except Exception as error:  # noqa: BLE001 - a defect of headroom, which concerns this object alone
-        why = f"headroom failed on it ({type(error).__name__}: {str(error)[:_LONGEST]})"
-        return _unreadable(resource, document, data, why)
+        document = decoder.decode(data)
+        value = pod_of(document, pool) if read is None else read(resource, document, data)
+    except Exception as error:  # noqa: BLE001 - it concerns this object alone
+        return _unreadable(resource, data, _why(error))
     metadata: wire.MetadataWire = document.metadata
     if key == _DEPLOYMENT and _BALLOON_LABEL in bytes(data):
         value = _balloon(resource, document, data) or value
@@ -86,11 +82,30 @@ def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> Li
     return live if BALLOON_LABEL in (live.body["metadata"].get("labels") or {}) else None
 
 
-def _unreadable(resource: Resource, document: Any, data: Any, why: str) -> Decoded:
-    """document: None if not even the fields could be read, of protobuf for a defect of headroom only."""
+def _decoded_message(resource: Resource, message: protobuf.Message, shapes: ShapePool) -> Decoded:
+    namespace, name = intern(message.metadata.namespace), message.metadata.name
+    _, read = _READERS[resource.key]
     try:
-        metadata = (document or _NAMED.decode(data)).metadata
-    except (msgspec.MsgspecError, TypeError):
+        value = shapes.pod_of(message) if read is None else read(resource, protobuf.object_of(resource, message), b"")
+    except Exception as error:  # noqa: BLE001 - it concerns this object alone
+        ref = ObjectRef(resource.group, resource.kind, namespace, name)
+        return Decoded(namespace, name, problem=f"{ref} cannot be read: {_why(error)}")
+    return Decoded(namespace, name, value)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, msgspec.MsgspecError):
+        what, _, path = str(error).partition(" - at `$.")
+        return f"{what[:1].lower()}{what[1:]}" + (f" at {path[:-1]}" if path else "")
+    if isinstance(error, Invalid):
+        return error.message
+    return f"headroom failed on it ({type(error).__name__}: {str(error)[:_LONGEST]})"
+
+
+def _unreadable(resource: Resource, data: bytes | msgspec.Raw, why: str) -> Decoded:
+    try:
+        metadata = _NAMED.decode(data).metadata
+    except msgspec.MsgspecError:
         return Decoded("", "", problem=f"a {resource.kind} cannot be read: {why}")
     ref = ref_of(resource, metadata)
     return Decoded(ref.namespace, ref.name, problem=f"{ref} cannot be read: {why}")

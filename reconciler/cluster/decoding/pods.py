@@ -11,8 +11,10 @@ grouped by identity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from operator import attrgetter
 from sys import intern
 from typing import Any
@@ -20,7 +22,9 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.decoding import wire
+from reconciler.cluster.decoding.protobuf import Message, object_of, time_of
 from reconciler.cluster.decoding.wire import ContainerStatusWire, PodStatusWire, PodWire
+from reconciler.cluster.resources import PODS
 from reconciler.manifests.pods.pod_shape import ALWAYS, shape_of
 from reconciler.manifests.pods.pod_spec_wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from reconciler.model.nodes import DO_NOT_DISRUPT
@@ -137,8 +141,11 @@ _SPEC = attrgetter(
         if name not in {"node_name", "priority", "scheduling_gates", "volumes"}
     )
 )
+_IN_COMMON = {item.name for item in fields(Pod)} - {"name", "uid", "node_name", "created"}
 _SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
 _MOST = 20_000
+_MOST_REPLICATED = 2_000
+"""Pods of which replicas are known. They follow each other in a list."""
 
 
 class ShapePool:
@@ -148,6 +155,38 @@ class ShapePool:
         self._siblings: dict[tuple[str, str, str], tuple[object, PodShape]] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._parts: dict[Any, Any] = {}
+        self._replicas: dict[bytes, Callable[..., Pod] | None] = {}
+
+    def pod_of(self, message: Message) -> Pod | None:
+        """A pod from protobuf; None as from `pod_of`. Raises `Invalid`.
+
+        Replicas differ in few fields. Without these their bytes are equal, and what they have in common is read once. The message is
+        used up.
+        """
+        metadata, spec = message.metadata, message.spec
+        node_name = spec.node_name
+        if not node_name or any(
+            volume.inline_2.ByteSize() for volume in spec.volumes
+        ):  # it has claims, which are its own
+            return pod_of(object_of(PODS, message), self)
+        name, uid, created = metadata.name, metadata.uid, time_of(metadata.creation_timestamp)
+        if _OF_PODS.search(b"".join(metadata.annotations)) is None:
+            metadata.ClearField("annotations")
+        for own in ("name", "uid", "creation_timestamp", "resource_version"):
+            metadata.ClearField(own)
+        for own in ("node_name", "volumes"):
+            spec.ClearField(own)
+        common = message.SerializeToString()
+        if common not in self._replicas:
+            if len(self._replicas) > _MOST_REPLICATED:
+                self._replicas.clear()
+            spec.node_name = node_name
+            first = pod_of(object_of(PODS, message), self)
+            self._replicas[common] = (
+                None if first is None else partial(Pod, **{each: getattr(first, each) for each in _IN_COMMON})
+            )
+        make = self._replicas[common]
+        return make and make(name=name, uid=uid, node_name=intern(node_name), created=created)
 
     def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
         """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
@@ -226,13 +265,8 @@ def _with_generated_claims(shape: PodShape, pod: PodWire) -> PodShape:
     )
 
 
-_POD_ANNOTATIONS = frozenset(
-    {
-        DO_NOT_DISRUPT,
-        *CONSUME_ANNOTATIONS,
-        *CLASS_ANNOTATIONS,
-    }
-)
+_POD_ANNOTATIONS = frozenset({DO_NOT_DISRUPT, *CONSUME_ANNOTATIONS, *CLASS_ANNOTATIONS})
+_OF_PODS = re.compile("|".join(map(re.escape, sorted(_POD_ANNOTATIONS))).encode())
 
 
 def pod_of(pod: wire.PodWire, shapes: ShapePool) -> Pod | None:

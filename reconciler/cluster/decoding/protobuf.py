@@ -17,7 +17,7 @@ import msgspec
 
 from reconciler.cluster.decoding.wire import ListMetadataWire, ListWire, NodeWire, PodWire, Texts
 from reconciler.cluster.resources import NODES, PODS, Resource
-from reconciler.manifests.pods.pod_spec_wire import Once, Own, Quantities, Wire
+from reconciler.manifests.pods.pod_spec_wire import Once, Quantities, Wire
 from reconciler.model.errors import Invalid
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -26,7 +26,7 @@ Message = Any
 _MAGIC = b"k8s\0"
 _PACKAGE = "headroom"
 _MOST_KNOWN = 4096
-"""Values that are kept, since they come again soon: replicas of a workload follow each other in a list."""
+"""Values of one field that are kept, since they come again soon: replicas of a workload follow each other in a list."""
 _OBJECTS: dict[tuple[str, str], type[Wire]] = {PODS.key: PodWire, NODES.key: NodeWire}
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
@@ -51,10 +51,14 @@ class _QuantityWire(Wire, frozen=True):
     value: Annotated[_AmountWire, 2] = _AmountWire()
 
 
+def time_of(message: Message) -> datetime | None:
+    return datetime.fromtimestamp(message.seconds, UTC) if message.seconds else None
+
+
 _SCALARS: dict[Any, int] = {str: 9, bool: 8, int: 3, bytes: 12}
 """Their types in a FieldDescriptorProto. An int64 reads integers of every width."""
 _MADE_OF: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
-    datetime: (_TimeWire, lambda time: datetime.fromtimestamp(time.seconds, UTC) if time.seconds else None),
+    datetime: (_TimeWire, time_of),
     Texts: (tuple[_TextWire, ...], lambda entries: {entry.key: entry.value for entry in entries}),
     Quantities: (tuple[_QuantityWire, ...], lambda entries: {entry.key: entry.value.string for entry in entries}),
 }
@@ -78,7 +82,7 @@ def page_of(resource: Resource, data: bytes) -> ListWire:
 
 
 def object_of(resource: Resource, message: Message) -> Any:
-    """The wire struct of an item. What is equal in several items is often the same object. The message is used up."""
+    """The wire struct of an item. What is equal in several items is often the same object."""
     return _reader(_OBJECTS[resource.key])(message)
 
 
@@ -148,34 +152,10 @@ def _once(read: Callable[[Any], Any], parse: Callable[[bytes], Message], *, repe
 
 @cache
 def _reader(kind: type[msgspec.Struct]) -> Callable[[Message], Any]:
-    """Makes the struct of a message."""
-    fields = _fields(kind)
-    make = _maker(kind, fields)
-    own_fields = [(field.name, field.read or str) for field in fields if isinstance(field.path[0], Own)]
-    if not own_fields:
-        return make
-
-    @lru_cache(_MOST_KNOWN)
-    def known(parse: Callable[[bytes], Message], data: bytes) -> Any:
-        return make(parse(data))
-
-    def read(message: Message) -> Any:
-        own: dict[str, Any] = {}
-        for name, of_its_own in own_fields:
-            if value := getattr(message, name):
-                own[name] = of_its_own(value)
-                message.ClearField(name)
-        found = known(type(message).FromString, message.SerializeToString())
-        return msgspec.structs.replace(found, **own) if own else found
-
-    return read
-
-
-def _maker(kind: type, fields: Sequence[_Field]) -> Callable[[Message], Any]:
-    """A function with one expression for each field, as `dataclasses` makes methods: this runs for every pod of the cluster."""
+    """Makes the struct of a message: a function with one expression for each field, as `dataclasses` makes methods."""
     names: dict[str, Any] = {"kind": kind}
     arguments: list[str] = []
-    for field in fields:
+    for field in _fields(kind):
         names[f"default_{field.name}"], names[f"read_{field.name}"] = field.default, field.read
         owner = "message" if len(field.path) == 1 else f"message.{_inline_name(field)}"
         value = f"{owner}.{field.name}"

@@ -14,7 +14,6 @@ from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_spec_wire import (
     LabelSelectorWire,
     Once,
-    Own,
     PodSpecWire,
     Quantities,
     ResourcesWire,
@@ -149,7 +148,7 @@ class PodConditionWire(Wire, frozen=True):
 
 class PodStatusWire(Wire, frozen=True):
     phase: Annotated[str | None, 1] = None
-    nominated_node_name: Annotated[str | None, Own(11)] = None
+    nominated_node_name: Annotated[str | None, 11] = None
     resource_claim_statuses: Annotated[tuple[GeneratedClaimWire, ...] | None, 15] = None
     conditions: Annotated[tuple[PodConditionWire, ...] | None, 2] = None
     container_statuses: Annotated[tuple[ContainerStatusWire, ...] | None, 8] = None

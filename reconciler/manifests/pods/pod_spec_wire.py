@@ -19,11 +19,6 @@ class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """
 
 
-class Own(int):
-    """The number of a text or list that differs from object to object. Other fields of its struct are often equal together, and then
-    read once."""
-
-
 class Once(int):
     """The number of a field that is often equal in many objects, and then read once."""
 
@@ -167,12 +162,12 @@ class PodSpecWire(Wire, frozen=True):
     affinity: Annotated[AffinityWire | None, Once(18)] = None
     tolerations: Annotated[tuple[TolerationWire, ...] | None, Once(22)] = None
     topology_spread_constraints: Annotated[tuple[TopologySpreadWire, ...] | None, Once(33)] = None
-    volumes: Annotated[tuple[PodVolumeWire, ...] | None, Own(1)] = None
+    volumes: Annotated[tuple[PodVolumeWire, ...] | None, 1] = None
     resource_claims: Annotated[tuple[ResourceClaimWire, ...] | None, Once(39)] = None
     host_network: Annotated[bool | None, 11] = None
     scheduler_name: Annotated[str | None, 19] = None
     priority_class_name: Annotated[str | None, 24] = None
     runtime_class_name: Annotated[str | None, 29] = None
     priority: Annotated[int | None, 25] = None
-    node_name: Annotated[str | None, Own(10)] = None
+    node_name: Annotated[str | None, 10] = None
     scheduling_gates: Annotated[tuple[SchedulingGateWire, ...] | None, Once(38)] = None

@@ -48,13 +48,9 @@ def test_a_pod_that_headroom_fails_on_is_a_gap(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_arguments: object) -> None:
         raise ValueError("a planted fault")
 
-    monkeypatch.setattr("reconciler.cluster.decoding.decode.pod_of", broken)
-    name = stored(AS_JSON).view().gaps[0].partition(" cannot be read")[0]
-    assert stored(RECORDED).view().gaps == (
-        f"{name} cannot be read: headroom failed on it (ValueError: a planted fault)",
-    )
-    monkeypatch.setattr("reconciler.cluster.decoding.protobuf.object_of", broken)
-    gap = "a Pod cannot be read: headroom failed on it (ValueError: a planted fault)"
+    monkeypatch.setattr("reconciler.cluster.decoding.pods.object_of", broken)
+    name = stored(AS_JSON).view().pods[0].name
+    gap = f"Pod/team-0/{name} cannot be read: headroom failed on it (ValueError: a planted fault)"
     assert stored(RECORDED).view().gaps == (gap,)
 
 
