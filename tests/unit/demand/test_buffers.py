@@ -84,16 +84,6 @@ def test_the_weightier_workloads_buffer_goes_first() -> None:
     assert [(demand.ref.name, demand.priority) for demand in demands] == [("a", 10), ("b", 1000)]
 
 
-def test_a_missing_target_is_named() -> None:
-    demand, (finding,) = ask_one(replace(buffer(), position=SourcePosition("web.yaml", 4)), workloads=[])
-    assert demand.desired is None
-    assert demand.groups == ()
-    assert readiness(demand) == ("False", "ScalableRefNotFound")
-    assert finding.code == "target-not-found"
-    assert finding.position == SourcePosition("web.yaml", 4)
-    assert "Deployment/shop/web does not exist" in finding.message
-
-
 @pytest.mark.parametrize("written", ["shop", "other"])
 def test_targets_of_other_namespaces_are_not_found(written: str) -> None:
     one = replace(buffer(), target=deployment(namespace=written).ref)
@@ -286,13 +276,6 @@ def test_a_percentage_of_a_pod_template_is_ignored() -> None:
     demand, (finding,) = ask_one(one, workloads=[template])
     assert demand.desired == 3
     assert finding.code == "percentage-ignored"
-
-
-def test_limits_that_match_nothing_are_a_finding_in_both_dialects() -> None:
-    one = replace(buffer(), limits=(("example.com/gpu", 1),))
-    for dialect in Dialect:
-        _, findings = ask_one(one, dialect=dialect)
-        assert "limits-match-nothing" in [finding.code for finding in findings]
 
 
 def test_balloon_pods_of_a_buffer_are_not_counted_against_it_a_second_time() -> None:

@@ -60,14 +60,6 @@ def broken(placement: Placement) -> tuple[str, ...]:
     return violations(Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX), placement)
 
 
-def test_mixed_pods_cost_less_and_break_no_rule() -> None:
-    fast, optimal = mixed(FAST), mixed()
-
-    assert price(optimal) < 0.99 * price(fast)
-    assert optimal.unplaced == fast.unplaced == ()
-    assert broken(optimal) == ()
-
-
 def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
     sizes = (shape("100m", "4Gi"), shape("1", "128Mi"), shape("1500m", "128Mi"), shape("900m", "4Gi"))
     groups = tuple(ChunkGroup(pod_shape, count) for pod_shape, count in zip(sizes, (2, 2, 2, 1), strict=True))
@@ -161,11 +153,6 @@ def test_when_the_work_is_over_the_answer_is_still_one_and_the_same(most: int) -
     assert "the time for it" not in said(one)
 
 
-def test_what_the_checker_has_passed_need_not_be_checked_again() -> None:
-    assert mixed().checked
-    assert not mixed(FAST).checked
-
-
 def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fast_placement_stands() -> None:
     roomy = mixed(FAST)
     cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
@@ -185,22 +172,6 @@ def test_what_breaks_a_rule_is_not_used() -> None:
 
     assert placement.planned == mixed(FAST).planned
     assert "what was cheaper broke a rule: the fast placement stands" in said(placement)
-
-
-def test_limits_of_a_pool_hold() -> None:
-    roomy = mixed(FAST)
-    cores = sum(item.requests.get(CPU) for item in roomy.planned) // 1000
-    limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(int(cores * 1.2))})
-
-    placement = placed(*MIX, pools=(limited,))
-
-    assert (
-        violations(
-            Problem(ClusterView(), (limited,), synthetic_instance_types(), MIX),
-            placement,
-        )
-        == ()
-    )
 
 
 def test_without_the_solver_says_what_to_do() -> None:

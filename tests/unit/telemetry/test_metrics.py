@@ -57,13 +57,6 @@ def test_passes_are_counted_by_their_result(result: FakePass, counted_as: str) -
     assert value(metrics, "headroom_reconcile_total", result=counted_as) == 1
 
 
-def test_a_pass_takes_as_long_as_its_stages_together() -> None:
-    metrics = Metrics()
-    metrics.observe(FakePass(timings={"git": 0.5, "view": 0.25}), now=NOW)
-    assert value(metrics, "headroom_reconcile_duration_seconds_sum") == 0.75
-    assert value(metrics, "headroom_reconcile_stage_duration_seconds_sum", stage="git") == 0.5
-
-
 def test_a_failing_pass_is_an_attempt_and_no_success() -> None:
     metrics = Metrics()
     metrics.observe(FakePass(), now=NOW)

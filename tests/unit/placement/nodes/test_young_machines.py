@@ -6,20 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.demand.pods import leaving_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, PLACEHOLDER_LABEL, ZONE_LABEL, NodeClaim
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import PodShape
-from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.nodes.machines import with_least, with_nominated, young_nodes
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, pod, resources, shape
-from tests.unit.plan.worlds import NOW
+from tests.builders import buffer_ref, demand, instance_type, node, node_pool, resources, shape
 
 TYPES = (instance_type("small", cpu="2"),)
 UNREGISTERED = Taint("karpenter.sh/unregistered", "", "NoExecute")
@@ -93,24 +89,3 @@ def tolerant(key: str) -> PodShape:
 def test_the_taints_of_its_node_claim_are_to_come(asked: PodShape, expected: dict[str, int]) -> None:
     view = replace(VIEW, node_claims=(replace(CLAIM, taints=(Taint("team", "a", "NoSchedule"),)),))
     assert on_existing(placed(demand(count=1, pod_shape=asked), view)) == expected
-
-
-def test_it_counts_once_towards_the_limits_of_its_node_pool() -> None:
-    labelled = replace(VIEW, nodes=(replace(NODE, labels=(*NODE.labels, (NODEPOOL_LABEL, "general"))),))
-    for view in (VIEW, labelled):
-        assert len(placed(demand(count=4), view, nodes="2").planned) == 1
-        assert placed(demand(count=4), view, nodes="1").planned == ()
-
-
-def test_it_goes_with_its_node_claim() -> None:
-    view = replace(VIEW, node_claims=(replace(CLAIM, deleting=True),), pods=(pod(node="joined"),))
-    assert [item.leaves for item in leaving_demands(view, NOW)] == ["joined"]
-    nominated = replace(pod("web-2"), nominated_node="joined")
-    assert with_nominated(replace(view, pods=(nominated,))).pods[0].node_name is None
-    assert on_existing(placed(demand(count=1), replace(view, pods=()))) == {}
-
-
-def test_it_is_of_the_pool_and_type_of_its_node_claim() -> None:
-    assert young_nodes(VIEW) == {"joined": ("general", "small")}
-    devices = Resources.parse({"example.com/gpu": "1"})
-    assert with_least(VIEW, {("general", "small"): devices}, Resources()) == VIEW.node_claims
