@@ -1,7 +1,7 @@
 """The embedded cluster's Karpenter: the life of NodeClaims and what it writes on NodePools. Driven by World.
 
-It simulates launch, registration, drain and removal, expiry, stock-outs, drift as a condition, and consolidation of empty nodes
-(`consolidation.py`). Nodes with pods are never consolidated, and nothing blocks a drain.
+It simulates launch, registration, drain and removal, expiry, stock-outs, and drift as a condition. Nothing blocks a drain. Which nodes go for
+drift or to save money is for `consolidation.py`.
 """
 
 from __future__ import annotations

@@ -147,6 +147,28 @@ def test_a_drifted_node_with_pods_is_replaced_unless_they_must_not_be_disrupted(
     assert (after == before) == bool(annotations)
 
 
+def test_each_drifted_node_is_replaced_once_though_its_pods_must_be_spread_over_zones() -> None:
+    sandbox = Sandbox(provisions_pending=True)
+    pool = node_pool(consolidate_after="1h", disruption={"consolidateAfter": "1h", "budgets": [{"nodes": "1"}]})
+    sandbox.cluster.apply(pool)
+    spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    sandbox.cluster.apply(workload(replicas=6, cpu="600m", topologySpreadConstraints=[rule]))
+    sandbox.wait(60)
+    before = set(sandbox.node_names())
+    zones = sorted(str(sandbox.node(name).label("topology.kubernetes.io/zone")) for name in before)
+    assert zones == ["zone-a", "zone-b"]
+    pool["spec"]["template"]["metadata"] = {"labels": {"generation": "two"}}
+    sandbox.cluster.apply(pool)
+    seen = set(before)
+    for _ in range(150):
+        sandbox.wait(2)
+        seen |= set(sandbox.node_names())
+    assert len(seen) == 2 * len(before)
+    assert before.isdisjoint(sandbox.node_names())
+    assert None not in sandbox.where().values()
+
+
 def test_a_change_of_requirements_alone_is_no_drift_by_hash() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(node_pool())
