@@ -65,7 +65,7 @@ _LARGE = {
 Pages = dict[str, list[bytes]]
 
 
-def _objects(nodes: int, pods: int) -> Iterator[tuple[str, str]]:
+def objects(nodes: int, pods: int) -> Iterator[tuple[str, str]]:
     """The plural of each object's kind, and its JSON: nodes of 32 CPUs with what belongs to them, pods spread over them, and their workloads."""
     templates = {plural: json.dumps(yaml.safe_load(text)) for plural, text in _TEXTS.items()}
     for word, value in _LARGE.items():
@@ -152,7 +152,7 @@ def served(nodes: int, pods: int, work: Path) -> Iterator[Path]:
 
 def _pages(nodes: int, pods: int) -> Pages:
     waiting: dict[str, list[str]] = {}
-    for plural, text in _objects(nodes, pods):
+    for plural, text in objects(nodes, pods):
         waiting.setdefault(plural, []).append(text)
     return {
         plural: [
