@@ -6,6 +6,8 @@ that real placements use.
 
 from __future__ import annotations
 
+import numpy as np
+
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
     INSTANCE_TYPE_LABEL,
@@ -61,13 +63,15 @@ def compile_ahead() -> list[Placement]:
 
 
 def schedule_ahead() -> list[int]:
-    """Binds pods by kube-scheduler's model, enough of them for its loops to be compiled, and takes them back."""
+    """Binds pods by kube-scheduler's model, enough of them for its loops to be compiled, takes them back, and looks for a worse order."""
     room = Resources.parse({"cpu": "200", "memory": "256Gi", "pods": "2000"})
     model = SchedulerModel(
         [Node(f"node-{number}", room) for number in range(10)], [], [PodKind(_shape("10m", "1Mi"))], {}
     )
     rows: list[int] = model.schedule([0] * (WORTH_SCHEDULING // 10)).tolist()
     model.take_back()
+    one = np.zeros(1, dtype=np.int64)
+    model.worsen(np.zeros((2, 2), dtype=np.int64), np.arange(10, dtype=np.int64), 0, one, tries=1, seed=1)
     return rows
 
 

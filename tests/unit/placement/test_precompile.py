@@ -15,8 +15,11 @@ from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.scheduler.arrays import PodKind
 from reconciler.placement.scheduler.model import SchedulerModel
 from reconciler.placement.scheduler.walk import compiled_walk
+from reconciler.placement.surge.rehearsal import Rehearsal
 from tests.builders import node, pod
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
+from tests.properties.surge_worlds import surge_world
+from tests.properties.test_surge import names_of, problem_of
 from tests.unit.placement.worlds import catalogue
 
 IMPOSSIBLE = "CapacityBuffer/default/impossible"
@@ -58,7 +61,10 @@ def test_the_schedulers_loops_are_compiled_for_one_kind_of_arguments() -> None:
     kinds = [PodKind(item.groups[0].shape) for item in demands_of(decoded(pod_manifests(100)))]
     loops = compiled_walk()
     SchedulerModel(world, [pod(node="a")], kinds, {}).schedule(range(len(kinds)))
-    used = ("schedule", "take_back")
+    problem = problem_of(surge_world(10))
+    placement = place(problem)
+    Rehearsal(problem, placement, names_of(placement)).waits()
+    used = ("schedule", "take_back", "worsen")
     assert {name: len(getattr(loops, name).signatures) for name in used} == dict.fromkeys(used, 1)
 
 
