@@ -57,7 +57,7 @@ def _bound_of_whole_nodes(relaxation: Relaxation, budget: WorkBudget) -> float:
     packing, rows = relaxation.packing, relaxation.rows
     kinds, items = np.nonzero(packing.most_alone)
     bin_types = len(packing.bin_types)
-    if not len(items) or bin_types + len(items) > _MOST_VARIABLES:  # with no items at all, no node can be bought for them
+    if not len(items) or bin_types + len(items) > _MOST_VARIABLES:  # no items: no node can be bought
         return 0.0
     here = kinds[:, None] == np.arange(bin_types)
     shares = np.array([packing.shares(number) for number in range(bin_types)])[kinds, items]
