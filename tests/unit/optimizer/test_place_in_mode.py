@@ -19,9 +19,12 @@ from reconciler.model.pods import PodAffinityTerm, TopologySpread
 from reconciler.model.quantity import CPU
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.bound import lower_bound, relaxation_of
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
@@ -232,3 +235,11 @@ def test_a_price_that_cannot_be_undercut_is_said_to_be_the_least(each: float, co
     box = instance_type("box", cpu="2", memory="8Gi", price=each)
     placement = placed(demand(count=count, pod_shape=shape("1500m", "1Gi")), types=(box,), pools=(node_pool(),))
     assert said(placement).endswith(f"${each * count:.2f}/h, the least possible")
+
+
+def test_the_bound_is_nothing_where_no_node_can_be_bought() -> None:
+    """The only chunk is on a node that is there, and no type on offer would hold it."""
+    types, demands = (instance_type(cpu="1"),), (demand(count=1, pod_shape=shape("2")),)
+    state = solve(Problem(ClusterView(nodes=(node(),)), (node_pool(),), types, demands), Memory()).state
+
+    assert lower_bound(relaxation_of(state), WorkBudget(lambda: 1.0)) == 0.0
