@@ -22,7 +22,7 @@ from reconciler.cluster.decoding.wire import MetadataWire, WatchWire
 from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.resources import Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.model.errors import Failure, Invalid, Transient
+from reconciler.model.errors import Invalid, Transient
 from reconciler.model.quantity import whole_number
 
 PAGE = 2000
@@ -58,20 +58,20 @@ def pages_of(connection: Connection, path: str, resource: Resource, *, accept: s
         headers = {"Accept": accept, "Accept-Encoding": "gzip"}
         return connection.request("GET", path, query=query, headers=headers, resource=resource.plural)
 
-    def ask(token: str, coming: SimpleQueue[Answer | Failure]) -> None:
+    def ask(token: str, coming: SimpleQueue[Answer | Exception]) -> None:
         try:
             coming.put(asked(token))
-        except Failure as failure:
-            coming.put(failure)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the page raises it
+            coming.put(error)
 
-    answer: Answer | Failure = asked("")
+    answer: Answer | Exception = asked("")
     while True:
-        if isinstance(answer, Failure):
+        if isinstance(answer, Exception):
             raise answer
         if not answer.ok:
             raise RefusedError(answer)
         page = protobuf.page_of(resource, answer.data) if protobuf.is_protobuf(answer.data) else list_items(answer.data)
-        token, coming = page.metadata.continue_ or "", SimpleQueue[Answer | Failure]()
+        token, coming = page.metadata.continue_ or "", SimpleQueue[Answer | Exception]()
         if token:
             # A daemon thread, since nobody waits for an answer when headroom stops.
             Thread(target=ask, args=(token, coming), name=f"headroom-list-{resource}", daemon=True).start()
@@ -153,9 +153,14 @@ class ResourceWatch:
             except (Transient, Invalid) as error:
                 if self._around.stopping.is_set():
                     return
-                self.failure = error.message
-                self._gap(f"{self.resource} cannot be read: {error.message}", settled=self.settled)
-                self._back_off()
+                self._failed(error.message)
+            except Exception as error:  # noqa: BLE001 - a thread that ended would leave everybody waiting for this kind
+                self._failed(f"internal error: {type(error).__name__}: {error}")
+
+    def _failed(self, why: str) -> None:
+        self.failure = why
+        self._gap(f"{self.resource} cannot be read: {why}", settled=self.settled)
+        self._back_off()
 
     def _follow(self) -> None:
         generation = self._around.discovery.generation

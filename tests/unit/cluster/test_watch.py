@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -167,6 +168,28 @@ def test_credentials_that_are_refused_are_a_gap() -> None:
     with watching(status(401)) as running:
         view = running.until(lambda it: it.watch.settled)
     assert view.gaps == ("pods cannot be read: the server does not accept our credentials",)
+
+
+@pytest.mark.parametrize("broken", [1, 2], ids=["the first page", "a page read ahead"])
+def test_a_defect_in_headroom_is_a_gap_and_the_kind_is_listed_again(
+    broken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a module is missing: the thread ended, and everybody waited for this kind for ever."""
+    asks = itertools.count(1)
+    request = Connection.request
+
+    def breaks_once(self: Connection, *args: Any, **named: Any) -> Any:
+        if next(asks) == broken:
+            raise ModuleNotFoundError("No module named 'google'")
+        return request(self, *args, **named)
+
+    monkeypatch.setattr(Connection, "request", breaks_once)
+    replies = [listing(pod("a"), token="more")] * (broken - 1)
+    with watching(*replies, listing(pod("b")), stream()) as running:
+        view = running.until(lambda it: it.watch.failure)
+        assert view.gaps == ("pods cannot be read: internal error: ModuleNotFoundError: No module named 'google'",)
+        running.until(lambda it: it.watch.settled and it.store.view().complete)
+        assert names(running) == ["b"]
 
 
 @pytest.mark.parametrize("line", ["no json", event("ERROR", {"code": 500, "message": "etcd is away"})])
