@@ -41,6 +41,21 @@ _POD_SPEC = """{restartPolicy: Always, terminationGracePeriodSeconds: 30, dnsPol
 _OF_A_TEAM = f"{{namespace: TEAM, labels: {{app.kubernetes.io/name: APP, example.com/team: TEAM}}, {_METADATA}}}"
 _SELECTOR = "{matchLabels: {app.kubernetes.io/name: APP}}"
 _TEMPLATE = f"{{metadata: {{labels: {{app.kubernetes.io/name: APP, example.com/team: TEAM}}}}, spec: {_POD_SPEC}}}"
+_POD_METADATA = f"""{_OF_A_TEAM[:-1]}, generateName: APP-7d4b9c-, annotations: {{prometheus.io/scrape: "true", prometheus.io/port: "8080"}},
+  ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: APP-0, uid: uid-APP-0, controller: true, blockOwnerDeletion: true}}]}}"""
+_LASTING = "operator: Exists, effect: NoExecute, tolerationSeconds: 300"
+_ADMITTED = f"""priority: 0, preemptionPolicy: PreemptLowerPriority, enableServiceLinks: true, serviceAccount: APP,
+  tolerations: [{{key: node.kubernetes.io/not-ready, {_LASTING}}}, {{key: node.kubernetes.io/unreachable, {_LASTING}}}],
+  volumes: [{{name: kube-api-access-x7k2p, projected: {{defaultMode: 420, sources: [{{serviceAccountToken: {{expirationSeconds: 3607, path: token}}}},
+    {{configMap: {{name: kube-root-ca.crt, items: [{{key: ca.crt, path: ca.crt}}]}}}}]}}}}]"""
+"""What admission adds to a pod."""
+_POD_CONDITIONS = ", ".join(
+    _READY.replace("Ready", kind) for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+)
+_POD_STATUS = f"""{{phase: Running, conditions: [{_POD_CONDITIONS}], hostIP: 10.0.0.1, hostIPs: [{{ip: 10.0.0.1}}], podIP: 10.1.0.1, podIPs: [{{ip: 10.1.0.1}}],
+  startTime: "2026-11-01T08:00:00Z", qosClass: Burstable, containerStatuses: [{{name: main, image: "registry.example.com/team/APP:1.2.3", ready: true,
+  imageID: "registry.example.com/team/APP@sha256:7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b9c7d4b", containerID: "containerd://uid-NAME",
+  restartCount: 0, started: true, state: {{running: {{startedAt: "2026-11-01T08:00:00Z"}}}}}}]}}"""
 _TEXTS = {
     "namespaces": "metadata: {name: NAME, labels: {kubernetes.io/metadata.name: NAME}}\nstatus: {phase: Active}",
     "nodepools": f"metadata: {{{_METADATA}}}\nspec: {{template: {{spec: {{nodeClassRef: {_CLAIM}, requirements: []}}}}}}",
@@ -51,11 +66,11 @@ _TEXTS = {
     "csinodes": "metadata: {name: NAME}\nspec: {drivers: [{name: ebs.csi.example.com, nodeID: NAME, allocatable: {count: 25}, topologyKeys: [zone]}]}",
     "deployments": f"metadata: {_OF_A_TEAM}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
     "replicasets": f"metadata: {_OF_A_TEAM}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
-    "pods": f"metadata: {_OF_A_TEAM}\nspec: {_POD_SPEC[:-1]}, nodeName: NODE}}\nstatus: {{phase: Running, conditions: [{_READY}], podIP: 10.1.0.1}}",
+    "pods": f"metadata: {_POD_METADATA}\nspec: {_POD_SPEC[:-1]}, {_ADMITTED}, nodeName: NODE}}\nstatus: {_POD_STATUS}",
 }
 """YAML of an object by the plural of its kind. Words in capitals stand for values of its own."""
 _LARGE = {
-    "MANAGED": {f"f:part-{number}": {"f:field": {}, "f:another": {}} for number in range(20)},
+    "MANAGED": {f"f:part-{number}": {"f:field": {}, "f:another": {}} for number in range(40)},
     "IMAGES": [
         {"names": [f"registry.example.com/team/image-{each}@sha256:{each:064x}"], "sizeBytes": 10_000_000 + each}
         for each in range(40)

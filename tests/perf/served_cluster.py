@@ -30,6 +30,8 @@ from tests.perf.large_lists import NAMESPACES, objects
 from tests.perf.served_clusters import BUFFER, BUFFERS, CHUNKS, IDLE, running
 
 _BATCH = 50
+_AT_REST = 0.2
+"""CPU seconds that the server uses in two seconds, once it does nothing but wait."""
 _CHANGED = {"metadata": {"labels": {"seen": "yes"}}}
 
 
@@ -73,6 +75,13 @@ def fill(plane: ControlPlane, nodes: int, pods: int) -> None:
         return bool(first["metadata"].get("remainingItemCount") == pods - 1)
 
     eventually(served, within=600, what="the API server knows every pod", every=1.0)
+    seen = [_server_cpu(plane)]
+
+    def rests() -> bool:
+        seen.append(_server_cpu(plane))
+        return seen[-1] - seen[-2] < _AT_REST
+
+    eventually(rests, within=120, what="the API server has cleared up after the filling", every=2.0)
 
 
 def _coded(text: str) -> str:
