@@ -101,10 +101,8 @@ class Firmer:
         compiled_walk()  # from now on: what follows are dozens of rehearsals
         begun_with = [begun, *self._larger(problem, begun)]
         best = min(begun_with, key=_cost)
-        open_ones, seen = (
-            [item for item in begun_with if item.waiting],
-            set[tuple[int, frozenset[tuple[ObjectRef, int]]]](),
-        )
+        open_ones = [item for item in begun_with if item.waiting]
+        seen: set[tuple[int, frozenset[tuple[ObjectRef, int]]]] = set()
         for _ in range(MOST_ROUNDS):
             open_ones = [item for item in open_ones if best.waiting or item.price < best.price]
             if not open_ones or self.steps > MOST_STEPS:
@@ -112,9 +110,9 @@ class Firmer:
             now = min(open_ones, key=_promise)
             open_ones.remove(now)
             for spare in _further(now):
-                types = len(now.problem.instance_types)
-                if (types, frozenset(spare.items())) not in seen:
-                    seen.add((types, frozenset(spare.items())))
+                way = (len(now.problem.instance_types), frozenset(spare.items()))
+                if way not in seen:
+                    seen.add(way)
                     found = self._judged(self._with(now.problem, spare))
                     open_ones += [found] if found.waiting else []
                     best = min(best, found, key=_cost)
@@ -152,28 +150,28 @@ class Firmer:
 
     def _judged(self, item: Firm) -> Firm:
         """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them."""
-        plain = self._rehearsed(item, frozenset())
+        rehearsal = self._rehearsal(item)
+        plain = self._rehearsed(item, rehearsal)
         if not plain.waiting:
             return plain
         refs = [wait.demand for wait in plain.waits]
-        room_of = self._rehearsal(item).room_of
-        rooms = dict.fromkeys(room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])))
-        steered = (self._rehearsed(item, room) for room in rooms)
+        rooms = dict.fromkeys(rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])))
+        marked = (replace(item, scarce=room) for room in rooms)
+        steered = (self._rehearsed(each, self._rehearsal(each)) for each in marked)
         return min((plain, *steered), key=lambda found: found.waiting)
 
-    def _rehearsed(self, item: Firm, scarce: frozenset[str]) -> Firm:
+    def _rehearsed(self, item: Firm, rehearsal: Rehearsal) -> Firm:
         """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before."""
-        rehearsal = self._rehearsal(item, scarce)
         waits = self._relevant(rehearsal, 0) or self._relevant(rehearsal, _PATIENCE)
         self.steps += rehearsal.steps
         for wait in waits:
             order = [binding.demand for binding in wait.bindings]
             if not wait.alone and order not in self.known:
                 self.known.append(order)
-        return replace(item, waiting=sum(wait.waiting for wait in waits), waits=waits, scarce=scarce)
+        return replace(item, waiting=sum(wait.waiting for wait in waits), waits=waits)
 
-    def _rehearsal(self, item: Firm, scarce: frozenset[str] = frozenset()) -> Rehearsal:
-        return Rehearsal(item.problem, item.placement, self.names_of(item.placement), scarce)
+    def _rehearsal(self, item: Firm) -> Rehearsal:
+        return Rehearsal(item.problem, item.placement, self.names_of(item.placement), item.scarce)
 
     def _relevant(self, rehearsal: Rehearsal, patience: int) -> tuple[Wait, ...]:
         """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
