@@ -186,6 +186,9 @@ class TreeBuilder:
         mark = event.start_mark
         return mark.line + self._first_line + 1, mark.column + 1
 
+    def _unreadable(self, event: Any, code: Code, message: str, hint: str = "") -> Unreadable:
+        return Unreadable(code, message, *self._place(event), hint=hint)
+
     def _node(self, event: Any, depth: int) -> Any:
         name = type(event).__name__
         if name == "AliasEvent":
@@ -213,26 +216,22 @@ class TreeBuilder:
         return value
 
     def _too_deep(self, event: Any) -> Unreadable:
-        line, column = self._place(event)
-        return Unreadable(
+        return self._unreadable(
+            event,
             codes.NESTED_TOO_DEEP,
             f"more than {DEEPEST} levels of nesting",
-            line,
-            column,
             hint="no object of Kubernetes is nested like this; look for brackets that are never closed",
         )
 
     def _alias(self, event: Any, depth: int) -> Any:
-        line, column = self._place(event)
         if event.anchor in self._open:
-            raise Unreadable(codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself", line, column)
+            raise self._unreadable(event, codes.TOO_MANY_ALIASES, f"alias *{event.anchor} contains itself")
         anchored = self._anchors.get(event.anchor)
         if anchored is None:
-            raise Unreadable(
+            raise self._unreadable(
+                event,
                 codes.YAML_SYNTAX,
                 f"alias *{event.anchor} has no anchor",
-                line,
-                column,
                 hint=f"put &{event.anchor} before the value it stands for, earlier in the same document",
             )
         value, nodes, height, characters = anchored
@@ -253,12 +252,10 @@ class TreeBuilder:
             (self._characters, MOST_CHARACTERS, "characters"),
         ):
             if count > most:
-                line, column = self._place(event)
-                raise Unreadable(
+                raise self._unreadable(
+                    event,
                     codes.TOO_MANY_ALIASES,
                     f"the document has more than {most} {what} once its aliases are followed",
-                    line,
-                    column,
                     hint="write the values out, or split the document",
                 )
 
@@ -272,15 +269,12 @@ class TreeBuilder:
             try:
                 value = resolve_tagged(event.tag, text)
             except ValueError as error:
-                line, column = self._place(event)
-                raise Unreadable(codes.YAML_SYNTAX, str(error), line, column, hint="remove the tag") from error
+                raise self._unreadable(event, codes.YAML_SYNTAX, str(error), hint="remove the tag") from error
         if isinstance(value, float) and not math.isfinite(value):
-            line, column = self._place(event)
-            raise Unreadable(
+            raise self._unreadable(
+                event,
                 codes.NOT_JSON,
                 f"{text} is not a number that JSON can represent",
-                line,
-                column,
                 hint=f'write "{text}" in quotes if it is meant as text',
             )
         return value
@@ -289,9 +283,8 @@ class TreeBuilder:
         try:
             return base64.b64decode(event.value).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError) as error:
-            line, column = self._place(event)
-            raise Unreadable(
-                codes.NOT_JSON, "a !!binary value that is not text", line, column, hint="remove the !!binary tag"
+            raise self._unreadable(
+                event, codes.NOT_JSON, "a !!binary value that is not text", hint="remove the !!binary tag"
             ) from error
 
     def _sequence(self, depth: int) -> list[Any]:
