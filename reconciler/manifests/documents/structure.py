@@ -190,10 +190,14 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
     part = _schema_at(schema, error.schema_path[:-1])
     kind = error.kind
     value = error.instance
+    if kind.name not in {"required", "additionalProperties"}:
+        inspection.wrong[path] = _allowed(part)
     match kind.name:
         case "required":
             missing: Path = (*path, kind.property)
-            example = _example(_schema_at(part, ("properties", kind.property)), kind.property)
+            part = _schema_at(part, ("properties", kind.property))
+            example = _example(part, kind.property)
+            inspection.wrong[missing] = _allowed(part)
             inspection.report(
                 codes.MISSING_FIELD,
                 missing,
@@ -227,6 +231,12 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
                 or _duration_hint(part, value)
                 or (f"write it like {example}" if example else ""),
             )
+
+
+def _allowed(part: Mapping[str, Any]) -> Any:
+    """Some value that the schema of a place allows."""
+    options = part.get("enum") or ([] if part.get("type") == "array" else {},)
+    return part.get("example", part.get("default", options[0]))
 
 
 def _limit_hint(kind: Any, part: Mapping[str, Any]) -> str:

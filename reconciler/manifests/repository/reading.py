@@ -6,6 +6,7 @@ A template may come from the repository, so its output is trusted no more than a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from reconciler.manifests.annotations import check_annotations, check_beside_spe
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.documents.load import load
 from reconciler.manifests.documents.schema import null_keys, schema_of, without_nulls
-from reconciler.manifests.documents.structure import check_fields, check_structure
+from reconciler.manifests.documents.structure import MOST_VIOLATIONS, check_fields, check_structure
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import is_partial
@@ -166,12 +167,28 @@ def _check(inspection: Inspection, kind: Kind) -> None:
     errors = [finding for finding in inspection.findings[before:] if finding.severity == codes.WRONG_TYPE.severity]
     if isinstance(metadata, Mapping):
         check_annotations(inspection, applied=kind.applied)
-    # A kind's rules assume a valid structure. Where it is not, its errors come first.
-    is_sound = all(finding.path.startswith("metadata") for finding in errors)
-    if is_sound and isinstance(metadata, Mapping):
+    is_sound = kind.checks_anything or all(finding.path.startswith("metadata") for finding in errors)
+    if is_sound:
+        _apply_rules(inspection, kind)
+    elif len(errors) < MOST_VIOLATIONS:
+        inspection.findings += _whatever_is_right(inspection, kind)
+
+
+def _apply_rules(inspection: Inspection, kind: Kind) -> None:
+    if isinstance(inspection.body.get("metadata", {}), Mapping):
         check_beside_spec(inspection)
-    if is_sound or kind.checks_anything:
-        kind.check(inspection)
+    kind.check(inspection)
+
+
+def _whatever_is_right(inspection: Inspection, kind: Kind) -> list[Finding]:
+    """What the rules, which assume a valid structure, find both with other values in place of the wrong ones and without them."""
+    trials = [inspection.without_wrong_values(corrected=corrected) for corrected in (True, False)]
+    for trial in trials:
+        with suppress(Exception):  # a value that no rule was meant to see; what was found before it still holds
+            _apply_rules(trial, kind)
+    places = {path_text(inspection.written_path(path)) for path in inspection.wrong}
+    corrected, without = (trial.findings[len(inspection.findings) :] for trial in trials)
+    return [finding for finding in corrected if finding in without and finding.path not in places]
 
 
 def _check_name(inspection: Inspection, metadata: Any) -> None:

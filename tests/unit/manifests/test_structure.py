@@ -200,10 +200,18 @@ BUFFER = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetada
 POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
 
 
-def test_every_wrong_value_and_annotation_is_told_at_once_and_rules_wait_for_a_valid_structure() -> None:
+def test_one_wrong_value_hides_nothing_else() -> None:
+    """Only the wrong type was told; the rest came after it had been mended."""
     text = BUFFER.replace("shop}", "shop, annotations: {headroom.dev/prioriti: '1'}}")
     text += "{replicas: three, provisioningStrategy: other, limits: {memory: -5Gi}, percentage: -4}\n"
-    assert set(codes_of(text)) == {"wrong-type", "invalid-value", "misspelt-annotation"}
+    assert set(codes_of(text)) == {
+        "wrong-type",
+        "invalid-value",
+        "misspelt-annotation",
+        "unknown-strategy",
+        "negative-limit",
+        "buffer-without-reference",
+    }
 
 
 @pytest.mark.parametrize(
@@ -218,6 +226,26 @@ def test_a_wrong_value_is_no_missing_value(spec: str) -> None:
     """Neither `neither replicas nor limits` nor `neither podTemplateRef nor scalableRef`: they are there, and wrong."""
     (finding,) = findings(BUFFER + spec + "\n")
     assert finding.code in {"wrong-type", "missing-field"}
+
+
+def test_a_wrong_value_is_compared_with_no_other() -> None:
+    """Neither the value in its place nor its absence makes a finding."""
+    text = "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: Buffer\nmetadata: {name: b, namespace: shop}\nspec:\n"
+    text += "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+    text += "  capacity: {replicas: {percent: {percent: 10, minCount: 5000, maxCount: none}}}\n"
+    assert codes_of(text) == ["wrong-type"]
+
+
+def test_where_a_rule_fails_on_what_is_missing_the_others_are_told() -> None:
+    text = POOL + (
+        "  template:\n"
+        "    metadata: {labels: {kubernetes.io/hostname: a}}\n"
+        "    spec:\n"
+        "      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}\n"
+        "      taints: [{effect: NoSchedule}]\n"
+        "      requirements: []\n"
+    )
+    assert set(codes_of(text)) == {"missing-field", "restricted-label"}
 
 
 def test_more_budgets_than_allowed_are_not_compared_with_each_other() -> None:
