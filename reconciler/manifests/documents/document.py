@@ -127,7 +127,7 @@ class Inspection:
             node: Any = other.body
             for step in steps[:-1]:
                 node = node.get(step) if isinstance(node, dict) else _item(node, step)
-            if corrected and isinstance(node, dict | list):
+            if corrected and node is not None:
                 node[steps[-1]] = copy.deepcopy(allowed)
             elif isinstance(node, dict):
                 node.pop(steps[-1], None)

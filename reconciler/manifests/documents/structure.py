@@ -235,8 +235,9 @@ def _report(inspection: Inspection, schema: Schema, error: Any, at: Path) -> Non
 
 def _allowed(part: Mapping[str, Any]) -> Any:
     """Some value that the schema of a place allows."""
-    options = part.get("enum") or ([] if part.get("type") == "array" else {},)
-    return part.get("example", part.get("default", options[0]))
+    if "enum" in part:
+        return part["enum"][0]
+    return part.get("example", part.get("default", [] if part.get("type") == "array" else {}))
 
 
 def _limit_hint(kind: Any, part: Mapping[str, Any]) -> str:
