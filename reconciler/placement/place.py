@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isinf
 from typing import TypeAlias
 
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.amounts import PLENTY, ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.attachments import Attached, with_attachments
 from reconciler.placement.constraints.limits import PoolLimits
@@ -30,7 +31,7 @@ from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
-from reconciler.placement.offers.offerings import offerings_of
+from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of
 from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks
@@ -68,7 +69,8 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = _initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
-    missing = place_best(state, in_order_of_spread(state, batches))
+    most_price = PLENTY - 1 if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
+    missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
     return Solution(state, batches, unplaced_chunks(state, problem, batches, missing), options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 from reconciler.model.demand import Demand
@@ -28,6 +29,7 @@ class PlacementOptions:
     leaving: names of nodes and NodeClaims that take no more chunks, since they are about to be replaced.
     keeping: names of those that keep their chunks but take no others: not ready for a moment, or in use too recently.
     promised: by NodePool, the part of its limits for nodes that Karpenter will make for pending pods, and how many nodes.
+    most_price: USD an hour. An answer whose new nodes cost more together is of no use, so no other way that costs more is looked for.
     optimal: whether to look for cheaper new nodes than the fast mode finds (see the package `optimizer`).
     """
 
@@ -39,6 +41,7 @@ class PlacementOptions:
     leaving: frozenset[str] = frozenset()
     keeping: frozenset[str] = frozenset()
     promised: tuple[tuple[str, Resources], ...] = ()
+    most_price: float = inf
     optimal: bool = False
 
 

@@ -114,17 +114,9 @@ class Consolidate:
         if moved is None:
             return None
         problem, trial = self._without_chunks(state, candidate, bins, moved, savings, memory)
-        if (
-            trial is None
-            or trial.missing > state.placement.missing
-            or not all(node.price_known for node in trial.planned)
-        ):
+        if trial is None or (self.rules.check_placement and violations(problem, trial)):
             return None
         saved = candidate.price - moved.price - sum(node.price for node in trial.planned)
-        if not self.rules.consolidation.is_worth(saved, candidate.price):
-            return None
-        if self.rules.check_placement and violations(problem, trial):
-            return None
         trial = replace(trial, planned=(*trial.planned, *moved.made))
         if capped_nodes(trial.planned, state.demands, bins, Prices(state.instance_types), self.rules.caps).cuts:
             return None
@@ -143,17 +135,26 @@ class Consolidate:
         savings: Savings,
         memory: Memory,
     ) -> tuple[Problem, Placement | None]:
-        """Where the node's chunks go. Where that takes a new node, chunks of other nodes stay: those would go before the new one is there.
-        Nor do chunks come to a node that would be left again."""
+        """Where the node's chunks go; None if that saves too little. Where that takes a new node, chunks of other nodes stay: those would
+        go before the new one is there. Nor do chunks come to a node that would be left again."""
         closed = _closed(candidate, bins, state.cluster_now, moved.entered)
+        most_price = candidate.price - moved.price - self.rules.consolidation.least(candidate.price)
         stays = {item.node for item in state.departures if not item.is_under_way(state.cluster_now)}
         suspects = (
             savings.are_too_large(bins, savings.chunks(candidate.bin), state.effective.node_pools) - closed - stays
         )
         for number in range(MOST_TRIALS):
-            problem = problem_without(state, moved.room, bins, frozenset({candidate.bin.name}), closed)
+            problem = problem_without(
+                state, moved.room, bins, frozenset({candidate.bin.name}), closed, most_price=most_price
+            )
             problem = replace(problem, options=replace(problem.options, promised=moved.promised))
             trial = place(problem, memory=memory.of("again", number))
+            if (
+                trial.missing > state.placement.missing
+                or sum(node.price for node in trial.planned) >= most_price
+                or not all(node.price_known for node in trial.planned)
+            ):
+                break
             wrong = _emptied(candidate, bins, trial) if trial.planned else frozenset()
             wrong |= self._too_large(state, [item for item in bins if item.name in suspects], trial, moved, savings)
             if not wrong:
@@ -174,9 +175,10 @@ class Consolidate:
                 continue
             pods = [pod for pod in moved.room.pods if pod.node_name == item.name and not pod.is_daemon]
             pods += chunks_as_pods(item.name, coming[item.name], savings.shapes)
+            most_price = price - self.rules.consolidation.least(price)
             everywhere = {machine.name for machine in moved.room.machines}
-            answer = place(moving(state, pods, moved.room, everywhere, buys=True), memory=Memory())
-            cheaper = self.rules.consolidation.is_worth(price - sum(node.price for node in answer.planned), price)
+            answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), memory=Memory())
+            cheaper = sum(node.price for node in answer.planned) < most_price
             if cheaper and not answer.unplaced and all(node.price_known for node in answer.planned):
                 found.add(item.name)
         return frozenset(found)

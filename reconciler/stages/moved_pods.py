@@ -46,7 +46,7 @@ def without_pods(
     if not candidate.pods:
         return Moved(room)
     held = {item.name for item in bins if item.is_marked}
-    problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, buys=True)
+    problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, most_price=candidate.price)
     answer = place(problem, memory=memory)
     made, one = answer.planned, _one_node(problem, candidate.pods, answer)
     several, single = (sum(node.price for node in bought) for bought in (made, one))
@@ -72,7 +72,7 @@ def would_go(
 ) -> bool:
     """Whether Karpenter would remove the nodes of these pods, which cost so much, as their pods find room for less. closed: nodes to which
     the pods do not move, those nodes among them."""
-    problem = moving(state, pods, room, closed, buys=True)
+    problem = moving(state, pods, room, closed, most_price=price)
     answer = place(problem, memory=memory)
     if answer.unplaced:
         return False
@@ -81,9 +81,17 @@ def would_go(
 
 
 def moving(
-    state: PassState, pods: Sequence[Pod], room: ClusterView, closed: AbstractSet[str], *, buys: bool
+    state: PassState,
+    pods: Sequence[Pod],
+    room: ClusterView,
+    closed: AbstractSet[str],
+    *,
+    most_price: float | None,
 ) -> Problem:
-    """The pods as what is to be placed. closed: nodes that none of them comes to. buys: whether new nodes may be planned for them."""
+    """The pods as what is to be placed. closed: nodes that none of them comes to.
+
+    most_price: of new nodes for them, USD an hour: dearer ones are of no use. None: no new nodes."""
+    buys = most_price is not None
     going = {(pod.namespace, pod.name) for pod in pods}
     options = state.prepared.options
     return replace(
@@ -96,6 +104,7 @@ def moving(
             leaving=options.leaving | closed,
             keeping=frozenset(),
             booked=(),
+            most_price=most_price or 0,
             optimal=False,
         ),
     )

@@ -85,7 +85,7 @@ class Vacate:
             memory = next(memories, None)
             if memory is None:
                 break
-            problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name})
+            problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name}, most_price=0)
             trial = place(problem, memory=memory)
             if not _is_as_good(trial, state.placement):
                 continue
@@ -98,10 +98,16 @@ class Vacate:
 
 
 def problem_without(
-    state: PassState, room: ClusterView, bins: Sequence[Bin], left: frozenset[str], closed: AbstractSet[str]
+    state: PassState,
+    room: ClusterView,
+    bins: Sequence[Bin],
+    left: frozenset[str],
+    closed: AbstractSet[str],
+    *,
+    most_price: float,
 ) -> Problem:
     """The problem in which chunks leave some bins, and closed ones take no more. Closed bins keep the chunks that they have; those without
-    chunks are left out altogether."""
+    chunks are left out altogether. most_price: new nodes that cost more are of no use, USD an hour."""
     keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
     options = state.prepared.options
     return replace(
@@ -111,6 +117,7 @@ def problem_without(
             options,
             leaving=options.leaving | left | (closed - keeping),
             keeping=(options.keeping | keeping) - left,
+            most_price=most_price,
             optimal=False,
         ),
     )

@@ -23,7 +23,7 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.balance import can_come_one_by_one
 from reconciler.placement.engine.destinations import closed_to
 from reconciler.placement.engine.domains import Combination
-from reconciler.placement.engine.exhaustive_search import Search, Step, score_of
+from reconciler.placement.engine.exhaustive_search import Search, Step, least_price, score_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 
@@ -40,10 +40,12 @@ MOST_ORDERS = 24
 """The number of orders of four batches. Up to so many orders all are tried, so that the answer does not depend on names."""
 
 
-def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
-    """Places all batches; returns how many chunks of each found no place, by batch number (those with some)."""
+def place_best(state: State, batches: Sequence[Batch], *, most_price: int = PLENTY) -> dict[int, int]:
+    """Places all batches; returns how many chunks of each found no place, by batch number (those with some).
+
+    most_price: of new nodes, in billionths of a USD an hour. No other way that costs more is tried."""
     saved = state.save()
-    missing, moving = _place_best_of(state, batches)
+    missing, moving = _place_best_of(state, batches, most_price)
     refused = {
         batch.number: batch.count for batch in batches if not batch.waits and missing.get(batch.number) == batch.count
     }
@@ -54,13 +56,13 @@ def place_best(state: State, batches: Sequence[Batch]) -> dict[int, int]:
         return missing
     known = score_of(state, batches, missing)
     state.start_again(saved)
-    without, _ = _place_best_of(state, rest)
+    without, _ = _place_best_of(state, rest, most_price)
     # The others may be packed tighter now and leave room for these.
     found = Packer(state, batches).place_rest(without | refused)
     if score_of(state, batches, found) <= known:
         return found
     state.start_again(saved)
-    missing, _ = _place_best_of(state, batches)
+    missing, _ = _place_best_of(state, batches, most_price)
     return missing
 
 
@@ -69,7 +71,7 @@ def _bounds_passed(moving: int) -> int:
     return sum(moving > bound for bound in (MOST_CHUNKS, MOST_ORDERED))
 
 
-def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, int], int]:
+def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> tuple[dict[int, int], int]:
     """The answer of `place_best`, and how many chunks did not stay where they were."""
     packer = Packer(state, batches)
     saved = state.save()
@@ -87,6 +89,8 @@ def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, in
         constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
         if not can_come_one_by_one(state, state.entries(saved), constraint_sets, closed):
             known = replace(known, price=PLENTY)
+    if known.price > most_price:
+        known = replace(known, price=most_price + 1)
     state.start_again(saved)
     left = packer.place_settled()
     chosen: Sequence[Batch] = batches
@@ -95,7 +99,7 @@ def _place_best_of(state: State, batches: Sequence[Batch]) -> tuple[dict[int, in
         steps = search.best(left)
         if steps is not None:
             return _carried_out(state, steps, search, packer), moving
-    elif sum(left.values()) <= MOST_ORDERED:
+    elif sum(left.values()) <= MOST_ORDERED and (missing or least_price(state, batches, left) <= most_price):
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
             found = score_of(state, batches, Packer(state, order).place_all())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from reconciler.placement.engine.balance import can_come_one_by_one, expect_plan
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
+
+Rate: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 MOST_WAYS = 1500
 """The most partial ways to try. Each takes a few hundredths of a millisecond."""
@@ -181,19 +184,7 @@ class Search:
             return False
         planned = self._state.planned
         price = int(planned.price[: planned.count].sum()) + extra
-        return max(price, self._least_price(left)) >= self._best.price
-
-    def _least_price(self, left: Counter[int]) -> int:
-        """A lower bound on the price of all new nodes: resource by resource, as if chunks could be split."""
-        state, batches = self._state, self._batches
-        wanted = np.zeros(len(state.columns.names), dtype=np.int64)
-        for number, count in left.items():
-            wanted += self._by_number[number].needs.request * count
-        # Chunks that running pods count towards (KeepMinimum) take no room of their own.
-        counted_as = next((batch for batch in batches if batch.keeps_minimum), batches[0])
-        free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)
-        held = state.taken(counted_as)[: state.planned.count].sum(axis=0)
-        return int(((held + np.maximum(wanted - free, 0)) * self._rate).max(initial=0))
+        return max(price, _least_price(self._state, self._by_number, left, self._rate)) >= self._best.price
 
     def _key(self) -> tuple[object, ...]:
         """Equal for ways that differ only in order, in the numbers of new nodes, or in which of equal chunks went where."""
@@ -209,7 +200,25 @@ class Search:
         )
 
 
-def _least_prices(state: State) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def least_price(state: State, batches: Sequence[Batch], left: Mapping[int, int]) -> int:
+    """A lower bound on the price of all new nodes once these chunks have a place: resource by resource, as if chunks could be split.
+
+    left: chunks by batch number."""
+    return _least_price(state, {batch.number: batch for batch in batches}, left, _least_prices(state))
+
+
+def _least_price(state: State, batches: Mapping[int, Batch], left: Mapping[int, int], rate: Rate) -> int:
+    wanted = np.zeros(len(state.columns.names), dtype=np.int64)
+    for number, count in left.items():
+        wanted += batches[number].needs.request * count
+    # Chunks that running pods count towards (KeepMinimum) take no room of their own.
+    counted_as = next((batch for batch in batches.values() if batch.keeps_minimum), next(iter(batches.values())))
+    free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)
+    held = state.taken(counted_as)[: state.planned.count].sum(axis=0)
+    return int(((held + np.maximum(wanted - free, 0)) * rate).max(initial=0))
+
+
+def _least_prices(state: State) -> Rate:
     """By resource, the least price per unit of it among all types."""
     rate = np.full(len(state.columns.names), np.inf)
     for offers in state.offers:

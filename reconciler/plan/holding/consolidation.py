@@ -45,7 +45,11 @@ class ConsolidationRules:
     per_hour: float = 0.01
 
     def is_worth(self, saved: float, price: float) -> bool:
-        return saved > self.per_hour and saved > self.share * price
+        return saved > self.least(price)
+
+    def least(self, price: float) -> float:
+        """What must be saved at least of this price, USD an hour."""
+        return max(self.per_hour, self.share * price)
 
 
 class Savings:
