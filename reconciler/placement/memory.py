@@ -6,6 +6,7 @@ so that a pass looks only at pods that came or went.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress
@@ -94,39 +95,43 @@ def _changes(before: Sequence[Pod], after: Sequence[Pod]) -> tuple[list[Pod], li
 
 Made = TypeVar("Made")
 
+_OTHER_FIELDS = tuple(item for item in fields(Problem) if item.name not in {"view", "options"})
+
 _LONG = 1000
 """Longer sequences count as equal only if they hold the same objects, since comparing their values takes too long."""
 
 
 class Memory:
-    """The last problem with its placement, and what was computed from parts of it. tally: bound pods as last counted.
+    """The last problems with their placements, and what was computed from parts of them. tally: bound pods as last counted.
 
-    A pass may place several problems. Each has a memory of its own, by what the problem is (`of`).
+    A pass may place several problems. Those that are alike have a memory of their own (`of`). answers: how many placements are kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answers: int = 1) -> None:
         self.tally = Tally()
-        self._inputs: tuple[Any, ...] | None = None
-        self._placement: Placement | None = None
+        self._asked: tuple[Any, ...] = ()
+        self._answers: deque[tuple[tuple[Any, ...], Placement]] = deque(maxlen=answers)
         self._made: dict[str, tuple[tuple[Any, ...], Any]] = {}
-        self._others: dict[tuple[str, int], Memory] = {}
+        self._others: dict[str, Memory] = {}
 
-    def of(self, problem: str, number: int = 0) -> Memory:
-        """The memory of another problem that each pass places beside the main one, such as a trial."""
-        return self._others.setdefault((problem, number), Memory())
+    def of(self, problems: str, answers: int = 1) -> Memory:
+        """The memory of other problems that each pass places beside the main one, such as trials."""
+        return self._others.setdefault(problems, Memory(answers))
 
     def recall(self, problem: Problem) -> Placement | None:
-        """The last placement, if its problem was the same. A view with a new revision may still be the same to placement."""
+        """The placement of the same problem, if it is among the last. A view with a new revision may still be the same to placement."""
         view = problem.view
         seen = (getattr(view, item.name) for item in fields(view) if item.compare and item.name != "revision")
-        inputs = (*seen, *(getattr(problem, item.name) for item in fields(problem) if item.name != "view"))
-        if self._inputs is not None and _all_same(inputs, self._inputs):
-            return self._placement
-        self._inputs, self._placement = inputs, None
+        self._asked = (problem.options, *(getattr(problem, item.name) for item in _OTHER_FIELDS), *seen)
+        for number, (inputs, placement) in enumerate(self._answers):
+            if _all_same(self._asked, inputs):
+                self._answers.rotate(-1 - number)
+                return placement
         return None
 
     def keep(self, placement: Placement) -> Placement:
-        self._placement = placement
+        """Keeps the placement of the problem that was asked for last."""
+        self._answers.append((self._asked, placement))
         return placement
 
     def once(self, name: str, inputs: tuple[Any, ...], make: Callable[[], Made]) -> Made:

@@ -69,7 +69,7 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     needs = KnownNeeds(columns.request)
     batches = batches_of(problem.demands, needs.of, include_pending=options.include_pending)
     state = _initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
-    most_price = PLENTY - 1 if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
+    most_price = PLENTY if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
     missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
     return Solution(state, batches, unplaced_chunks(state, problem, batches, missing), options)
 

@@ -41,13 +41,15 @@ from reconciler.stages.vacating import problem_without
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
+_KEPT = 24
+"""Placements of trials that are kept. One of 150,000 pods keeps the list of them, 1.2 MB."""
 _TURN = timedelta(minutes=1)
 """How long the same nodes have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidate:
-    """memory: the placements of each trial in the last pass."""
+    """memory: the placements of the last trials."""
 
     phase: ClassVar[str] = "placement"
 
@@ -62,7 +64,8 @@ class Consolidate:
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
         pods = pods_by_node(state.prepared.room)
         savings = Savings(self.rules.consolidation, state.instance_types, state.demands, pods)
-        opening = Opening(state, bins, pods, savings.shapes, self.memory.of("guests"))
+        memory = self.memory.of("consolidating", answers=_KEPT)
+        opening = Opening(state, bins, pods, savings.shapes, memory)
         state = opening.judged_again()
         moving = any(
             item.pods or (item.chunks and (item.is_on_its_way or not item.says_what_it_holds)) for item in bins
@@ -70,8 +73,8 @@ class Consolidate:
         if state.placement.planned or moving:
             return state  # chunks on the move settle first; that change starts another pass
         state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible)
-        for number, candidate in enumerate(turns):
-            left = self._left(state, candidate, bins, savings, self.memory.of("chunks elsewhere", number))
+        for candidate in turns:
+            left = self._left(state, candidate, bins, savings, memory)
             if left is not None:
                 return left
         state, guests = self._candidates(state, bins, pods, is_guest, savings.price)
@@ -110,7 +113,7 @@ class Consolidate:
     ) -> PassState | None:
         """The state in which the node's chunks have other room; None if that saves too little."""
         name = candidate.bin.name
-        moved = without_pods(state, candidate, bins, self.rules.consolidation, memory.of("pods elsewhere"))
+        moved = without_pods(state, candidate, bins, self.rules.consolidation, memory)
         if moved is None:
             return None
         problem, trial = self._without_chunks(state, candidate, bins, moved, savings, memory)
@@ -143,12 +146,12 @@ class Consolidate:
         suspects = (
             savings.are_too_large(bins, savings.chunks(candidate.bin), state.effective.node_pools) - closed - stays
         )
-        for number in range(MOST_TRIALS):
+        for _ in range(MOST_TRIALS):
             problem = problem_without(
                 state, moved.room, bins, frozenset({candidate.bin.name}), closed, most_price=most_price
             )
             problem = replace(problem, options=replace(problem.options, promised=moved.promised))
-            trial = place(problem, memory=memory.of("again", number))
+            trial = place(problem, memory=memory)
             if (
                 trial.missing > state.placement.missing
                 or sum(node.price for node in trial.planned) >= most_price
@@ -156,14 +159,22 @@ class Consolidate:
             ):
                 break
             wrong = _emptied(candidate, bins, trial) if trial.planned else frozenset()
-            wrong |= self._too_large(state, [item for item in bins if item.name in suspects], trial, moved, savings)
+            suspected = [item for item in bins if item.name in suspects]
+            wrong |= self._too_large(state, suspected, trial, moved, savings=savings, memory=memory)
             if not wrong:
                 return problem, trial
             closed |= wrong
         return problem, None
 
     def _too_large(
-        self, state: PassState, suspects: Sequence[Bin], trial: Placement, moved: Moved, savings: Savings
+        self,
+        state: PassState,
+        suspects: Sequence[Bin],
+        trial: Placement,
+        moved: Moved,
+        *,
+        savings: Savings,
+        memory: Memory,
     ) -> frozenset[str]:
         """Nodes that chunks come to and that would be left again: new nodes for what is there then cost so much less."""
         coming = {item.node: item.holdings for item in trial.occupied}
@@ -177,7 +188,7 @@ class Consolidate:
             pods += chunks_as_pods(item.name, coming[item.name], savings.shapes)
             most_price = price - self.rules.consolidation.least(price)
             everywhere = {machine.name for machine in moved.room.machines}
-            answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), memory=Memory())
+            answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), memory=memory)
             cheaper = sum(node.price for node in answer.planned) < most_price
             if cheaper and not answer.unplaced and all(node.price_known for node in answer.planned):
                 found.add(item.name)

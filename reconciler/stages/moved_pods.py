@@ -48,7 +48,7 @@ def without_pods(
     held = {item.name for item in bins if item.is_marked}
     problem = moving(state, candidate.pods, room, held | {candidate.bin.name}, most_price=candidate.price)
     answer = place(problem, memory=memory)
-    made, one = answer.planned, _one_node(problem, candidate.pods, answer)
+    made, one = answer.planned, _one_node(problem, candidate.pods, answer, memory)
     several, single = (sum(node.price for node in bought) for bought in (made, one))
     made = () if one and not rules.is_worth(single - several, candidate.price) else made
     if (
@@ -76,7 +76,7 @@ def would_go(
     answer = place(problem, memory=memory)
     if answer.unplaced:
         return False
-    one = _one_node(problem, pods, answer)
+    one = _one_node(problem, pods, answer, memory)
     return not answer.planned or (bool(one) and sum(node.price for node in one) < price)
 
 
@@ -135,7 +135,7 @@ def chunks_as_pods(
     )
 
 
-def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement) -> tuple[PlannedNode, ...]:
+def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement, memory: Memory) -> tuple[PlannedNode, ...]:
     """The cheapest node that holds all pods that need new nodes, as a placement of one pod as large as all; () where none does.
 
     Pods that ask for different nodes, or have volumes or devices, are not judged. Rules between pods do not count: they run on one node now.
@@ -151,7 +151,7 @@ def _one_node(problem: Problem, moved: Sequence[Pod], answer: Placement) -> tupl
     together = demand_of_pod(
         replace(pods[0], shape=replace(kinds.pop(), requests=requests)), problem.view, opens_nodes=True
     )
-    return place(replace(problem, demands=(together,)), memory=Memory()).planned
+    return place(replace(problem, demands=(together,)), memory=memory).planned
 
 
 def _on_its_own(shape: PodShape) -> PodShape:

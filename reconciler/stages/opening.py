@@ -63,7 +63,9 @@ class Opening:
     def _hosts(self, guest: Bin, held: Sequence[Bin]) -> list[Bin]:
         """The held nodes that the guest's pods would come to if chunks were pods; none where its pods do not all find room."""
         room = self._with_chunks(self.state.prepared.room, held)
-        answer = place(moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), memory=self.memory)
+        answer = place(
+            moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), memory=self.memory
+        )
         entered = {pod.node_name for pod in arrived(self.pods[guest.name], answer)}
         return [] if answer.unplaced else [item for item in held if item.name in entered]
 

@@ -27,7 +27,7 @@ MOST_TRIALS = 6
 
 @dataclass(frozen=True, slots=True)
 class Vacate:
-    """memory: the outcome of each trial in the last pass, so that an unchanged cluster is not tried again."""
+    """memory: the outcomes of the last trials, so that an unchanged cluster is not tried again."""
 
     phase: ClassVar[str] = "placement"
 
@@ -52,13 +52,13 @@ class Vacate:
                 "chunks may move to room that is free for `consolidateAfter` by then",
             )
             state = replace(state, edges=(*state.edges, look))
-        memories = (self.memory.of("vacating", number) for number in range(MOST_TRIALS))
         savings = Savings(
             self.rules.consolidation, state.instance_types, state.demands, pods_by_node(state.prepared.room)
         )
         left: frozenset[str] = frozenset()
+        trials = iter(range(MOST_TRIALS))
         for vacancy in found.by_pool:
-            state, left = self._leave(state, vacancy, bins, left, memories=memories, savings=savings)
+            state, left = self._leave(state, vacancy, bins, left, trials=trials, savings=savings)
         return state
 
     def _leave(
@@ -68,7 +68,7 @@ class Vacate:
         bins: Sequence[Bin],
         left: frozenset[str],
         *,
-        memories: Iterator[Memory],
+        trials: Iterator[int],
         savings: Savings,
     ) -> tuple[PassState, frozenset[str]]:
         """Leaves as many of one NodePool's placeholders as it may and can. left: placeholders of other NodePools that are left already."""
@@ -82,11 +82,10 @@ class Vacate:
                 continue
             more = savings.chunks(leaving)
             closed = vacancy.closed | savings.are_too_large(bins, more, state.effective.node_pools)
-            memory = next(memories, None)
-            if memory is None:
+            if next(trials, None) is None:
                 break
             problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name}, most_price=0)
-            trial = place(problem, memory=memory)
+            trial = place(problem, memory=self.memory.of("vacating", answers=MOST_TRIALS))
             if not _is_as_good(trial, state.placement):
                 continue
             left |= {name}

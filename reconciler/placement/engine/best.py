@@ -23,7 +23,14 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.balance import can_come_one_by_one
 from reconciler.placement.engine.destinations import closed_to
 from reconciler.placement.engine.domains import Combination
-from reconciler.placement.engine.exhaustive_search import Search, Step, least_price, score_of
+from reconciler.placement.engine.exhaustive_search import (
+    MOST_WAYS,
+    MOST_WAYS_OF_TRIALS,
+    Search,
+    Step,
+    least_price,
+    score_of,
+)
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
 
@@ -89,13 +96,13 @@ def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> t
         constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
         if not can_come_one_by_one(state, state.entries(saved), constraint_sets, closed):
             known = replace(known, price=PLENTY)
-    if known.price > most_price:
-        known = replace(known, price=most_price + 1)
+    known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
     left = packer.place_settled()
     chosen: Sequence[Batch] = batches
     if sum(left.values()) <= MOST_CHUNKS and state.base <= MOST_BINS:
-        search = Search(state, packer, batches, better_than=known)
+        most_ways = MOST_WAYS if most_price == PLENTY else MOST_WAYS_OF_TRIALS
+        search = Search(state, packer, batches, better_than=known, most_ways=most_ways)
         steps = search.best(left)
         if steps is not None:
             return _carried_out(state, steps, search, packer), moving

@@ -58,11 +58,12 @@ def destinations_of(
     constraints: ConstraintSet,
     *,
     closed: Mapping[Combination, int],
+    opening: bool,
     in_any_order: bool = False,
 ) -> list[Destination]:
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 
-    closed, in_any_order: see `Shares.allowed`."""
+    closed, in_any_order: see `Shares.allowed`. opening: whether new nodes are among them."""
     domains = _domains(state, batch, constraints, closed, in_any_order=in_any_order)
     task = Task(
         batch,
@@ -74,7 +75,8 @@ def destinations_of(
     found = list(_existing(state, task, constraints.keys, domains))
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
         for relaxation in batch.needs.relaxations:
-            new = [*_planned(state, task, relaxation, domains), *_new(state, task, relaxation, domains)]
+            new = [*_planned(state, task, relaxation, domains)]
+            new += _new(state, task, relaxation, domains) if opening else ()
             if new:
                 return found + new
     return found

@@ -24,7 +24,9 @@ from reconciler.placement.engine.state import State
 Rate: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 MOST_WAYS = 1500
-"""The most partial ways to try. Each takes a few hundredths of a millisecond."""
+"""The most partial ways to try. Each takes about a millisecond."""
+MOST_WAYS_OF_TRIALS = 300
+"""For trials, of which a pass makes several and most come to nothing."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,10 +57,13 @@ class Search:
     """All ways to place a few chunks into a state. better_than: the answer to beat. missing: chunks that the best way leaves
     without a place."""
 
-    def __init__(self, state: State, packer: Packer, batches: Sequence[Batch], *, better_than: Score) -> None:
+    def __init__(
+        self, state: State, packer: Packer, batches: Sequence[Batch], *, better_than: Score, most_ways: int = MOST_WAYS
+    ) -> None:
         self.missing: dict[int, int] = {}
         self._state = state
         self._packer = packer
+        self._most_ways = most_ways
         self._batches = batches
         self._by_number = {batch.number: batch for batch in batches}
         self._best = better_than
@@ -72,6 +77,8 @@ class Search:
         self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]
         self._class_of = self._classes_of_batches()
         self._rate = _least_prices(state)
+        self._cheapest = min((int(offers.prices.min()) for offers in state.offers if len(offers.prices)), default=0)
+        """The price of the cheapest node that can be bought."""
         self._without = packer.unplaced
         self._seen: set[tuple[object, ...]] = set()
         self._root = state.save()
@@ -113,7 +120,7 @@ class Search:
         saved = self._state.save()
         self._judge(left)
         for step in self._following(left):
-            if len(self._seen) >= MOST_WAYS:
+            if len(self._seen) >= self._most_ways:
                 return
             if self._is_hopeless(left, step.destination.extra):
                 continue
@@ -155,6 +162,7 @@ class Search:
         """One more chunk of each class, to each destination, the cheapest first."""
         found: list[tuple[int, Step]] = []
         classes = set()
+        opening = not self._is_hopeless(left, self._cheapest)
         for number, count in sorted(left.items()):
             if not count or self._class_of[number] in classes:
                 continue
@@ -165,6 +173,7 @@ class Search:
                 batch,
                 self._constraint_sets[number],
                 closed=self._closed[number],
+                opening=opening,
                 in_any_order=self._in_any_order,
             )
             found += [(move.extra, Step(batch, move)) for move in moves]
