@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -134,3 +135,16 @@ def test_what_one_zone_needs_is_not_used_up_in_another() -> None:
     )
 
     assert sorted(node.zones for node in placement.planned) == [("zone-a",), ("zone-b",)]
+
+
+def test_a_trial_finds_the_best_way_unless_that_costs_more_than_the_trial_is_of_use_for() -> None:
+    demands = [demand(f"d{number}", count=1, pod_shape=shape(cpu, "256Mi")) for number, cpu in enumerate(SIZES)]
+
+    def price(most_price: float) -> float:
+        problem = Problem(ClusterView(), (node_pool(),), (SMALL, LARGE), demands)
+        options = replace(problem.options, most_price=most_price)
+        return sum(item.price for item in place(replace(problem, options=options)).planned)
+
+    best = price(inf)
+    assert price(best) == best
+    assert price(best - 0.01) > best
