@@ -134,12 +134,12 @@ class NodeClaim:
 
     @property
     def why_left(self) -> str:
-        """Why chunks leave its node, in words that follow the node's name: it has drifted, or comes to its end."""
+        """Why chunks leave its node, in words that follow the node's name and begin with "is", so that several nodes "are"."""
         if self.condition("Drifted") == "True":
-            return "has drifted and is about to be replaced"
+            return "is about to be replaced (Drifted)"
         if self.created is None or self.expire_after is None:
             return "is about to be replaced"
-        return f"expires at {(self.created + self.expire_after).astimezone(UTC):%Y-%m-%d %H:%M} UTC (expireAfter) and takes nothing more"
+        return f"is about to expire, at {(self.created + self.expire_after).astimezone(UTC):%Y-%m-%d %H:%M} UTC (expireAfter)"
 
 
 @dataclass(frozen=True, slots=True)
