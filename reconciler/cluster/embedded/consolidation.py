@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import MANAGER, claim_ref, set_disrupted
-from reconciler.cluster.embedded.provisioner import Coming, Provisioner, to_be_made
+from reconciler.cluster.embedded.provisioner import ON_ITS_WAY, VALIDATED, Coming, Provisioner, to_be_made
 from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
@@ -43,8 +43,6 @@ RETRY = timedelta(seconds=10)
 """How often Karpenter looks again when a budget was used up."""
 LOOK_AGAIN = timedelta(seconds=15)
 """When a node with pods is looked at again, since room elsewhere comes and goes."""
-VALIDATED = timedelta(seconds=15)
-"""How long after the first look Karpenter makes sure and moves pods (consolidationTTL in pkg/controllers/disruption)."""
 LONGEST_WAIT = timedelta(days=1)
 DEDUPED = timedelta(seconds=10)
 """Pod events of a node that are closer together are written once, as in Karpenter (controllers/nodeclaim/podevents)."""
@@ -176,20 +174,28 @@ class Consolidation:
         if any(pod.deleting or is_kept(pod, self._world.now) for pod in pods):
             return
         left = self._without_room(name)
+        if left is None:
+            return
         if not left:
             self._remove(name, claim, "its pods fit elsewhere")
             return
         nodes = self._provisioner.nodes_for(left)
         if not _has_drifted(claim):
             nodes = _cheaper(nodes, self._price(name), spot=not _is_spot(claim))
-        if nodes and not self._without_room(name, list(map(to_be_made, nodes, count()))):
+        if nodes and self._without_room(name, list(map(to_be_made, nodes, count()))) == []:
             self._replacements[name] = [self._provisioner.make(node) for node in nodes]
             set_disrupted(self._world, name, disrupted=True)
 
-    def _without_room(self, name: str, new: Sequence[Node] = ()) -> list[Pod]:
-        """The pods that would lose their place once the node is gone. new: nodes that are there beside the others."""
+    def _without_room(self, name: str, new: Sequence[Node] = ()) -> list[Pod] | None:
+        """The pods that would lose their place once the node is gone. new: nodes that are there beside the others.
+
+        None if one of its pods would come to a node that is not initialized. Then Karpenter leaves the node for now
+        (SimulateScheduling in pkg/controllers/disruption/helpers.go)."""
         empty = (node.name for node in self._world.views.view().nodes if self._is_empty_and_due(node.name))
-        return [pod for pod in self._provisioner.without_room({name, *empty}, new) if pod.node_name is not None]
+        places = [item for item in self._provisioner.places({name, *empty}, new) if item[0].node_name is not None]
+        if any(node is not None and pod.node_name == name and ON_ITS_WAY in node.taints for pod, node in places):
+            return None
+        return [pod for pod, node in places if node is None]
 
     def _is_empty_and_due(self, name: str) -> bool:
         """Whether it is about to be removed: Karpenter removes empty nodes before it moves any pods."""

@@ -47,6 +47,10 @@ from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_
 
 MOST_ATTEMPTS = 3
 """The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""
+ON_ITS_WAY = Taint("karpenter.sh/unregistered", "", "PreferNoSchedule")
+"""Marks nodes that arrive while pods are placed."""
+VALIDATED = timedelta(seconds=15)
+"""How long after the first look Karpenter makes sure and moves pods (consolidationTTL in pkg/controllers/disruption)."""
 MOST_TYPES = 60
 """The most instance types that Karpenter offers a provider in one launch."""
 
@@ -83,8 +87,8 @@ class Provisioner:
     def _provision(self) -> None:
         waiting = [pod for pod in self._scheduler.unschedulable if not self._has_node_coming(pod)]
         if waiting:
-            without = {pod.uid for pod in self.without_room()}
-            waiting = [pod for pod in waiting if pod.uid in without]
+            found = {pod.uid for pod, node in self.places() if node is not None}
+            waiting = [pod for pod in waiting if pod.uid not in found]
         for node in self.nodes_for(waiting):
             self.make(node)
 
@@ -100,19 +104,23 @@ class Provisioner:
                     coming.append(node)
         return coming
 
-    def without_room(self, leaving: AbstractSet[str] = frozenset(), new: Sequence[Node] = ()) -> list[Pod]:
-        """The pods that wait or whose nodes go, and that would find no room, as kube-scheduler's model binds them.
+    def places(
+        self, leaving: AbstractSet[str] = frozenset(), new: Sequence[Node] = ()
+    ) -> Iterator[tuple[Pod, Node | None]]:
+        """The pods that wait or whose nodes go, and where kube-scheduler's model binds them; None where they would find no room.
 
         leaving: nodes that go beside those that are being removed. new: nodes that come beside those that are under way. As in Karpenter, no
-        pod comes to a node with a taint of any effect that it does not tolerate.
+        pod comes to a node with a taint of any effect that it does not tolerate, and nodes that arrive come last.
         """
         view = self._world.views.view()
         going = {claim.node_name for claim in view.node_claims if claim.deleting}
         going |= {node.name for node in view.nodes if any(taint.key == DISRUPTED_TAINT for taint in node.taints)}
-        there = (node for node in view.nodes if node.name not in going | leaving)
+        arriving = {claim.node_name for claim in view.node_claims if self._is_arriving(claim)}
+        there = [node for node in view.nodes if node.name not in going | leaving]
+        late = [*(node for node in there if node.name in arriving), *self._under_way()]
         nodes = [
-            replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
-            for node in (*there, *self._under_way(), *new)
+            *(_refusing(node) for node in (*(node for node in there if node.name not in arriving), *new)),
+            *(replace(node, taints=(*node.taints, ON_ITS_WAY)) for node in map(_refusing, late)),
         ]
         moves = [pod for pod in view.pods if pod.node_name in going | leaving | {None} and not pod.is_daemon]
         moves.sort(key=lambda pod: (pod.node_name in leaving, queue_order(pod)))
@@ -120,8 +128,14 @@ class Provisioner:
         staying = [pod for pod in view.pods if (pod.namespace, pod.name) not in names]
         kinds: dict[PodKind, int] = {}
         order = [kinds.setdefault(kind_of(pod), len(kinds)) for pod in moves]
-        rows = SchedulerModel(nodes, staying, list(kinds), view.namespaces).schedule(order).tolist()
-        return [pod for pod, row in zip(moves, rows, strict=True) if row < 0]
+        model = SchedulerModel(nodes, staying, list(kinds), view.namespaces)
+        rows = model.schedule(order).tolist()
+        return ((pod, model.nodes[row] if row >= 0 else None) for pod, row in zip(moves, rows, strict=True))
+
+    def _is_arriving(self, claim: NodeClaim) -> bool:
+        """Whether it was not initialized when Karpenter first looked at what it now makes sure of."""
+        since = claim.since("Initialized")
+        return claim.condition("Initialized") != "True" or (since is not None and self._world.now - since < VALIDATED)
 
     def _under_way(self) -> Iterator[Node]:
         """What NodeClaims without a node will become."""
@@ -222,6 +236,10 @@ def to_be_made(node: Coming, number: int) -> Node:
     daemons = node.requests - Resources.total(pod.shape.requests for pod in node.pods)
     labels = tuple({**way.labels, HOSTNAME_LABEL: name}.items())
     return Node(name, way.instance_type.allocatable - daemons, labels=labels, taints=node.pool.template.taints)
+
+
+def _refusing(node: Node) -> Node:
+    return replace(node, taints=tuple(replace(taint, effect="NoSchedule") for taint in node.taints))
 
 
 def _is_over_zones(rule: TopologySpread) -> bool:

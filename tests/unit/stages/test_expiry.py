@@ -44,9 +44,7 @@ def test_explain_says_why_a_node_that_expires_soon_is_not_used() -> None:
     text = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
     assert f"  not used:\n    {name} is about to expire, at 2026-11-23 09:10 UTC (expireAfter)" in text
     document = explanation_document(explanation(plan, "CapacityBuffer/shop/web"))
-    assert document["unused"] == [
-        {"node": name, "why": "is about to expire, at 2026-11-23 09:10 UTC (expireAfter)"}
-    ]
+    assert document["unused"] == [{"node": name, "why": "is about to expire, at 2026-11-23 09:10 UTC (expireAfter)"}]
     assert document["chunks"] == [{"count": 1, "requests": {"cpu": "1500m", "memory": "256Mi", "pods": "1"}}]
 
 

@@ -251,6 +251,21 @@ def test_a_node_with_pods_stays_and_its_time_begins_when_the_last_one_goes() -> 
     assert sandbox.wait(2).nodes == ()
 
 
+def test_pods_are_moved_to_a_node_only_once_it_has_been_there_for_a_while() -> None:
+    sandbox = Sandbox()
+    sandbox.cluster.apply(node_pool(consolidate_after="30s"))
+    sandbox.add_node("a")
+    sandbox.cluster.apply(workload(replicas=1))
+    sandbox.wait(40)  # Karpenter looked ten seconds ago, and makes sure in five
+    sandbox.cluster.apply(node_claim("b", "m-2x", held=True))
+    sandbox.wait(10)
+    assert sandbox.node_names() == ["node-a", "node-b"]
+    assert set(sandbox.where().values()) == {"node-a"}
+    sandbox.wait(30)
+    assert sandbox.node_names() == ["node-b"]
+    assert set(sandbox.where().values()) == {"node-b"}
+
+
 def test_a_budget_of_one_lets_empty_nodes_go_one_after_the_other() -> None:
     sandbox = Sandbox()
     pool = node_pool(consolidate_after="Never")
