@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -12,13 +12,11 @@ from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
 from reconciler.model.refs import abridged
 from reconciler.model.surge import Wait
-from reconciler.placement.checker.pod_orders import order_violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
-from reconciler.placement.surge.standing import running_pods, standing_nodes
 from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
@@ -81,8 +79,7 @@ class Rehearse:
         problem = state.problem
         inputs = (*_seen(problem, state.placement), state.scarce)
         sources = {demand.ref: demand.source for demand in state.demands}
-        is_rehearsed = state.trigger not in HURRIED
-        if is_rehearsed:
+        if state.trigger not in HURRIED:
             self.last[:] = self.memory.once("waits", inputs, lambda: _waits(problem, state))
         waits = tuple(wait for wait in self.last if wait.demand in sources)
         findings = [
@@ -92,24 +89,11 @@ class Rehearse:
             )
             for wait in waits
         ]
-        doubts = tuple(_doubts(problem, state, waits)) if is_rehearsed and self.rules.check_placement else ()
-        return replace(state, waits=waits, findings=(*state.findings, *findings), notes=(*state.notes, *doubts))
+        return replace(state, waits=waits, findings=(*state.findings, *findings))
 
 
 def _waits(problem: Problem, state: PassState) -> tuple[Wait, ...]:
     return Rehearsal(problem, state.placement, _names(problem, state.placement), state.scarce).waits()
-
-
-def _doubts(problem: Problem, state: PassState, waits: Iterable[Wait]) -> Iterator[str]:
-    """What the checker has to say against the orders that show the waits."""
-    standing = standing_nodes(problem, state.placement, _names(problem, state.placement))
-    nodes, pods = [item.node for item in standing], running_pods(problem, standing)
-    shapes = {demand.ref: demand.groups[0].shape for demand in problem.demands if len(demand.groups) == 1}
-    for wait in waits:
-        if all(item.demand in shapes for item in wait.bindings):
-            order = [(shapes[item.demand], item.node) for item in wait.bindings]
-            for words in order_violations(nodes, pods, problem.view.namespaces, order):
-                yield f"the checker does not agree that pods of {wait.demand} may wait: {words}"
 
 
 def _names(problem: Problem, placement: Placement) -> list[str]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from reconciler.placement.checker.pod_orders import order_violations
 from reconciler.placement.place import place
 from reconciler.placement.scheduler.arrays import PodKind
 from reconciler.placement.scheduler.model import SchedulerModel
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from tests.builders import node, shape
+from tests.properties.pod_orders import order_violations
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 from tests.properties.surge_worlds import surge_world
 from tests.properties.test_surge import names_of, problem_of
