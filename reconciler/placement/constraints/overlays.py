@@ -11,9 +11,10 @@ single NodePool where both apply is enough. Offerings that cannot be bought now 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool:
         if mask.any():
             prices[mask] = [_adjusted(price, overlay) for price in prices[mask].tolist()]
             settled |= mask
-            known[mask] |= overlay.price is not None and _is_price(overlay.price)
+            known[mask] |= overlay.price is not None and _exact(0, overlay) is not None
     return prices, known
 
 
@@ -93,32 +94,22 @@ def _adjusted(price: int, overlay: NodeOverlay) -> int:
 
     A cluster may hold a price that the repository may not: a price over `MOST_PRICE` counts as `MOST_PRICE`.
     """
+    exact = _exact(price, overlay)
+    return price if exact is None else round(min(max(exact, Decimal(0)), Decimal(MOST_PRICE * NANODOLLARS)))
+
+
+def _exact(price: int, overlay: NodeOverlay) -> Decimal | None:
+    """None where the overlay's value cannot be read."""
     try:
-        exact = _exact(price, overlay)
+        if overlay.price is not None:
+            exact = Decimal(overlay.price) * NANODOLLARS
+        elif (text := overlay.price_adjustment or "0").endswith("%"):
+            exact = price * (100 + Decimal(text[:-1])) / 100
+        else:
+            exact = price + Decimal(text) * NANODOLLARS
     except InvalidOperation:
-        return price
-    if exact.is_nan():
-        return price
-    return round(min(max(exact, Decimal(0)), Decimal(MOST_PRICE * NANODOLLARS)))
-
-
-def _is_price(text: str) -> bool:
-    try:
-        return not Decimal(text).is_nan()
-    except InvalidOperation:
-        return False
-
-
-def _exact(price: int, overlay: NodeOverlay) -> Decimal:
-    if overlay.price is not None:
-        return Decimal(overlay.price) * NANODOLLARS
-    text = overlay.price_adjustment or "0"
-    if text.endswith("%"):
-        return price * (100 + Decimal(text[:-1])) / 100
-    return price + Decimal(text) * NANODOLLARS
-
-
-_NOBODY = -1
+        return None
+    return None if exact.is_nan() else exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,83 +120,50 @@ class OverlaysInForce:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Conflict:
-    """other: the overlay in force. sets: what both set. where: the first instance type and NodePool where both do."""
-
-    other: NodeOverlay
-    sets: str
-    where: str
-
-
 def overlays_in_force(problem: Problem) -> OverlaysInForce:
     order = by_weight(problem.overlays)
     if len({overlay.weight for overlay in order}) == len(order):
         return OverlaysInForce(order)
-    ledger = _Ledger(problem.node_pools, problem.instance_types)
-    kept, left_out = [], []
+    types = sorted(problem.instance_types, key=lambda instance_type: instance_type.name)
+    pools = sorted(problem.node_pools, key=lambda pool: pool.name)
+    table = LabelTable([labels for instance_type in types for labels in _sold_as(instance_type)])
+    sold = np.repeat(np.arange(len(types)), [len(instance_type.offerings) for instance_type in types])
+    kept: dict[NodeOverlay, list[Mask]] = {}
+    left_out = []
     for overlay in order:
-        conflict = ledger.enter(overlay)
+        masks = [reached(table, overlay, labels_of_pool(pool)) for pool in pools]
+        conflict = next(_conflicts(overlay, masks, kept, sold), None)
         if conflict is None:
-            kept.append(overlay)
-        else:
-            left_out.append(
-                f"{overlay.ref} is left out, as Karpenter leaves it out: {conflict.other.ref} is of equal weight and sets "
-                f"{conflict.sets} {conflict.where} too; give one of them another weight"
-            )
+            kept[overlay] = masks
+            continue
+        pool, instance_type, other, sets = conflict
+        left_out.append(
+            f"{overlay.ref} is left out, as Karpenter leaves it out: {other.ref} is of equal weight and sets {sets} "
+            f"{types[instance_type].name} in NodePool {pools[pool].name} too; give one of them another weight"
+        )
     return OverlaysInForce(tuple(kept), tuple(left_out))
 
 
-class _Ledger:
-    """Which overlay last set what, by NodePool: prices by offering, resources by instance type."""
+def _conflicts(
+    overlay: NodeOverlay, masks: Sequence[Mask], kept: Mapping[NodeOverlay, Sequence[Mask]], sold: NDArray[np.intp]
+) -> Iterator[tuple[int, int, NodeOverlay, str]]:
+    """Numbers of a NodePool and a type where an overlay of equal weight is in force, that one, and what both set.
 
-    def __init__(self, node_pools: Sequence[NodePool], instance_types: Sequence[InstanceType]) -> None:
-        self._pools = sorted(node_pools, key=lambda pool: pool.name)
-        self._types = sorted(instance_types, key=lambda instance_type: instance_type.name)
-        self._table = LabelTable([labels for instance_type in self._types for labels in _sold_as(instance_type)])
-        self._types_of = np.repeat(
-            np.arange(len(self._types)), [len(instance_type.offerings) for instance_type in self._types]
-        )
-        self._entered: list[NodeOverlay] = []
-        self._prices = [_nobody(len(self._types_of)) for _ in self._pools]
-        self._resources = [_nobody(len(self._types)) for _ in self._pools]
-
-    def enter(self, overlay: NodeOverlay) -> _Conflict | None:
-        """Enters what the overlay sets in all NodePools; nothing if it conflicts in any of them."""
-        masks = [reached(self._table, overlay, labels_of_pool(pool)) for pool in self._pools]
-        for number, mask in enumerate(masks):
-            conflict = self._conflict(overlay, number, mask)
-            if conflict is not None:
-                return conflict
-        self._entered.append(overlay)
-        for number, mask in enumerate(masks):
-            if overlay.sets_price:
-                self._prices[number][mask] = len(self._entered) - 1
-            if overlay.capacity:
-                self._resources[number][self._types_of[mask]] = len(self._entered) - 1
-        return None
-
-    def _conflict(self, overlay: NodeOverlay, number: int, mask: Mask) -> _Conflict | None:
-        instance_types = self._types_of[mask]
-        if overlay.sets_price:
-            for instance_type, last in zip(instance_types.tolist(), self._prices[number][mask].tolist(), strict=True):
-                if last != _NOBODY and self._entered[last].weight == overlay.weight:
-                    return self._on(instance_type, number, self._entered[last], "the price of")
-        names = set(overlay.capacity.names())
-        for instance_type in dict.fromkeys(instance_types.tolist()) if names else ():
-            last = int(self._resources[number][instance_type])
-            if last != _NOBODY and self._entered[last].weight == overlay.weight:
-                both = names.intersection(self._entered[last].capacity.names())
-                if both:
-                    return self._on(instance_type, number, self._entered[last], f"{min(both)} of")
-        return None
-
-    def _on(self, instance_type: int, number: int, other: NodeOverlay, sets: str) -> _Conflict:
-        return _Conflict(other, sets, f"{self._types[instance_type].name} in NodePool {self._pools[number].name}")
-
-
-def _nobody(size: int) -> NDArray[np.int64]:
-    return np.full(size, _NOBODY, dtype=np.int64)
+    masks: by NodePool, the offerings that the overlay matches. kept: the same of those in force. sold: by offering, its type."""
+    names = set(overlay.capacity.names())
+    for pool, mask in enumerate(masks):
+        pricing = [
+            other for other in kept if other.sets_price and overlay.sets_price and other.weight == overlay.weight
+        ]
+        both = [(other, sold[mask & kept[other][pool]].tolist()) for other in pricing]
+        priced = [(pool, types[0], other, "the price of") for other, types in both if types]
+        yield from sorted(priced, key=itemgetter(1))
+        # Karpenter remembers only the last overlay that set any resource of the type.
+        last = {number: other for other in kept if other.capacity for number in sold[kept[other][pool]].tolist()}
+        for number in dict.fromkeys(sold[mask].tolist()):
+            if number in last and last[number].weight == overlay.weight:
+                same = names.intersection(last[number].capacity.names())
+                yield from ((pool, number, last[number], f"{name} of") for name in sorted(same))
 
 
 def _sold_as(instance_type: InstanceType) -> list[Mapping[str, Cell]]:
