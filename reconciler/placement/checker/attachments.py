@@ -36,7 +36,7 @@ _Key = tuple[str, str]
 class CheckedVolumes:
     """The cluster's storage, indexed."""
 
-    def __init__(self, storage: Storage, samples: SampleNodes) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._claims = {(item.namespace, item.name): item for item in storage.claims}
         self._volumes = {item.name: item for item in storage.volumes}
         self._of_class: dict[str, list[PersistentVolume]] = {}
@@ -46,8 +46,6 @@ class CheckedVolumes:
         # Of several default classes the last by name counts, since the view does not tell which is the newest.
         self._default = next((item for item in reversed(storage.classes) if item.default), None)
         self._limits: dict[str, Mapping[str, int]] = {item.node: dict(item.limits) for item in storage.limits}
-        self._samples = samples
-        self._least: dict[tuple[str | None, str | None], dict[str, int]] = {}
 
     def misplaced(self, node: CheckedNode, shape: PodShape) -> Iterable[str]:
         """VolumeBinding and VolumeZone, for one node and one pod."""
@@ -102,34 +100,16 @@ class CheckedVolumes:
                 yield f"claim {namespace}/{name} is for one pod and has {count}"
 
     def limit_violations(self, node: CheckedNode) -> Iterable[str]:
-        """NodeVolumeLimits. A volume counts once, however many pods of the node use it."""
+        """NodeVolumeLimits. A volume counts once, however many pods of the node use it. A new node is not judged, as in Karpenter."""
         chunks = {self._attached(key) for item in node.occupants if item.is_chunk for key in _claims_of(item.shape)}
         if not chunks:
             return
         pods = {self._attached(key) for item in node.occupants if not item.is_chunk for key in _claims_of(item.shape)}
         attached = Counter(driver for driver, _ in chunks | pods)
         added = {driver for driver, _ in chunks - pods}
-        limits = self._limits.get(node.name, {}) if node.exists else self._expected(node)
-        for driver, limit in limits.items():
+        for driver, limit in self._limits.get(node.name, {}).items() if node.exists else ():
             if attached[driver] > limit and driver in added:
                 yield f"{node.name}: {attached[driver]} volumes of {driver} are attached, {limit} can be"
-
-    def _expected(self, node: CheckedNode) -> dict[str, int]:
-        """The limits of a new node: the lowest on nodes of its NodePool and type, else on those of its type or its NodePool."""
-        least: dict[str, int] = {}
-        for pool, instance_type in node.pools_and_types():
-            seen = self._least_on(pool, None) | self._least_on(None, instance_type)
-            for driver, limit in (seen | self._least_on(pool, instance_type)).items():
-                least[driver] = min(least.get(driver, limit), limit)
-        return least
-
-    def _least_on(self, pool: str | None, instance_type: str | None) -> dict[str, int]:
-        if (pool, instance_type) not in self._least:
-            least = self._least.setdefault((pool, instance_type), {})
-            for name in self._samples.names(pool, instance_type):
-                for driver, limit in self._limits.get(name, {}).items():
-                    least[driver] = min(least.get(driver, limit), limit)
-        return self._least[pool, instance_type]
 
     def _attached(self, key: _Key) -> tuple[str, tuple[str, ...]]:
         """Driver and identity of a claim's volume. Several volumes may be the same one to their driver."""

@@ -121,18 +121,17 @@ def is_initialized(machine: Machine) -> bool:
 
 
 class SampleNodes:
-    """Nodes that are up. From them the checker derives how many volumes and devices new nodes will have."""
+    """Nodes that are up. From them the checker derives how many devices new nodes will have."""
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self.up: set[str] = set()
-        self._names: dict[tuple[str | None, str | None], list[str]] = {}
+        self._names: dict[tuple[str, str], list[str]] = {}
         for machine in machines:
             if machine.node is not None and is_initialized(machine):
                 self.up.add(machine.node.name)
-                pool, instance_type = machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""
-                for key in ((pool, instance_type), (None, instance_type), (pool, None)):
-                    self._names.setdefault(key, []).append(machine.node.name)
+                key = (machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or "")
+                self._names.setdefault(key, []).append(machine.node.name)
 
-    def names(self, pool: str | None, instance_type: str | None) -> Sequence[str]:
-        """The nodes of that NodePool and type (None: any)."""
+    def names(self, pool: str, instance_type: str) -> Sequence[str]:
+        """The nodes of that NodePool and type."""
         return self._names.get((pool, instance_type), ())

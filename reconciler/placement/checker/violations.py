@@ -41,7 +41,7 @@ def _violations(problem: IndexedProblem, placement: Placement) -> Iterable[str]:
     yield from count_violations(problem, placement)
     arriving = ArrivingNodes(problem)
     samples = SampleNodes(problem.cluster.machines)
-    volumes = CheckedVolumes(problem.cluster.storage, samples)
+    volumes = CheckedVolumes(problem.cluster.storage)
     planned_nodes = PlannedNodeChecker(problem, volumes)
     nodes = nodes_there(problem, arriving)
     there = {(node.exists, node.name): node for node in nodes}

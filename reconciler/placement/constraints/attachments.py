@@ -18,8 +18,8 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import ATTACHABLE
 from reconciler.placement.constraints.dynamic_resources import has_claims, with_devices
-from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes, VolumesToCome, plenty
-from reconciler.placement.nodes.machines import pool_types_of, with_least, young_nodes
+from reconciler.placement.constraints.volumes import ANYWHERE, Obstacle, Volumes
+from reconciler.placement.nodes.machines import with_more
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.phrases import place_words
 from reconciler.placement.problem import Problem
@@ -27,13 +27,14 @@ from reconciler.placement.requirements import Requirements
 
 _NONE = Resources()
 _MOST_ALTERNATIVES = 256
+_UNLIMITED = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
     """The same problem, with volumes and devices expressed as shapes, labels and resources.
 
-    observed: the volumes that new nodes can attach and the devices they will have, by NodePool and instance type.
+    observed: what new nodes will have, by NodePool and instance type: as many volumes as they like, as Karpenter has it, and devices.
     """
 
     problem: Problem
@@ -46,7 +47,7 @@ def with_attachments(problem: Problem) -> Attached:
     shapes = {id(group.shape): group.shape for demand in problem.demands for group in demand.groups}
     if not any(map(_attaches, shapes.values())):
         return Attached(problem)
-    pool_types = list(pool_types_of(problem.node_pools, problem.instance_types))
+    pool_types = [(pool.name, item.name) for pool in problem.node_pools for item in problem.instance_types]
     attached = _with_volumes(problem, pool_types)
     equipped = with_devices(attached.problem, pool_types)
     observed = {key: attached.observed.get(key, _NONE) + equipped.observed.get(key, _NONE) for key in pool_types}
@@ -72,11 +73,9 @@ def _with_volumes(problem: Problem, pool_types: Sequence[PoolType]) -> Attached:
     drivers = sorted(judge.drivers)
     if not drivers:
         return Attached(replace(problem, demands=demands), assumptions=judge.assumptions())
-    to_come = VolumesToCome(problem.view, pool_types, drivers)
-    view = _with_limits(problem.view, drivers, to_come.limits, judge.attached)
-    return Attached(
-        replace(problem, view=view, demands=demands), to_come.limits, (*to_come.assumptions, *judge.assumptions())
-    )
+    view = _with_limits(problem.view, drivers, judge.attached)
+    plenty = dict.fromkeys(pool_types, _plenty(drivers))
+    return Attached(replace(problem, view=view, demands=demands), plenty, judge.assumptions())
 
 
 class _Judge:
@@ -207,24 +206,24 @@ def _joined(places: Iterable[NodeSelectorTerm], more: Iterable[NodeSelectorTerm]
                 yield NodeSelectorTerm(tuple(expressions), tuple(dict.fromkeys((*place.fields, *other.fields))))
 
 
-def _with_limits(
-    view: ClusterView, drivers: Sequence[str], observed: Observed, attached: Mapping[str, Mapping[str, str]]
-) -> ClusterView:
-    """The nodes with a driver's remaining volumes as a resource.
+def _with_limits(view: ClusterView, drivers: Sequence[str], attached: Mapping[str, Mapping[str, str]]) -> ClusterView:
+    """The nodes with a driver's remaining volumes as a resource: plenty where a node says nothing, be it that it is still to come.
 
-    A node that is coming up has what nodes like it show, a node without a limit has plenty. attached: by node, volumes with their
-    drivers."""
+    attached: by node, volumes with their drivers."""
     limits = {item.node: dict(item.limits) for item in view.storage.limits}
-    young = young_nodes(view)
 
     def left(node: Node) -> Resources:
-        own = Counter(attached.get(node.name, {}).values())
-        to_come = observed.get(young[node.name], plenty(drivers)) if node.name in young else plenty(drivers)
-        known = {driver: to_come.get(ATTACHABLE + driver) for driver in drivers} | limits.get(node.name, {})
-        return Resources.of((ATTACHABLE + driver, max(0, known[driver] - own[driver])) for driver in drivers)
+        own, known = Counter(attached.get(node.name, {}).values()), limits.get(node.name, {})
+        return Resources.of(
+            (ATTACHABLE + driver, max(0, known.get(driver, _UNLIMITED) - own[driver])) for driver in drivers
+        )
 
     return replace(
         view,
         nodes=tuple(replace(node, allocatable=node.allocatable + left(node)) for node in view.nodes),
-        node_claims=with_least(view, observed, plenty(drivers)),
+        node_claims=with_more(view, lambda _: _plenty(drivers)),
     )
+
+
+def _plenty(drivers: Iterable[str]) -> Resources:
+    return Resources.of((ATTACHABLE + driver, _UNLIMITED) for driver in drivers)

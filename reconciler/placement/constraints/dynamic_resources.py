@@ -2,8 +2,9 @@
 
 Counting is exact under three conditions. A class selects by driver and plain attributes. Its devices are allocated whole, and
 each belongs to one node. Two requested classes share all of their devices or none. Everything else is reported as not judged.
-A new node is expected to have as many devices as each node of its instance type in its NodePool. Where those differ, or none is
-up, the number is not known, and no node is made for claims.
+A new node is expected to have as many devices as each node of its instance type in its NodePool, since no catalog says so. Where those
+differ, or none is up, the number is not known, and no node is made for claims. Karpenter by default ignores pods with resource claims
+(option IgnoreDRARequests). kube-scheduler judges them once a node is up, so a node planned for more than it then has would be of no use.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.model.attachments import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import Node
+from reconciler.model.nodes import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, Node, NodeClaim
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
@@ -22,11 +23,9 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import DEVICES
 from reconciler.placement.constraints.volumes import Obstacle
 from reconciler.placement.needs import NODE_NAME_FIELD
-from reconciler.placement.nodes.machines import sample_nodes, with_least, young_nodes
+from reconciler.placement.nodes.machines import is_initialized, with_more
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.problem import Problem
-
-NO_KIND: PoolType = ("", "")
 
 
 class _NotJudgedError(Exception):
@@ -56,10 +55,34 @@ def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
     sentences = tuple(sorted(judge.sentences))
     if not judge.counted:
         return Equipped(view, judged, {}, sentences)
-    observed, young = judge.observed(view, pool_types), young_nodes(view)
-    nodes = tuple(judge.equipped(node, observed.get(young.get(node.name, NO_KIND))) for node in view.nodes)
-    claims = with_least(view, observed, Resources())
+    observed = judge.observed(view, pool_types)
+    coming_up = {node.name: observed.get(pool_type) for node, pool_type, is_up in _nodes_of(view) if not is_up}
+    nodes = tuple(judge.equipped(node, coming_up.get(node.name)) for node in view.nodes)
+    claims = with_more(view, lambda claim: _least(claim, observed))
     return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, observed, sentences)
+
+
+def _nodes_of(view: ClusterView) -> Iterable[tuple[Node, PoolType, bool]]:
+    """Each with its NodePool and instance type ("" for none), and whether it is up. Others may not report yet all that they will have."""
+    for machine in view.machines:
+        if (node := machine.node) is not None:
+            pool_type = machine.node_pool, machine.label(INSTANCE_TYPE_LABEL) or ""
+            yield node, pool_type, is_initialized(node, machine.node_claim)
+
+
+def _least(claim: NodeClaim, observed: Observed) -> Resources:
+    """The least of what any of its instance types is seen to have."""
+    pool, named = claim.label(NODEPOOL_LABEL) or "", claim.label(INSTANCE_TYPE_LABEL)
+    listed = [
+        item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL and item.operator is Operator.IN
+    ]
+    names = [named] if named is not None else [name for values in listed[:1] for name in values]
+    known = [observed[pool, name] for name in names if (pool, name) in observed]
+    return (
+        Resources.of((name, min(item.get(name) for item in known)) for name in known[0].names())
+        if known
+        else Resources()
+    )
 
 
 def has_claims(shape: PodShape) -> bool:
@@ -264,9 +287,10 @@ class _Judge:
     def observed(self, view: ClusterView, pool_types: Sequence[PoolType]) -> Observed:
         """Devices by NodePool and instance type, where all nodes that are up have the same number of each class, free or not."""
         seen: dict[PoolType, set[Resources]] = {}
-        for example in sample_nodes(view):
-            every = Resources.of((DEVICES + name, self._all[name].get(example.name, 0)) for name in self.counted)
-            seen.setdefault((example.pool, example.instance_type), set()).add(every)
+        for node, pool_type, is_up in _nodes_of(view):
+            if is_up:
+                every = Resources.of((DEVICES + name, self._all[name].get(node.name, 0)) for name in self.counted)
+                seen.setdefault(pool_type, set()).add(every)
         return {pool_type: next(iter(seen[pool_type])) for pool_type in pool_types if len(seen.get(pool_type, ())) == 1}
 
 

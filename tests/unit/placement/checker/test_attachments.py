@@ -173,17 +173,6 @@ def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
     return "\n".join(violations(Problem(view, pools, types, demands), placement))
 
 
-def test_more_volumes_than_nodes_like_a_new_one_attach() -> None:
-    claims = tuple(replace(CLAIM, name=name, volume="", bound=False) for name in ("data", "logs"))
-    both = replace(shape("100m"), volume_claims=("data", "logs"))
-    storage = Storage((), claims, (WAITING,), (VolumeLimits("one", (("ebs.csi.aws.com", 1),)),))
-    said = "planned-0: 2 volumes of ebs.csi.aws.com are attached, 1 can be"
-    for there in (node("one"), node("one", pool="other"), node("one", instance_type="other")):
-        assert on_a_new_node(ClusterView(nodes=(there,), storage=storage), pod_demand("db", both)) == said
-    unlike = node("one", pool="other", instance_type="other")
-    assert on_a_new_node(ClusterView(nodes=(unlike,), storage=storage), pod_demand("db", both)) == ""
-
-
 def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
     def with_gpus(**counts: int) -> Devices:
         slices = tuple(
