@@ -118,8 +118,6 @@ def _initial_state(
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
     sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
-    if topology.looks_at_hosts:
-        topology.assumptions.update(frame.hostnames.sentences)
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
     return State(bins, offers, topology, limits, columns, batches, kernel=kernel, per_node=options.chunks_per_node)
 

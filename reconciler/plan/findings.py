@@ -1,7 +1,7 @@
 """What a plan says of the cluster rather than of a manifest: its clock, shared hostnames, nominated pods, a rejected placement.
 
-Ages of nodes go by the API server's clock, schedules by this machine's. Rules between pods by kubernetes.io/hostname go by that label, not
-by the node: to kube-scheduler two nodes with one value are one. A nominated pod is one for which kube-scheduler has already chosen a node
+Ages of nodes go by the API server's clock, schedules by this machine's. To kube-scheduler two nodes that carry one
+kubernetes.io/hostname are one host; placement takes each for a host of its own. A nominated pod is one for which kube-scheduler has already chosen a node
 (`status.nominatedNodeName`).
 """
 

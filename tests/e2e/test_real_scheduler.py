@@ -45,7 +45,7 @@ from tests.e2e.world_claims import (
 )
 from tests.e2e.world_documents import node_document, planned_document, pod_document, resized
 from tests.e2e.world_volumes import class_documents, storage_documents
-from tests.unit.placement.worlds import World, with_hostname
+from tests.unit.placement.worlds import World
 
 pytestmark = pytest.mark.e2e
 
@@ -89,16 +89,12 @@ def generated() -> tuple[World, ...]:
         found.append(world)
 
     collect()
-    return tuple(_as_pods(number, world) for number, world in enumerate(found))
+    return tuple(map(_as_pods, found))
 
 
-def _as_pods(number: int, world: World) -> World:
-    """Nodes that are not up and daemons yet to come have tests of their own; here what is there is what counts. In every fourth
-    world nodes share a hostname or have none."""
+def _as_pods(world: World) -> World:
+    """Nodes that are not up and daemons yet to come have tests of their own; here what is there is what counts."""
     nodes = tuple(replace(node, ready=True) for node in world.view.nodes)
-    if number % 4 == 0:
-        hostnames = ("same", "same", None, "same")
-        nodes = tuple(with_hostname(*item) for item in zip(nodes, hostnames, strict=False))
     demands = tuple(replace(demand, recreation=Recreation.KEEP_EMPTY) for demand in world.demands)
     return replace(world, view=replace(world.view, nodes=nodes, daemon_sets=()), demands=demands)
 

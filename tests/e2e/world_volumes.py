@@ -19,7 +19,7 @@ from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Requirement
 from tests.e2e.world_documents import node_name
 from tests.properties.wide_volumes import DISKS, LABELS, REACHES
-from tests.unit.placement.worlds import World, plain_worlds
+from tests.unit.placement.worlds import World, worlds
 
 CLASSES = (StorageClass("at-once", DISKS), StorageClass("disks", DISKS, waits=True))
 NAMES = ("data-0", "data-1", "data-2")
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 @st.composite
 def worlds_with_volumes(draw: st.DrawFn) -> World:
     """Half of them have some; groups share claims."""
-    world: World = draw(plain_worlds())
+    world: World = draw(worlds())
     if draw(st.booleans()):
         return world
     volumes = tuple(

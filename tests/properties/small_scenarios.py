@@ -11,11 +11,8 @@ from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from tests.builders import demand, instance_type, node, pod, shape
-from tests.unit.placement.worlds import with_hostname
 
 ZONES = ("zone-a", "zone-b")
-ODD_HOSTNAMES = 0.2
-"""The part of scenarios in which nodes may share a hostname or have none."""
 NODE_CPU, NODE_MEMORY = "3", "8Gi"
 
 
@@ -49,8 +46,6 @@ def scenario(number: int) -> Scenario:
         demands.append(demand(f"demand-{len(demands)}", count=count, pod_shape=_shape(random)))
         left -= count
     types = _types(random)
-    if random.random() < ODD_HOSTNAMES:  # drawn last, so that a number stays the scenario that it was
-        nodes = tuple(with_hostname(item, random.choice((item.name, "same", "same", None))) for item in nodes)
     return Scenario(ClusterView(nodes=nodes, pods=bound), tuple(demands), types)
 
 

@@ -94,8 +94,8 @@ class Occupancy:
 
 
 def _domain(node: CheckedNode, key: str) -> str | None:
-    """The node's domain. A node that does not exist yet will have a hostname of its own."""
-    if key == HOSTNAME_LABEL and not node.exists:
+    """The node's domain. Each node is taken for a host of its own, also where two carry one hostname."""
+    if key == HOSTNAME_LABEL:
         return f"\0{node.name}"
     values = node.values(key)
     return next(iter(values)) if len(values) == 1 else UNDECIDED

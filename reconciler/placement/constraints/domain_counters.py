@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from reconciler.placement.amounts import Amounts
 from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.needs import NodeTerm
 
 Domain = str | int
-"""A label value; for hostnames the number of the bin, or of the first bin with the same hostname (see `plan/findings.py`)."""
+"""A label value; for hostnames the number of the bin."""
 EACH_NODE = ""
 """The key of a counter that counts on each node by itself, whatever its labels."""
 
@@ -92,13 +91,9 @@ class Inclusion:
 
 class Counts:
     """Counts of counters by domain. Rows are counters. Columns are bins (existing ones, then planned ones) for counters on the
-    hostname, else the numbers of a label's values.
+    hostname, else the numbers of a label's values."""
 
-    Bins that share a hostname all have the sum of their counts. sharing: by bin, all bins with its hostname; empty where no two
-    share one."""
-
-    def __init__(self, sharing: Mapping[int, Amounts]) -> None:
-        self.sharing = sharing
+    def __init__(self) -> None:
         self.table: NDArray[np.int64] = np.zeros((0, 8), dtype=np.int64)
         self._rows = 0
 
@@ -156,7 +151,7 @@ class Counter:
         self.total += amount
         if self.numbers is None:
             assert isinstance(domain, int)
-            self.counts.table[self.row, self.counts.sharing.get(domain, domain)] += amount
+            self.counts.table[self.row, domain] += amount
             return
         column = self.numbers.setdefault(domain, len(self.numbers))
         self.counts.reach(column + 1)

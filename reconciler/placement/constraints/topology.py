@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
-from reconciler.placement.amounts import Amounts
 from reconciler.placement.constraints.domain_counters import Counted, Counter, Counts, Domain, Inclusion, TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
 from reconciler.placement.constraints.rule_table import (
@@ -36,7 +34,7 @@ class Topology:
         self._table = RuleTable(namespaces)
         self._needs = needs
         self.counters: list[Counter] = []
-        self.hosts, self.labels = Counts(bins.hostnames.sharing), Counts({})
+        self.hosts, self.labels = Counts(), Counts()
         self.numbers: dict[str, dict[Domain, int]] = {}
         """By label, the column in `labels` of each of its values."""
         self.hosts.reach(len(bins))
@@ -51,11 +49,6 @@ class Topology:
         self.assumptions = self._table.assumptions
         self.expected: dict[int, set[Domain]] = {}
         """By counter, domains without a node so far, in which other demands will get nodes (see `balance.py`)."""
-
-    @property
-    def looks_at_hosts(self) -> bool:
-        """Whether any rule is on the hostname."""
-        return any(counter.on_hosts for counter in self.counters)
 
     def own_rules(self, needs: Needs, *, chunks_only: bool = False) -> tuple[TopologyRule, ...]:
         """The shape's own rules: spread with DoNotSchedule, required affinity and anti-affinity."""
@@ -107,7 +100,8 @@ class Topology:
             return None
         mask = np.ones(len(self._bins), dtype=np.bool_)
         for key in inclusion.keys:
-            mask &= self._bins.table.having(key) if key != HOSTNAME_LABEL else self._bins.hostnames.having
+            if key != HOSTNAME_LABEL:
+                mask &= self._bins.table.having(key)
         if inclusion.terms is not None:
             mask &= self._bins.node_affinity.meeting(inclusion.terms)
         return (
@@ -119,9 +113,8 @@ class Topology:
     def domains(self, key: str) -> list[Domain | None]:
         """The domain of each existing bin; None where the label is absent or undecided."""
         if key not in self._domains:
-            known: Iterable[Domain | None] = (
-                self._bins.hostnames.domains if key == HOSTNAME_LABEL else self._bins.table.domains(key)
-            )
+            hosts = range(len(self._bins))
+            known: Iterable[Domain | None] = hosts if key == HOSTNAME_LABEL else self._bins.table.domains(key)
             self._domains[key] = list(known)
         return self._domains[key]
 
@@ -186,7 +179,8 @@ class Topology:
         if counter.included is not None:
             rows, counts = rows[counter.included[rows]], counts[counter.included[rows]]
         if counter.on_hosts:
-            self._count_on_hosts(counter, rows, counts)
+            counter.total += int(counts.sum())
+            self.hosts.table[counter.row, rows] += counts
             return
         codes, cells = self._bins.table.column(counter.counted.key)
         by_cell = np.zeros(len(cells), dtype=np.int64)
@@ -194,18 +188,6 @@ class Topology:
         for cell, amount in zip(cells, by_cell.tolist(), strict=True):
             if amount and isinstance(cell, str):
                 counter.add(cell, amount)
-
-    def _count_on_hosts(self, counter: Counter, rows: NDArray[np.intp], counts: Amounts) -> None:
-        hostnames = self._bins.hostnames
-        if hostnames.missing is not None:
-            named = ~hostnames.missing[rows]
-            rows, counts = rows[named], counts[named]
-        if hostnames.sharing:
-            for number, amount in zip(rows.tolist(), counts.tolist(), strict=True):
-                counter.add(number, amount)
-            return
-        counter.total += int(counts.sum())
-        self.hosts.table[counter.row, rows] += counts
 
     def counted_domain(self, counter: int, number: int) -> Domain | None:
         """The domain in which a pod on an existing bin counts; None where it does not count."""

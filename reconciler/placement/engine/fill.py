@@ -109,11 +109,6 @@ def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
     if not task.constraints.on_hosts:
         return None
     on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
-    missing = state.bins.hostnames.missing
-    if missing is not None:
-        # In kube-scheduler, anti-affinity ignores a node without the label. Spread and affinity refuse it, even to the first pod.
-        apart = all(rule.apart for rule in task.constraints.on_hosts)
-        on_all = np.where(missing, PLENTY if apart else 0, PLENTY if on_all is None else on_all)
     return None if on_all is None else on_all[bins]
 
 
@@ -123,8 +118,6 @@ def fill_existing(state: State, task: Task, count: int) -> int:
     if fits is None:
         return 0
     chosen = choose(fits, state.bins.rank, state.fullness, count, single=task.single)
-    if task.constraints.on_hosts and state.bins.hostnames.sharing:
-        chosen = _one_of_a_host(state, chosen)
     for number, amount in chosen:
         state.add_existing(task.batch, number, amount)
     return sum(amount for _, amount in chosen)
@@ -141,15 +134,6 @@ def fill_one(state: State, task: Task, number: int, count: int) -> int:
     if placed > 0:
         state.add_existing(task.batch, number, placed)
     return max(0, placed)
-
-
-def _one_of_a_host(state: State, chosen: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Keeps the first of bins that share a hostname. What rules leave for the others is known once it has its chunks."""
-    by_host: dict[int | None, tuple[int, int]] = {}
-    for number, amount in chosen:
-        host = state.bins.hostnames.domains[number]
-        by_host.setdefault(-1 - number if host is None else host, (number, amount))
-    return list(by_host.values())
 
 
 def existing_fits(state: State, task: Task) -> Amounts | None:

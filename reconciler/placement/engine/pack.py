@@ -309,12 +309,9 @@ def _same_whole(one: Batch, other: Batch) -> bool:
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:
     affinity = task.constraints.host_affinity
-    placed = 0
     if affinity and state.topology.bootstrapping(affinity):
-        placed = _first_on_a_host(state, task, count, opening=opening)
-        if not placed or not state.bins.hostnames.sharing:
-            return placed
-    settled = opening and not task.bare
+        return _first_on_a_host(state, task, count, opening=opening)
+    placed, settled = 0, opening and not task.bare
     while placed < count:
         # Each round may raise the minimum over hosts, and then a spread constraint allows more on every host.
         step = fill_existing(state, task, count - placed)

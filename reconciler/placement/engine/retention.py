@@ -116,10 +116,7 @@ def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, he
 
 
 def _domain(state: State, number: int, key: str) -> object:
-    if key != HOSTNAME_LABEL:
-        return state.bins.origins[number].labels.get(key)
-    host = state.bins.hostnames.domains[number]
-    return number if host is None else host
+    return number if key == HOSTNAME_LABEL else state.bins.origins[number].labels.get(key)
 
 
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:

@@ -345,14 +345,11 @@ class State:
             return 0
         existing = np.flatnonzero(counter.included)
         planned = self.planned.hosts(counter.counted.inclusion) + self.base
-        hosts = len(existing)
-        if self.bins.hostnames.sharing:
-            hosts = len({self.bins.hostnames.domains[number] for number in existing.tolist()})
         # A planned node that may end up outside the rule's view is not counted on for minDomains, but may be the emptiest.
         _, min_domains = rule.numbers
-        hosts += len(planned) if min_domains <= 1 else self.planned.sure_hosts(counter.counted.inclusion)
+        more = len(planned) if min_domains <= 1 else self.planned.sure_hosts(counter.counted.inclusion)
         counts = self.topology.hosts.table[counter.row, np.concatenate([existing, planned])]
-        return rule.least([int(counts.min())] if len(counts) else [], hosts)
+        return rule.least([int(counts.min())] if len(counts) else [], len(existing) + more)
 
     def bound_of(self, rule: TopologyRule) -> int:
         """The most pods that may count in a domain under the rule, as things stand."""

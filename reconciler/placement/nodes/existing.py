@@ -1,4 +1,4 @@
-"""Nodes that exist and NodeClaims on their way, as arrays of bins, with the hosts that they are by kubernetes.io/hostname.
+"""Nodes that exist and NodeClaims on their way, as arrays of bins. Each is a host of its own, whatever kubernetes.io/hostname says.
 
 A bin that takes no more chunks (not ready, cordoned, being deleted) stays in the arrays: the pods on it count for topology.
 """
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
-    HOSTNAME_LABEL,
     NOT_READY_TAINTS,
     PLACEHOLDER_LABEL,
     Node,
@@ -36,58 +35,6 @@ from reconciler.placement.nodes.machines import (
     merged_allocatable,
 )
 from reconciler.placement.offers.pool_offers import DaemonPod, PoolOffers
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hostnames:
-    """The hosts of bins.
-
-    domains: by number of bin, that of the first bin with its hostname; None without a hostname.
-    sharing: by number of bin, the numbers of all with its hostname, where there is more than one.
-    missing: by bin, whether it has no hostname; None where all have one. sentences: what to tell the user about those.
-    """
-
-    domains: Sequence[int | None]
-    sharing: Mapping[int, Amounts]
-    missing: Mask | None
-    sentences: tuple[str, ...] = ()
-
-    @property
-    def having(self) -> Mask | bool:
-        """By bin, whether it has a hostname or will have one; True stands for all."""
-        return True if self.missing is None else ~self.missing
-
-
-def hostnames_of(rows: Sequence[Mapping[str, Cell]], nodes: int) -> Hostnames:
-    """rows: the labels of bins. The first `nodes` are nodes; the NodeClaims after them will each get a hostname of their own."""
-    names = [row.get(HOSTNAME_LABEL) for row in rows[:nodes]]
-    if None not in names and len(set(names)) == nodes:
-        return Hostnames(range(len(rows)), {}, None)
-    first: dict[Cell, int] = {}
-    members: dict[Cell, list[int]] = {}
-    for number, name in enumerate(names):
-        if name is not None:
-            first.setdefault(name, number)
-            members.setdefault(name, []).append(number)
-    domains = [None if name is None else first[name] for name in names]
-    sharing: dict[int, Amounts] = {}
-    for alike in members.values():
-        if len(alike) > 1:  # one array for all of them, since every node of a cluster may have the same name
-            sharing |= dict.fromkeys(alike, np.array(alike, dtype=np.int64))
-    domains += range(nodes, len(rows))
-    if None not in names:
-        return Hostnames(domains, sharing, None)
-    missing = np.array([domain is None for domain in domains], dtype=np.bool_)
-    return Hostnames(domains, sharing, missing, (_sentence(names.count(None)),))
-
-
-def _sentence(count: int) -> str:
-    without = "1 node is" if count == 1 else f"{count:,} nodes are"
-    return (
-        f"{without} without label {HOSTNAME_LABEL}: spread and affinity by it keep pods off, anti-affinity by it does not, as with "
-        "kube-scheduler"
-    )
-
 
 NOT_READY = "is not ready"
 HELD, PLACEHOLDER, OTHER = 0, 1, 2
@@ -145,7 +92,7 @@ class Frame:
 
     base: allocatable, shape (bins, resources). rank: HELD, PLACEHOLDER or OTHER. usable: whether chunks may be placed there.
     closed: whether a bin takes no chunks beyond those it holds. index: the number of a node's bin, by the node's name.
-    holding: by number of bin, its `headroom.dev/holds` annotation. hostnames: which host each bin is by its label.
+    holding: by number of bin, its `headroom.dev/holds` annotation.
     placed: by identity of a bound group, its version and where its pods were last found.
     """
 
@@ -157,7 +104,6 @@ class Frame:
     closed: Mask
     index: dict[str, int]
     holding: dict[int, str]
-    hostnames: Hostnames
     placed: dict[int, tuple[int, LocatedGroup]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -213,17 +159,15 @@ def frame_of(
     assert columns.names[:2] == (CPU, MEMORY)
     found = [_bin_of(machine, offers, columns) for machine in view.machines]
     origins = [_as_asked(origin, leaving, keeping) for origin, _ in found]
-    rows = [origin.labels for origin in origins]
     return Frame(
         origins=origins,
-        table=LabelTable(rows),
+        table=LabelTable([origin.labels for origin in origins]),
         base=np.array([room for _, room in found], dtype=np.int64).reshape(len(origins), len(columns.names)),
         rank=np.array([_rank(origin) for origin in origins], dtype=np.int64),
         usable=np.array([not origin.unavailable for origin in origins], dtype=np.bool_),
         closed=np.array([origin.name in keeping for origin in origins], dtype=np.bool_),
         index={origin.name: number for number, origin in enumerate(origins) if origin.node is not None},
         holding={number: words for number, origin in enumerate(origins) if (words := origin.machine.held_for)},
-        hostnames=hostnames_of(rows, sum(origin.node is not None for origin in origins)),
     )
 
 

@@ -183,14 +183,6 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
     return tuple(nodes), tuple(pods)
 
 
-@st.composite
-def named(draw: st.DrawFn, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Now and then some of them share a hostname or have none."""
-    if not nodes or draw(st.integers(0, 3)):
-        return tuple(nodes)
-    return tuple(with_hostname(item, draw(sampled_from([item.name, "same", "same", None]))) for item in nodes)
-
-
 def with_hostname(item: Node, hostname: str | None) -> Node:
     others = tuple(label for label in item.labels if label[0] != HOSTNAME_LABEL)
     own = () if hostname is None else ((HOSTNAME_LABEL, hostname),)
@@ -223,13 +215,6 @@ def demands_of(draw: st.DrawFn) -> tuple[Demand, ...]:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    plain = draw(plain_worlds())
-    return replace(plain, view=replace(plain.view, nodes=draw(named(plain.view.nodes))))
-
-
-@st.composite
-def plain_worlds(draw: st.DrawFn) -> World:
-    """Each node has a hostname of its own."""
     nodes, pods = draw(nodes_and_pods())
     agent = DaemonSet("system", "agent", shape("100m", "64Mi", namespace="system"))
     view = ClusterView(nodes=nodes, pods=pods, daemon_sets=draw(sampled_from([(), (agent,)])))
