@@ -101,7 +101,7 @@ def relaxation_of(state: State) -> Relaxation:
         placed[entry.batch] += entry.count
     batches, spread = list(placed), spread_rows(state, placed, entries)
     free, fits = _existing(state, batches, 0 if keeps_minimum else _running(state, entries))
-    purchases, rules = _purchases(state, batches), NodeRules.of(state, batches, placed, spread=False)
+    purchases, rules = _purchases(state, batches), NodeRules.of(state, batches, spread=False)
     kinds = rules.alike(purchases, [spread.weights.get(batch) for batch in batches], fits.tolist())
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     items = [(first, place) for first in firsts for place in spread.places(batches[first])]

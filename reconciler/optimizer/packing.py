@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.model.refs import ObjectRef
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
@@ -32,10 +30,10 @@ class NodeRules:
     conflicts: Mask
 
     @classmethod
-    def of(cls, state: State, batches: Sequence[Batch], placed: Mapping[Batch, int], *, spread: bool) -> NodeRules:
-        """placed: all chunks, by batch. spread: spread over hosts counts too."""
+    def of(cls, state: State, batches: Sequence[Batch], *, spread: bool) -> NodeRules:
+        """spread: spread over hosts counts too."""
         requests = np.array([batch.needs.request for batch in batches], dtype=np.int64)
-        counted, limits = _counted(state, batches, _demands_over_share(state, placed), spread=spread)
+        counted, limits = _counted(state, batches, spread=spread)
         sizes = np.concatenate([requests.reshape(len(batches), len(state.columns.names)), counted], axis=1)
         return cls(sizes, limits, _conflicts(state, batches))
 
@@ -73,26 +71,11 @@ def _conflicts(state: State, batches: Sequence[Batch]) -> Mask:
     return np.asarray(conflicts | conflicts.T, dtype=np.bool_)
 
 
-def _demands_over_share(state: State, placed: Mapping[Batch, int]) -> dict[ObjectRef, int]:
-    """Demands with more chunks than one node may hold of one demand, and how many that is."""
-    if state.per_node is None:
-        return {}
-    totals: Counter[ObjectRef] = Counter()
-    for batch, count in placed.items():
-        if not batch.pods:
-            totals[batch.demand] += count
-    return {demand: state.per_node for demand, total in totals.items() if total > state.per_node}
-
-
-def _counted(
-    state: State, batches: Sequence[Batch], over_share: Mapping[ObjectRef, int], *, spread: bool
-) -> tuple[Amounts, Amounts]:
-    """What a node takes of a demand. With spread also beside an empty host, of chunks that bring a spread constraint on hosts and count
-    under it. Those that bring the same constraint for other nodes too, or as KeepMinimum, are under one limit."""
+def _counted(state: State, batches: Sequence[Batch], *, spread: bool) -> tuple[Amounts, Amounts]:
+    """With spread, what a node takes beside an empty host of chunks that bring a spread constraint on hosts and count under it. Those that bring the
+    same constraint for other nodes too, or as KeepMinimum, are under one limit."""
     found: list[tuple[int, object, int]] = []
     for number, batch in enumerate(batches):
-        if batch.demand in over_share:
-            found.append((number, batch.demand, over_share[batch.demand]))
         for rule in state.constraints(batch).host_spread if spread else ():
             if rule.counts_itself:
                 counted = state.topology.counters[rule.counter].counted.anywhere

@@ -48,11 +48,9 @@ def packing_problem(state: State) -> PackingProblem:
     in a way that the node does not show."""
     shapes = _Shapes(state)
     by_node: list[list[JournalEntry]] = [[] for _ in range(state.planned.count)]
-    placed: Counter[Batch] = Counter()
     for entry in state.entries():
         if entry.bin >= state.base:
             by_node[entry.bin - state.base].append(entry)
-            placed[entry.batch] += entry.count
     held = {index: found for index, entries in enumerate(by_node) if (found := shapes.on(index, entries)) is not None}
     known: dict[Shape, int] = {}
     chunks = [(known.setdefault(shape, len(known)), count) for found in held.values() for shape, count in found]
@@ -60,7 +58,7 @@ def packing_problem(state: State) -> PackingProblem:
     batches = [shape.batch for shape in every]
     pools = np.repeat(np.arange(len(state.offers)), [len(item.rows) for item in state.offers])
     purchases = [shape.compatibility.bought_as & (pools == shape.pool) for shape in every]
-    rules = NodeRules.of(state, batches, placed, spread=True)
+    rules = NodeRules.of(state, batches, spread=True)
     rules = replace(rules, conflicts=rules.conflicts | _ask_for_other_labels(state, every))
     numbers = rules.alike(purchases)
     firsts = np.unique(numbers, return_index=True)[1].tolist()

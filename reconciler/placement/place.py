@@ -119,7 +119,7 @@ def _initial_state(
     sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))
     kernel = compiled() if len(batches) >= WORTH_COMPILING else plain()
-    return State(bins, offers, topology, limits, columns, batches, kernel=kernel, per_node=options.chunks_per_node)
+    return State(bins, offers, topology, limits, columns, batches, kernel=kernel)
 
 
 def _not_judged(batches: Sequence[Batch]) -> set[str]:

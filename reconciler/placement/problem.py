@@ -21,7 +21,6 @@ class PlacementOptions:
     """How chunks are placed.
 
     include_pending: plan new nodes for pending pods too.
-    chunks_per_node: the most chunks of one demand on a node (None: no limit).
     instance_types: the most types to list for a new node.
     back_offs: offerings not to request.
     booked: by name of a node or NodeClaim, each demand with capacity booked there, and how many chunks of each group. The demand is its
@@ -34,7 +33,6 @@ class PlacementOptions:
     """
 
     include_pending: bool = False
-    chunks_per_node: int | None = None
     instance_types: int = 20
     back_offs: frozenset[BackOff] = frozenset()
     booked: tuple[tuple[str, str, tuple[int, ...]], ...] = ()

@@ -158,7 +158,6 @@ class PlacementSettings:
     """How nodes are chosen.
 
     mode: fast, or optimal for cheaper new nodes by linear programming. optimal_within: after that long the best found so far is used.
-    chunks_per_node: the most chunks of one demand on a node, which limits what the loss of a node costs (0: no limit).
     instance_types: how many types a placeholder lists, so that its launch survives a stock-out of one.
     surge: what a full buffer promises: planned, alone (nobody waits if it is used alone) or all (if all buffers are used at once).
     not_ready_grace: how long chunks wait for a held node that is not ready, before other room is made for them.
@@ -169,7 +168,6 @@ class PlacementSettings:
 
     mode: str = "fast"
     optimal_within: timedelta = timedelta(minutes=1)
-    chunks_per_node: int = 0
     instance_types: int = 20
     surge: str = "alone"
     not_ready_grace: timedelta = timedelta(minutes=1)

@@ -58,7 +58,6 @@ def make_cycle(
             dialect=Dialect(settings.dialect),
             caps=caps_of(settings) if caps is None else caps,
             placement=PlacementOptions(
-                chunks_per_node=placement.chunks_per_node or None,
                 instance_types=placement.instance_types,
                 optimal=placement.mode == "optimal",
             ),

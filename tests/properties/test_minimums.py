@@ -12,6 +12,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape
+from tests.unit.placement.worlds import apart
 
 OVERHEAD = 0.1
 """CPUs of each type that no chunk gets."""
@@ -37,10 +38,10 @@ def test_as_many_chunks_of_high_priority_are_placed_as_there_is_room_for(
     asked = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), minimum)
     pools = [node_pool(requirements=[asked], limits={"cpu": str(limit)})]
     demands = [
-        demand("high", count=high[0], pod_shape=shape(str(high[1]), "1Gi"), priority=1000),
-        demand("low", count=low[0], pod_shape=shape(str(low[1]), "1Gi")),
+        apart(demand("high", count=high[0], pod_shape=shape(str(high[1]), "1Gi"), priority=1000)),
+        apart(demand("low", count=low[0], pod_shape=shape(str(low[1]), "1Gi"))),
     ]
-    options = PlacementOptions(chunks_per_node=1, instance_types=listed)
+    options = PlacementOptions(instance_types=listed)
 
     placement = place(Problem(ClusterView(), pools, types, demands, options=options))
 

@@ -26,8 +26,8 @@ from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import ZONES, World, catalogue, priced_by_zone, worlds
 
 
-def placed(world: World, *, optimal: bool, chunks_per_node: int | None = None) -> Placement:
-    return world.under(include_pending=True, chunks_per_node=chunks_per_node, optimal=optimal).placed()
+def placed(world: World, *, optimal: bool) -> Placement:
+    return world.under(include_pending=True, optimal=optimal).placed()
 
 
 def price(placement: Placement) -> float:
@@ -35,10 +35,10 @@ def price(placement: Placement) -> float:
 
 
 @settings(max_examples=40, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 1, 3]))
-def test_breaks_no_rule_and_is_never_dearer(world: World, most: int | None) -> None:
-    fast = placed(world, optimal=False, chunks_per_node=most)
-    optimal = placed(world, optimal=True, chunks_per_node=most)
+@given(world=worlds())
+def test_breaks_no_rule_and_is_never_dearer(world: World) -> None:
+    fast = placed(world, optimal=False)
+    optimal = placed(world, optimal=True)
 
     assert world.broken_rules(optimal) == ()
     assert price(optimal) <= price(fast) + 1e-9
@@ -73,11 +73,9 @@ KEPT_MINIMUM_TOO = World(
 
 
 @settings(max_examples=60, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 2]), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
-@example(world=KEPT_MINIMUM_TOO, most=None, factors=(1.0, 1.0, 1.0))
-def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
-    world: World, most: int | None, factors: tuple[float, ...]
-) -> None:
+@given(world=worlds(), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
+@example(world=KEPT_MINIMUM_TOO, factors=(1.0, 1.0, 1.0))
+def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, factors: tuple[float, ...]) -> None:
     world = priced_by_zone(world, factors)
 
     def found(packed: Placement, _fast: Placement, problem: Problem) -> str:
@@ -87,19 +85,10 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(
         patch("reconciler.optimizer.place_in_mode.packing_problem", lambda state: _dear(packing_problem(state))),
         patch("reconciler.optimizer.place_in_mode._objection", found),
     ):
-        said = " ".join(placed(world, optimal=True, chunks_per_node=most).assumptions)
+        said = " ".join(placed(world, optimal=True).assumptions)
 
     assert "broke a rule" not in said
     assert "were thought to" not in said
-
-
-@settings(max_examples=25, deadline=None)
-@given(world=worlds(), most=st.sampled_from([None, 2]))
-def test_no_node_holds_more_of_a_demand_than_the_limit(world: World, most: int | None) -> None:
-    for node in placed(world, optimal=True, chunks_per_node=most).planned:
-        for asked in world.demands:
-            held = sum(item.count for item in node.holdings if item.demand == asked.ref)
-            assert most is None or asked.is_pending_pod or held <= most
 
 
 @settings(max_examples=20, deadline=None)

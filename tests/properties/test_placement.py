@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -53,15 +52,3 @@ def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> Non
     )
     assert after.broken_rules(second) == ()
     assert carried_out(after, second).placed().occupied == second.occupied
-
-
-@settings(max_examples=40, deadline=None)
-@given(world=worlds(), most=st.integers(1, 3))
-def test_no_node_holds_more_of_a_demand_than_is_allowed(world: World, most: int) -> None:
-    placement = world.under(chunks_per_node=most).placed()
-
-    bins = [item.holdings for item in placement.occupied] + [item.holdings for item in placement.planned]
-    pods = {demand.ref for demand in world.demands if demand.is_pending_pod}
-    for holdings in bins:
-        by_demand = Counter(holding.demand for holding in holdings for _ in range(holding.count))
-        assert all(count <= most for demand, count in by_demand.items() if demand not in pods)

@@ -4,7 +4,6 @@ they are the same whichever loops find them."""
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from unittest.mock import patch
@@ -34,7 +33,6 @@ def test_breaks_no_rule(world: World) -> None:
     placement = world.placed()
 
     assert world.broken_rules(placement) == ()
-    assert overfull(world, placement) == []
 
 
 @settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
@@ -52,7 +50,6 @@ def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> Non
     fast, optimal = world.placed(), world.under(optimal=True).placed()
 
     assert world.broken_rules(optimal) == ()
-    assert overfull(world, optimal) == []
     assert price(optimal) <= price(fast) + 1e-9
     assert (optimal.occupied, optimal.unplaced) == (fast.occupied, fast.unplaced)
 
@@ -97,20 +94,6 @@ def placed_with(loops: Kernel, world: World) -> Placement:
 
 def price(placement: Placement) -> float:
     return sum(node.price for node in placement.planned)
-
-
-def overfull(world: World, placement: Placement) -> list[str]:
-    """Demands of which a node holds more than is allowed; pods that wait count for themselves."""
-    most = world.options.chunks_per_node
-    pods = {demand.ref for demand in world.demands if demand.is_pending_pod}
-    found = []
-    bins = [item.holdings for item in placement.occupied] + [item.holdings for item in placement.planned]
-    for holdings in bins:
-        counts: Counter[str] = Counter()
-        for holding in holdings:
-            counts[str(holding.demand)] += 0 if holding.demand in pods else holding.count
-        found += [name for name, count in counts.items() if most is not None and count > most]
-    return found
 
 
 def plain_values(value: object) -> Iterator[object]:

@@ -36,7 +36,7 @@ STARTUP = (wide_catalogue.STARTUP,)
 def _options(draw: st.DrawFn) -> PlacementOptions:
     return PlacementOptions(
         include_pending=draw(st.booleans()),
-        chunks_per_node=draw(sampled_from([None, None, 1, 3])),
+        keeping=draw(sampled_from([frozenset(), frozenset(), frozenset({"node-0"}), frozenset({"node-1", "claim-1"})])),
         instance_types=draw(sampled_from([20, 20, 2, 1])),
         back_offs=draw(sampled_from([frozenset(), frozenset(), frozenset({("medium", "zone-b", "on-demand")})])),
         leaving=draw(sampled_from([frozenset(), frozenset(), frozenset({"node-2", "claim-0"})])),

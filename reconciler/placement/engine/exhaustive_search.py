@@ -111,7 +111,7 @@ class Search:
         for batch in self._batches:
             alike: tuple[object, ...] = (
                 *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.rank),
-                batch.number if batch.whole is not None or self._state.per_node is not None else None,
+                None if batch.whole is None else batch.number,
             )
             classes[batch.number] = known.setdefault(alike, batch.number)
         return classes

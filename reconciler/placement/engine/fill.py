@@ -1,7 +1,7 @@
 """Places chunks on existing bins, as many on each as the rules allow.
 
 Held bins come first, then placeholders, then all others. Of each, as few bins as possible are used, the fullest that fit first, so
-that few nodes are protected from disruption. What rules between pods, host ports and `placement.chunksPerNode` allow on a bin is said here
+that few nodes are protected from disruption. What rules between pods and host ports allow on a bin is said here
 for planned nodes too.
 """
 

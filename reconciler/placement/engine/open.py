@@ -90,9 +90,7 @@ def _within_limits(
 
 def new_node_cap(state: State, task: Task) -> int:
     """The most chunks of the batch that the rules allow on an empty node of any size."""
-    cap = PLENTY if state.per_node is None else state.per_node
-    if task.batch.needs.shape.host_ports:
-        cap = min(cap, 1)
+    cap = 1 if task.batch.needs.shape.host_ports else PLENTY
     return min(cap, rule_caps(state, task).on_empty) if task.constraints.on_hosts else cap
 
 

@@ -18,7 +18,6 @@ from reconciler.placement.constraints.domain_counters import Domain, TopologyRul
 from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
-from reconciler.placement.constraints.node_share import NodeShare
 from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable, Placeholders
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
@@ -74,8 +73,7 @@ Saved = NewType("Saved", int)
 class State:
     """Changed by placing; its journal undoes the changes.
 
-    columns: the resources that count. batches: what is going to be placed. kernel: the loops, compiled for large placements. per_node: the most chunks of one demand
-    on a node, None for no limit.
+    columns: the resources that count. batches: what is going to be placed. kernel: the loops, compiled for large placements.
     """
 
     def __init__(
@@ -88,7 +86,6 @@ class State:
         batches: Sequence[Batch],
         *,
         kernel: Kernel,
-        per_node: int | None = None,
     ) -> None:
         self.bins = bins
         self.base = len(bins)
@@ -100,7 +97,6 @@ class State:
         names = [origin.name for origin in bins.origins]
         self.resources = ResourcesFit(names, bins.room, bins.running, columns)
         self.ports = NodePorts(names, bins.ports)
-        self.share = NodeShare(names, per_node)
         self.constraints_on_nodes = self._constraints_on_nodes(names)
         limited = [limits.is_limited(item.pool.name) for item in offers]
         self.running_limits = RunningLimits(offers, limits)
@@ -127,7 +123,6 @@ class State:
         self._kept: dict[tuple[object, ...], Any] = {}
         self.weights = _by_weight(offers)
         """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
-        self.per_node = per_node
         self._reserving = tuple(item for item in self.constraints_on_nodes if item.reserves)
         self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
         """The constraints judged for each planned node. Labels and taints are judged by template, resources by the loops."""
@@ -149,7 +144,6 @@ class State:
             Placeholders(names, placeholders),
             NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
             self.ports,
-            self.share,
         )
 
     @property

@@ -7,7 +7,7 @@ placed as a whole, as many of its own chunks as find a place count as placed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -45,8 +45,7 @@ def unplaced_chunks(
         unused(pool) for pool in sorted(problem.node_pools, key=lambda pool: pool.name) if not usable(pool)
     )
     demands = {item.ref: item for item in problem.demands}
-    circumstances = Circumstances(unused_pools, problem.options.chunks_per_node, demands)
-    of_wholes = _reasons_of_wholes(state, batches, missing, circumstances)
+    of_wholes = _reasons_of_wholes(state, batches, missing, demands, unused_pools)
     unplaced = []
     for number in sorted(missing):
         batch = batches[number]
@@ -60,14 +59,18 @@ def unplaced_chunks(
             shape = demands[member.demand].groups[member.group].shape
             own, enough = ((obstacle_reason(shape),), True) if shape.obstacle else claim_reasons(shape)
             if shared is None and not enough:
-                shared = reasons_of(state, batch, circumstances)
+                shared = reasons_of(state, batch, demands[batch.demand], unused_pools)
             unplaced.append(Unplaced(member.demand, member.group, count, own if enough else (*(shared or ()), *own)))
             left -= count
     return sorted(unplaced, key=lambda item: (item.demand, item.group))
 
 
 def _reasons_of_wholes(
-    state: State, batches: Sequence[Batch], missing: Mapping[int, int], circumstances: Circumstances
+    state: State,
+    batches: Sequence[Batch],
+    missing: Mapping[int, int],
+    demands: Mapping[ObjectRef, Demand],
+    unused_pools: Sequence[UnplacedReason],
 ) -> dict[int, tuple[UnplacedReason, ...]]:
     """For demands that are placed as a whole and were not: what stopped the first chunk, by number of its batch.
 
@@ -88,7 +91,7 @@ def _reasons_of_wholes(
         together = UnplacedReason(ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS, fitting=placed)
         found |= dict.fromkeys((batch.number for batch in members), (together,))
         first = stopped or members[0]
-        reasons = reasons_of(state, first, circumstances)
+        reasons = reasons_of(state, first, demands[first.demand], unused_pools)
         if placed:
             reasons = tuple(_with_the_placed(reason, placed, size) for reason in reasons)
         found[first.number] = (*reasons, together)
@@ -104,36 +107,26 @@ def _with_the_placed(reason: UnplacedReason, placed: int, size: int) -> Unplaced
     return replace(reason, example=f"{reason.example}, once {placed:,} of its {size:,} pods {verb} a place")
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """Facts about the whole placement that reasons need.
+def reasons_of(
+    state: State, batch: Batch, demand: Demand, unused_pools: Sequence[UnplacedReason]
+) -> tuple[UnplacedReason, ...]:
+    """Why the chunks of a batch could not be placed: the nearest candidates first. New nodes come nearer than existing ones.
 
-    unused_pools: why NodePools may not be used, one each.
-    per_node: how many chunks of one demand a node may hold at most, None for any number.
-    demands: by their manifests.
-    """
-
-    unused_pools: tuple[UnplacedReason, ...]
-    per_node: int | None
-    demands: Mapping[ObjectRef, Demand]
-
-
-def reasons_of(state: State, batch: Batch, circumstances: Circumstances) -> tuple[UnplacedReason, ...]:
-    """Why the chunks of a batch could not be placed: the nearest candidates first. New nodes come nearer than existing ones."""
+    unused_pools: why NodePools may not be used, one each."""
     contradiction = _contradiction(batch)
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
-        found += [*pool_reasons(state, batch), *circumstances.unused_pools]
-        if not state.offers and not circumstances.unused_pools:
+        found += [*pool_reasons(state, batch), *unused_pools]
+        if not state.offers and not unused_pools:
             found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
-        why = "" if batch.opens_nodes else f", and {why_no_new_nodes(circumstances.demands[batch.demand])}"
+        why = "" if batch.opens_nodes else f", and {why_no_new_nodes(demand)}"
         found.append(UnplacedReason("no node", 1, f"the cluster has no node{why}", NEAREST))
-    elif is_check(circumstances.demands[batch.demand]):
-        found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(circumstances.demands[batch.demand])))
-    found += _general(state, batch, circumstances)
+    elif is_check(demand):
+        found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(demand)))
+    found += _general(state, batch)
     return tuple(sorted(found, key=attrgetter("order")))
 
 
@@ -175,7 +168,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         yield UnplacedReason("topology", len(left), words, nearness)
 
 
-def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterable[UnplacedReason]:
+def _general(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     if batch.needs.shape.resource_claims:
         words = "resource claims are not judged, so no node is made for them"
         yield UnplacedReason("resource claims", 1, words, NEAREST)
@@ -185,10 +178,6 @@ def _general(state: State, batch: Batch, circumstances: Circumstances) -> Iterab
             1,
             "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
             NEAREST,
-        )
-    if circumstances.per_node is not None and not batch.pods and state.offers:
-        yield UnplacedReason(
-            "share of a node", 1, f"at most {circumstances.per_node} chunks of one demand go on a node"
         )
 
 

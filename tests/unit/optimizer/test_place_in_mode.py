@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from unittest.mock import patch
@@ -11,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from reconciler.manifests.instance_types import synthetic_instance_types
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement
@@ -26,7 +25,7 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import buffer_ref, demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, shape
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 
 FAST = PlacementOptions(include_pending=True)
@@ -61,20 +60,6 @@ def said(placement: Placement) -> str:
 
 def broken(placement: Placement) -> tuple[str, ...]:
     return violations(Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX), placement)
-
-
-def test_groups_of_one_demand_share_what_a_node_may_hold_of_it() -> None:
-    sizes = (shape("100m", "4Gi"), shape("1", "128Mi"), shape("1500m", "128Mi"), shape("900m", "4Gi"))
-    groups = tuple(ChunkGroup(pod_shape, count) for pod_shape, count in zip(sizes, (2, 2, 2, 1), strict=True))
-    demands = [Demand(buffer_ref(f"web-{number}"), groups, 7) for number in range(3)]
-    few = replace(OPTIMAL, chunks_per_node=3)
-
-    optimal = placed(*demands, options=few)
-
-    assert price(optimal) < price(placed(*demands, options=replace(few, optimal=False)))
-    for node_ in optimal.planned:
-        held = Counter(holding.demand for holding in node_.holdings for _ in range(holding.count))
-        assert max(held.values()) <= 3
 
 
 def test_where_prices_differ_by_zone_chunks_are_packed_anew_in_their_zones() -> None:

@@ -77,6 +77,6 @@ def placement_of_a_mix() -> Placement:
                 (pool(),),
                 catalogue(("zone-a", "zone-b")),
                 demands_of(decoded(pod_manifests(100))),
-                options=PlacementOptions(include_pending=True, chunks_per_node=3),
+                options=PlacementOptions(include_pending=True),
             )
         )

@@ -183,6 +183,15 @@ def nodes_and_pods(draw: st.DrawFn) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
     return tuple(nodes), tuple(pods)
 
 
+def apart(asked: Demand) -> Demand:
+    """No two of its chunks go on one node."""
+    own = (("apart", asked.ref.name),)
+    term = PodAffinityTerm(HOSTNAME_LABEL, LabelSelector(own))
+    shapes = [replace(group.shape, labels=own, pod_anti_affinity=(term,)) for group in asked.groups]
+    groups = tuple(replace(group, shape=alone) for group, alone in zip(asked.groups, shapes, strict=True))
+    return replace(asked, groups=groups)
+
+
 def with_hostname(item: Node, hostname: str | None) -> Node:
     others = tuple(label for label in item.labels if label[0] != HOSTNAME_LABEL)
     own = () if hostname is None else ((HOSTNAME_LABEL, hostname),)

@@ -55,8 +55,8 @@ def test_flags_win_over_variables_and_those_over_the_file(tmp_path: Path) -> Non
         ("placement: {optimalWithin: 0s}", "placement.optimalWithin is '0s', expected a duration of more than 0"),
         ("placement: {optimalWithin: -1s}", "placement.optimalWithin is '-1s', expected a duration"),
         (
-            "placement: {chunksPerNode: 99999999999999999999999}",
-            "placement.chunksPerNode is 99999999999999999999999, expected at most 1,000,000",
+            "caps: {newNodesPerPass: 99999999999999999999999}",
+            "caps.newNodesPerPass is 99999999999999999999999, expected at most 1,000,000",
         ),
         ("caps: {nodesPerPool: 1000001}", "caps.nodesPerPool is 1000001, expected at most 1,000,000"),
         ("caps: {pricePerHour: .nan}", "caps.pricePerHour is nan, expected 0 or more"),

@@ -20,9 +20,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
-from tests.unit.placement.worlds import World
+from tests.unit.placement.worlds import World, apart
 
 SIZES = tuple(
     instance_type(f"m{cpus:02}", cpu=str(cpus), memory=f"{4 * cpus}Gi", price=cpus / 20) for cpus in (2, 4, 8, 16)
@@ -30,17 +30,17 @@ SIZES = tuple(
 TWO_TYPES = Requirement(INSTANCE_TYPE_LABEL, Operator.EXISTS, (), 2)
 RESERVED_OR_NOT = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("reserved", "on-demand"))
 NEARLY_TWO = shape("1500m", "1Gi")
-ALONE = PlacementOptions(chunks_per_node=1)
 
 
 def placed(
     *demands: Demand,
     pools: Sequence[NodePool],
     types: Sequence[InstanceType] = SIZES,
-    options: PlacementOptions = ALONE,
+    alone: bool = True,
 ) -> Placement:
-    """Placed and found right by the checker."""
-    return World(ClusterView(), pools, types, demands, options=options).placed_rightly()
+    """Placed and found right by the checker. alone: no two chunks of a demand on one node."""
+    asked = [apart(item) if alone else item for item in demands]
+    return World(ClusterView(), pools, types, asked).placed_rightly()
 
 
 def missing(placement: Placement) -> Mapping[str, int]:
@@ -118,9 +118,7 @@ def test_nodes_grow_where_limits_leave_room_for_no_more_of_the_cheapest() -> Non
     such nodes leave 8 CPUs, which would do for the smallest alone."""
     types = (SIZES[0], *(instance_type(name, cpu="16", memory="64Gi", price=2) for name in ("m16", "n16")))
 
-    placement = placed(
-        demand(count=12, pod_shape=NEARLY_TWO), pools=[two_types(cpu="40")], types=types, options=PlacementOptions()
-    )
+    placement = placed(demand(count=12, pod_shape=NEARLY_TWO), pools=[two_types(cpu="40")], types=types, alone=False)
 
     assert missing(placement) == {}
     assert len(placement.planned) == 2

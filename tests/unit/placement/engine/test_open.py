@@ -280,12 +280,6 @@ def test_a_demand_may_be_all_or_nothing() -> None:
     assert placement.unplaced[0].count == 3
 
 
-def test_no_node_holds_more_of_a_demand_than_its_share() -> None:
-    placement = placed(demand(count=6, pod_shape=shape("100m")), options=PlacementOptions(chunks_per_node=2))
-
-    assert [item.holdings[0].count for item in placement.planned] == [2, 2, 2]
-
-
 def test_overlays_change_prices_and_capacity() -> None:
     overlays = (
         NodeOverlay(
