@@ -114,7 +114,7 @@ def _initial_state(
             topology.own_rules(wanted, chunks_only=batch.keeps_minimum)
     topology.count_pods()
     reservations = reservations_of(catalog, view)
-    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations.left, options.promised)
+    limits = PoolLimits(problem.node_pools, view, problem.instance_types, reservations, options.promised)
     offers = usable_offers(list(every.values()), [pool for pool in problem.node_pools if usable(pool)], reservations)
     sentences = (*attached.assumptions, *catalog.left_out, *in_force.left_out, *unknown_prices(offers))
     topology.assumptions.update(sentences, _not_judged(batches))

@@ -114,7 +114,7 @@ def lowered_limits(
 ) -> Iterator[Finding]:
     """A warning for each limit in `after` that the pool's nodes exceed, and did not exceed in `before`."""
     code = POOL_OVER_LIMIT
-    known, limits = (PoolLimits(pools, view, instance_types) for pools in (before, after))
+    known, limits = (PoolLimits(pools, view, instance_types, {}) for pools in (before, after))
     for pool in after:
         was = known.left(pool.name)
         allowed = dict(pool.limits or ())

@@ -82,8 +82,7 @@ _Labels = set[tuple[str, str]]
 def min_values_violations(problem: IndexedProblem, planned: PlannedNode) -> Iterable[str]:
     """Minimums (minValues) that a planned node does not meet. Only labels of the types count, not those that the NodePool adds.
 
-    Karpenter counts values (InstanceTypes.SatisfiesMinValues, pkg/cloudprovider/types.go) before it narrows a NodeClaim to a capacity
-    reservation. So for reserved capacity every value counts that the NodePool could have had.
+    As Karpenter's InstanceTypes.SatisfiesMinValues (pkg/cloudprovider/types.go). A node of a capacity reservation has no choice.
     """
     pool = problem.pools[planned.node_pool]
     minimums = {item.key: item.min_values for item in pool.template.requirements if item.min_values is not None}
@@ -92,10 +91,10 @@ def min_values_violations(problem: IndexedProblem, planned: PlannedNode) -> Iter
     for item in planned.requirements:
         if item.operator is Operator.IN and len(item.values) < (item.min_values or 0):
             yield f"asks for {item.min_values} values of {item.key} and lists {len(item.values)}: the API server refuses it"
-    has = _listed(problem, planned)
     if planned.capacity_types == (RESERVED,):
-        has.update(*(_open_to(problem, pool, one) for one in problem.instance_types.values()))
-    elif CAPACITY_TYPE_LABEL in minimums:
+        return
+    has = _listed(problem, planned)
+    if CAPACITY_TYPE_LABEL in minimums:
         listed = [_open_to(problem, pool, problem.instance_types[name]) for name in planned.instance_types]
         has |= {(CAPACITY_TYPE_LABEL, RESERVED)}.intersection(set[tuple[str, str]]().union(*listed))
     for key, least in minimums.items():

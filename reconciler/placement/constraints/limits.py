@@ -24,7 +24,6 @@ from reconciler.placement.requirements import Requirements
 NODES = "nodes"
 """The limit on the number of nodes, beside resources."""
 NOTHING = Resources()
-NO_RESERVATIONS: Mapping[str, int] = {}
 RESERVATION_MARK = "\0"
 """Separates a NodePool's name from a reservation's in the name of their account. Object names cannot contain it."""
 
@@ -49,10 +48,10 @@ class PoolLimits:
         pools: Sequence[NodePool],
         view: ClusterView,
         instance_types: Sequence[InstanceType],
-        reservations: Mapping[str, int] = NO_RESERVATIONS,
+        reservations: Mapping[str, int],
         promised: Iterable[tuple[str, Resources]] = (),
     ) -> None:
-        """reservations: how many nodes are left of each; `reservations.account_name` names their accounts.
+        """reservations: how many nodes are left of each.
 
         promised: what pools will use in addition, for pending pods."""
         self._reserved = dict(reservations)

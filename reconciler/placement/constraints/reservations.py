@@ -7,8 +7,8 @@ reservation by name, as Karpenter's own NodeClaims do, and for no other offering
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,34 +23,17 @@ from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import Requirements
 
 
-def account_name(pool: str, reservation: str) -> str:
-    return f"{pool}{RESERVATION_MARK}{reservation}"
-
-
 def is_reservation(offers: PoolOffers) -> bool:
     """Whether these offers stand for a reservation beside a NodePool."""
     return RESERVATION_MARK in offers.pool.name
 
 
-@dataclass(frozen=True, slots=True)
-class Reservations:
-    """By name of a reservation, how many nodes are left of it."""
+def reservations_of(catalog: Offerings, view: ClusterView) -> dict[str, int]:
+    """By name of a reservation, how many nodes are left of it.
 
-    left: dict[str, int]
-
-    def names_of(self, offers: PoolOffers) -> list[str]:
-        rows = np.flatnonzero(offers.rows).tolist()
-        return sorted({offers.offerings.reservations[row] for row in rows} & self.left.keys())
-
-
-def reservations_of(catalog: Offerings, view: ClusterView) -> Reservations:
-    """Subtracts a node for each NodeClaim that asks for reserved capacity and is not launched yet.
-
-    The catalog's number does not include those."""
+    The catalog's number does not include NodeClaims that ask for reserved capacity and are not launched yet."""
     left = dict(catalog.reserved)
-    if not left:
-        return Reservations(left)
-    for claim in view.node_claims:
+    for claim in view.node_claims if left else ():
         asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels))
         instance_types = asked.get(CAPACITY_TYPE_LABEL)
         if (
@@ -63,16 +46,22 @@ def reservations_of(catalog: Offerings, view: ClusterView) -> Reservations:
         rows = np.flatnonzero(catalog.table.matching(asked.only(catalog.table.keys))).tolist()
         for name in {catalog.reservations[row] for row in rows} & left.keys():
             left[name] = max(0, left[name] - 1)
-    return Reservations(left)
+    return left
 
 
-def with_reservations(offers: PoolOffers, reservations: Reservations) -> list[PoolOffers]:
-    """The pool without reserved offerings, then one for each reservation it may use."""
-    reserved = _rows(offers.offerings)
-    if not (offers.rows & reserved).any():
+def usable_offers(every: Sequence[PoolOffers], pools: Sequence[NodePool], left: Mapping[str, int]) -> list[PoolOffers]:
+    """The offers of these pools, without reserved offerings, each followed by those of its reservations. left: see `reservations_of`."""
+    names = {pool.name for pool in pools}
+    return [item for offers in every if offers.pool.name in names for item in _apart(offers, left)]
+
+
+def _apart(offers: PoolOffers, left: Mapping[str, int]) -> list[PoolOffers]:
+    reserved = offers.rows & _rows(offers.offerings)
+    if not reserved.any():
         return [offers]
-    plain = replace(offers, rows=offers.rows & ~reserved, reserved=offers.rows & reserved, _known={})
-    return [plain, *(_reservation(offers, name) for name in reservations.names_of(offers))]
+    names = {offers.offerings.reservations[row] for row in np.flatnonzero(reserved).tolist()} & left.keys()
+    plain = replace(offers, rows=offers.rows & ~reserved, reserved=reserved, _known={})
+    return [plain, *(_reservation(offers, name) for name in sorted(names))]
 
 
 def _rows(catalog: Offerings, name: str | None = None) -> Mask:
@@ -89,11 +78,11 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     template = offers.pool.template
     pool = replace(
         offers.pool,
-        name=account_name(offers.pool.name, name),
+        name=f"{offers.pool.name}{RESERVATION_MARK}{name}",
         template=replace(template, requirements=(*map(_without_minimum, template.requirements), *asked)),
     )
     both = offers.template.both(Requirements.of(asked))
-    return replace(offers, pool=pool, rows=rows, template=both, whole=offers, _known={})
+    return replace(offers, pool=pool, rows=rows, template=both, minimums=(), _known={})
 
 
 def _without_minimum(requirement: Requirement) -> Requirement:
@@ -110,9 +99,3 @@ def in_its_pool(planned: PlannedNode) -> PlannedNode:
         replace(item, values=(pool,)) if item.key == NODEPOOL_LABEL else item for item in planned.requirements
     )
     return replace(planned, node_pool=pool, requirements=requirements)
-
-
-def usable_offers(every: Sequence[PoolOffers], pools: Sequence[NodePool], left: Reservations) -> list[PoolOffers]:
-    """The offers of these pools, each followed by those of its reservations."""
-    names = {pool.name for pool in pools}
-    return [item for offers in every if offers.pool.name in names for item in with_reservations(offers, left)]

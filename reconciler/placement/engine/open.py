@@ -12,7 +12,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, Amounts, times
+from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_ports import ports_clash
@@ -47,7 +47,7 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     )
     if left.all():
         return known
-    return state.once((*key, left.tobytes()), lambda: _within_limits(state, known, pools, left, request))
+    return state.once((*key, left.tobytes()), lambda: _within_limits(state, known, pools, left))
 
 
 def _options_in(
@@ -62,7 +62,7 @@ def _options_in(
         clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
         if clash or state.offers[pool].minimums:
             own = state.templates.pool_of[types] == pool
-            most = 0 if clash else _most_by_minimums(state, pool, compatibility, request, chunks[own])
+            most = 0 if clash else _most_by_minimums(state, pool, compatibility, chunks[own])
             chunks[own] = np.minimum(chunks[own], most)
     return _options(state, types, chunks, prices, compatibility=compatibility)
 
@@ -75,15 +75,13 @@ def _options(
     return SizeOptions(types, chunks, prices, useful, compatibility=compatibility)
 
 
-def _within_limits(
-    state: State, options: SizeOptions, pools: tuple[int, ...], left: Mask, request: Amounts
-) -> SizeOptions:
+def _within_limits(state: State, options: SizeOptions, pools: tuple[int, ...], left: Mask) -> SizeOptions:
     """left: by type, whether the pools' limits allow it at the moment."""
     chunks = np.where(left, options.chunks, 0)
     for pool in state.limited.intersection(pools):
         if state.offers[pool].minimums:
             own = state.templates.pool_of[options.types] == pool
-            most = _most_by_minimums(state, pool, options.compatibility, request, chunks[own])
+            most = _most_by_minimums(state, pool, options.compatibility, chunks[own])
             chunks[own] = np.minimum(chunks[own], most)
     return _options(state, options.types, chunks, options.prices, compatibility=options.compatibility)
 
@@ -94,14 +92,12 @@ def new_node_cap(state: State, task: Task) -> int:
     return min(cap, rule_caps(state, task).on_empty) if task.constraints.on_hosts else cap
 
 
-def _most_by_minimums(state: State, number: int, compatibility: Compatibility, request: Amounts, fits: Amounts) -> int:
+def _most_by_minimums(state: State, number: int, compatibility: Compatibility, fits: Amounts) -> int:
     """The most chunks with which enough types (zones, …) for the pool's minValues can still hold them."""
     offers, rows = state.offers[number], compatibility.rows(number)
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
-        if can_be_met(offers, open_rows) and offers.has_choice(
-            compatibility.wanted, times(offers.room, request) >= amount
-        ):
+        if can_be_met(offers, open_rows):
             return int(amount)
     return 0
 

@@ -124,8 +124,7 @@ class NodeTemplate:
         if key not in self._least:
             places = np.flatnonzero(np.all(self.room >= used, axis=1))
             rows = self.rows & holds[self.offers.offerings.types_of]
-            able = len(places) > 0 and self.offers.has_choice(self.wanted, holds)
-            self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if able else None
+            self._least[key] = least_list(self.offers, rows, int(self.type_rows[places[0]])) if len(places) else None
         return self._least[key]
 
     def charge(self, used: Amounts, position: int) -> Resources:

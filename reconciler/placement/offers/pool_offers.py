@@ -78,9 +78,8 @@ class PoolOffers:
     overlaid: by number of type, the part of its room that overlays add.
     capacities: whole capacity by type, which is what counts against limits.
     prices: by row, in billionths of a USD an hour, overlays applied; priced: by row, whether the price is known.
-    host_ports: those that daemon pods use on every node. minimums: Karpenter's minValues, by label.
+    host_ports: those that daemon pods use on every node. minimums: Karpenter's minValues, by label; none for a reservation.
     reserved: by row, whether it is of a capacity reservation, which has offers of its own; None where there are none.
-    whole: for a reservation, the offers of its whole NodePool.
     """
 
     pool: NodePool
@@ -96,7 +95,6 @@ class PoolOffers:
     host_ports: tuple[HostPort, ...]
     minimums: tuple[tuple[str, int], ...]
     reserved: Mask | None = None
-    whole: PoolOffers | None = None
     _known: dict[Requirements, Mask] = field(default_factory=dict, compare=False)
 
     @property
@@ -112,10 +110,9 @@ class PoolOffers:
         """Whether a node that may be bought as any of the rows leaves enough values open for each of the pool's minValues.
 
         As in Karpenter (InstanceTypes.SatisfiesMinValues), only labels of the types themselves count. A label that the pool alone
-        gives its nodes has no value there. All capacity types that the types are sold as count, reserved among them. For a
-        reservation only `has_choice` counts.
+        gives its nodes has no value there. All capacity types that the types are sold as count, reserved among them.
         """
-        return self.whole is not None or all(self.values_left(key, rows) >= minimum for key, minimum in self.minimums)
+        return all(self.values_left(key, rows) >= minimum for key, minimum in self.minimums)
 
     def values_left(self, key: str, rows: Mask) -> int:
         """How many values of a label count for minValues if a node may be bought as any of the rows."""
@@ -123,16 +120,6 @@ class PoolOffers:
             rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
         codes, cells = self.offerings.table.column(key)
         return sum(cells[code] is not None for code in distinct(codes[rows]))
-
-    def has_choice(self, wanted: Requirements, holds: Mask) -> bool:
-        """Whether the NodePool of a reservation leaves enough values open for such a node. Always so if this is no reservation.
-
-        Karpenter counts values before it narrows the NodeClaim to the reservation (NodeClaim.FinalizeScheduling).
-        holds: by type, whether it has room for the node's chunks.
-        """
-        if self.whole is None:
-            return True
-        return self.whole.meets_minimums(self.whole.rows_for(wanted) & holds[self.offerings.types_of])
 
     def rows_for(self, wanted: Requirements) -> Mask:
         """By row of the catalog, whether a node for `wanted` may be bought as that. None where a label rules all of them out."""
