@@ -18,11 +18,12 @@ from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.amounts import PLENTY, ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
-from reconciler.placement.constraints.attachments import Attached, with_attachments
+from reconciler.placement.constraints.dynamic_resources import with_devices
 from reconciler.placement.constraints.limits import PoolLimits
 from reconciler.placement.constraints.overlays import overlays_in_force
 from reconciler.placement.constraints.reservations import in_its_pool, reservations_of, usable_offers
 from reconciler.placement.constraints.topology import Topology
+from reconciler.placement.constraints.volumes import Attached, with_volumes
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
@@ -62,7 +63,7 @@ def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
 
 def solve(problem: Problem, memory: Memory) -> Solution:
     """Places everything once, in the fast mode."""
-    attached = with_attachments(problem)
+    attached = with_devices(with_volumes(problem))
     problem, options = attached.problem, problem.options
     groups = (group for demand in problem.demands for group in demand.groups if group.count > 0)
     columns = ResourceColumns(group.shape.requests for group in groups)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reconciler.model.attachments import ClaimSpec, Device, DeviceName, Devices, ResourceClaim, ResourceSlice
 from reconciler.model.demand import Demand
@@ -21,45 +21,35 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import DEVICES
-from reconciler.placement.constraints.volumes import Obstacle
+from reconciler.placement.constraints.volumes import Attached, Obstacle, pool_types_of
 from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.machines import is_initialized, with_more
 from reconciler.placement.offers.pool_offers import Observed, PoolType
-from reconciler.placement.problem import Problem
+
+_NONE = Resources()
 
 
 class _NotJudgedError(Exception):
     """The reason why a claim cannot be counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Equipped:
-    """observed: the devices that new nodes will have, by NodePool and instance type. sentences: what was not judged."""
-
-    view: ClusterView
-    demands: Sequence[Demand]
-    observed: Observed
-    sentences: tuple[str, ...] = ()
-
-
-def with_devices(problem: Problem, pool_types: Sequence[PoolType]) -> Equipped:
-    """The same problem with claims expressed as resources. Returns the same objects where no demand has a claim.
-
-    pool_types: the NodePools and instance types that new nodes may have."""
-    view, demands = problem.view, problem.demands
+def with_devices(attached: Attached) -> Attached:
+    """The same problem with claims expressed as resources too, where any demand has one."""
+    view, demands = attached.problem.view, attached.problem.demands
     if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
-        return Equipped(view, demands, {})
+        return attached
     demands, made = _with_own_claims(demands, view.devices)
     judge = _Judge(view, demands, made)
     judged = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in demands]
-    sentences = tuple(sorted(judge.sentences))
-    if not judge.counted:
-        return Equipped(view, judged, {}, sentences)
-    observed = judge.observed(view, pool_types)
-    coming_up = {node.name: observed.get(pool_type) for node, pool_type, is_up in _nodes_of(view) if not is_up}
-    nodes = tuple(judge.equipped(node, coming_up.get(node.name)) for node in view.nodes)
-    claims = with_more(view, lambda claim: _least(claim, observed))
-    return Equipped(replace(view, nodes=nodes, node_claims=claims), judged, observed, sentences)
+    found, observed = replace(attached.problem, demands=judged), attached.observed
+    if judge.counted:
+        seen = judge.observed(view, pool_types_of(found))
+        coming_up = {node.name: seen.get(pool_type) for node, pool_type, is_up in _nodes_of(view) if not is_up}
+        nodes = tuple(judge.equipped(node, coming_up.get(node.name)) for node in view.nodes)
+        claims = with_more(view, lambda claim: _least(claim, seen))
+        found = replace(found, view=replace(view, nodes=nodes, node_claims=claims))
+        observed = {**observed, **{key: observed.get(key, _NONE) + devices for key, devices in seen.items()}}
+    return Attached(found, observed, (*attached.assumptions, *sorted(judge.sentences)))
 
 
 def _nodes_of(view: ClusterView) -> Iterable[tuple[Node, PoolType, bool]]:
@@ -284,7 +274,7 @@ class _Judge:
             free = to_come
         return replace(node, allocatable=node.allocatable + free)
 
-    def observed(self, view: ClusterView, pool_types: Sequence[PoolType]) -> Observed:
+    def observed(self, view: ClusterView, pool_types: Iterable[PoolType]) -> Observed:
         """Devices by NodePool and instance type, where all nodes that are up have the same number of each class, free or not."""
         seen: dict[PoolType, set[Resources]] = {}
         for node, pool_type, is_up in _nodes_of(view):
