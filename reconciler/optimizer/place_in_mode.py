@@ -16,10 +16,9 @@ import numpy as np
 
 from reconciler.model.placement import Placement
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows, held_by
+from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows, held_by
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem, reassign
-from reconciler.optimizer.pricing import MasterSolution
 from reconciler.optimizer.solver import MOST_FOR_BOUND, WorkBudget
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.checker.violations import violations

@@ -27,7 +27,7 @@ from reconciler.placement.constraints.volumes import Attached, with_volumes
 from reconciler.placement.engine.best import place_best
 from reconciler.placement.engine.domains import in_order_of_spread
 from reconciler.placement.engine.state import State
-from reconciler.placement.launch.offer import Offerer
+from reconciler.placement.launch import Offerer
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds

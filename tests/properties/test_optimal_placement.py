@@ -17,9 +17,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
+from reconciler.optimizer.columns import fill_in_order, greedy_fill
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem
-from reconciler.optimizer.pricing import fill_in_order, greedy_fill
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node_pool, shape

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.checker.checked_nodes import Occupant
-from reconciler.placement.checker.occupancy import UNDECIDED, Namespaces, Occupancy, Placed
+from reconciler.placement.checker.checked_nodes import UNDECIDED, Namespaces, Occupancy, Occupant, Placed
 
 _Standing = tuple[bool, bool]
 """Whether it is a chunk, and whether it is KeepMinimum."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Operator
-from reconciler.placement.checker.checked_nodes import CheckedNode
+from reconciler.placement.checker.checked_nodes import UNDECIDED, CheckedNode, Occupancy, Placed, with_keys
 from reconciler.placement.checker.node_rules import accepts, may_accept, untolerated
-from reconciler.placement.checker.occupancy import UNDECIDED, Occupancy, Placed, with_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
-from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, SampleNodes
+from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupancy, SampleNodes
 from reconciler.placement.checker.existing_nodes import ArrivingNodes, nodes_there
 from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
 from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
@@ -24,7 +24,6 @@ from reconciler.placement.checker.node_rules import (
     reserved_violations,
     unschedulable_violations,
 )
-from reconciler.placement.checker.occupancy import Occupancy
 from reconciler.placement.checker.planned_nodes import PlannedNodeChecker, shape_violations
 from reconciler.placement.checker.topology_spread import spread_violations
 from reconciler.placement.problem import Problem

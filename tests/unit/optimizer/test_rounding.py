@@ -17,10 +17,9 @@ from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Taint, Toleration
 from reconciler.model.view import ClusterView
 from reconciler.optimizer.bound import lower_bound, relaxation_of
-from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows
+from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, MasterSolution, Rows
 from reconciler.optimizer.packing import BinTypes, NodeRules, Packing, Pattern
 from reconciler.optimizer.place_in_mode import improved, rounded
-from reconciler.optimizer.pricing import MasterSolution
 from reconciler.optimizer.solver import WorkBudget
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve

@@ -1,1 +1,0 @@
-"""What the NodeClaims of planned nodes list in the end."""
