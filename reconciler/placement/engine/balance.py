@@ -1,26 +1,20 @@
-"""Whether spread constraints hold for everything placed, and whether some order of coming leads there.
+"""Whether spread constraints hold for everything placed.
 
 A demand placed later may add a node in a domain that had none, and that domain is then the emptiest. Chunks that count but
 bring no such rule themselves may come at any time. They may come after the chunks under the rule, or fill the emptiest domain
-before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use. For few chunks
-the order itself is looked for. All nodes exist from the start then, as they will for kube-scheduler; a domain counts if a node could be
-made in it.
+before them. So some order exists if the other chunks alone end within maxSkew of the minimum, in every domain they use.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule, spread_of
-from reconciler.placement.engine.domains import Combination, combinations_of
-from reconciler.placement.engine.over_domains import Shares
-from reconciler.placement.engine.state import JournalEntry, Saved, State
+from reconciler.placement.engine.state import Saved, State
 
 _Family = tuple[int, int, tuple[object, ...]]
 """maxSkew, minDomains, and what counts, whichever nodes the rule looks at."""
@@ -141,85 +135,3 @@ def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:
 
 _NEW_HOST: Domain = -1
 """Stands for a node that will exist, empty at first. Bins are numbered from 0, so no bin has this number."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """What interchangeable chunks have in common. counted: the counters and domains in which one counts. under: its spread
-    rules, each with the domain that the chunk goes to."""
-
-    counted: tuple[tuple[int, Domain], ...]
-    under: tuple[tuple[SpreadRule, Domain | None], ...]
-
-
-def can_come_one_by_one(
-    state: State,
-    entries: Sequence[JournalEntry],
-    constraint_sets: Mapping[int, ConstraintSet],
-    closed: Mapping[int, Mapping[Combination, int]],
-) -> bool:
-    """Whether placed chunks can be scheduled one by one, each where topology spread allows it at that moment.
-
-    Only for few chunks, since the work grows with the number of subsets of them.
-
-    entries: the journal's, for the chunks in question. constraint_sets: rules by batch number. closed: by batch number, where no
-    node can be made for it (see `closed_to`).
-    """
-    arrivals: list[_Arrival] = []
-    domains: dict[TopologyRule, set[Domain]] = {}
-    for entry in entries:
-        constraints = constraint_sets[entry.batch.number]
-        spread = [rule for rule in constraints.spread if rule.key != HOSTNAME_LABEL]
-        under = tuple((rule, state.decided(entry.bin, rule.key)) for rule in spread)
-        arrivals += [_Arrival(entry.counted_in.labels, under)] * entry.count
-        if spread and not domains.keys() >= set(spread):
-            combinations = combinations_of(state, entry.batch, constraints.keys)
-            shares = Shares(state, spread, combinations, opening=entry.batch.opens_nodes)
-            domains |= shares.domains_of(closed[entry.batch.number])
-    return _Order(state, arrivals, domains).exists()
-
-
-class _Order:
-    def __init__(self, state: State, arrivals: Sequence[_Arrival], domains: Mapping[TopologyRule, set[Domain]]) -> None:
-        self._arrivals = list(dict.fromkeys(arrivals))
-        self._wanted = tuple(arrivals.count(arrival) for arrival in self._arrivals)
-        self._domains = domains
-        self._before: dict[tuple[int, Domain], int] = {}
-        for rule, seen in domains.items():
-            for domain in seen:
-                self._before[rule.counter, domain] = state.topology.counters[rule.counter].count(domain)
-        for arrival in arrivals:
-            for position in arrival.counted:
-                if position in self._before:
-                    self._before[position] -= 1
-        self._seen: set[tuple[int, ...]] = set()
-
-    def exists(self) -> bool:
-        return self._follows((0,) * len(self._arrivals))
-
-    def _follows(self, here: tuple[int, ...]) -> bool:
-        """Whether the remaining chunks can come once this many of each kind have."""
-        if here == self._wanted:
-            return True
-        self._seen.add(here)
-        counts = dict(self._before)
-        for arrival, count in zip(self._arrivals, here, strict=True):
-            for position in arrival.counted:
-                if position in counts:
-                    counts[position] += count
-        for number, arrival in enumerate(self._arrivals):
-            following = (*here[:number], here[number] + 1, *here[number + 1 :])
-            fresh = here[number] < self._wanted[number] and following not in self._seen
-            if fresh and self._may_come(arrival, counts) and self._follows(following):
-                return True
-        return False
-
-    def _may_come(self, arrival: _Arrival, counts: Mapping[tuple[int, Domain], int]) -> bool:
-        for rule, domain in arrival.under:
-            seen = self._domains[rule]
-            if domain not in seen:
-                return False
-            least = rule.least((counts[rule.counter, item] for item in seen), len(seen))
-            if not rule.allowed(counts[rule.counter, domain], rule.bound(least)):
-                return False
-        return True

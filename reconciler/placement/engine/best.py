@@ -17,12 +17,8 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.engine.balance import can_come_one_by_one
-from reconciler.placement.engine.destinations import closed_to
-from reconciler.placement.engine.domains import Combination
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
@@ -82,7 +78,6 @@ def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> t
     """The answer of `place_best`, and how many chunks did not stay where they were."""
     packer = Packer(state, batches)
     saved = state.save()
-    closed = _closed(state, batches)
     missing = packer.place_all()
     bins = state.base + state.planned.count
     # Preferences are given up in a fixed order, which price must not change.
@@ -92,10 +87,6 @@ def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> t
         return missing, packer.moving
     moving = packer.moving
     known = score_of(state, batches, missing)
-    if closed is not None:
-        constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
-        if not can_come_one_by_one(state, state.entries(saved), constraint_sets, closed):
-            known = replace(known, price=PLENTY)
     known = replace(known, price=min(known.price, most_price + 1))
     state.start_again(saved)
     left = packer.place_settled()
@@ -115,22 +106,6 @@ def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> t
     state.start_again(saved)
     packer = Packer(state, chosen)
     return _with_the_last(state, packer, batches, packer.place_all()), moving
-
-
-def _closed(state: State, batches: Sequence[Batch]) -> dict[int, dict[Combination, int]] | None:
-    """By batch number, where no node can be made. None where that cannot matter: without limits or spread constraints, or in a
-    placement too large to try every way.
-
-    With limits the packer may use up in one zone what another zone needs, and then leave that zone without nodes. That is better
-    than no place, but worse than any placement that is as balanced as possible.
-    """
-    if not state.limited or sum(batch.count for batch in batches) > MOST_CHUNKS or state.base > MOST_BINS:
-        return None
-    if any(batch.waits or batch.preferences for batch in batches):
-        return None
-    if not any(rule.key != HOSTNAME_LABEL for batch in batches for rule in state.constraints(batch).spread):
-        return None
-    return {batch.number: closed_to(state, batch, state.constraints(batch)) for batch in batches}
 
 
 def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missing: dict[int, int]) -> dict[int, int]:

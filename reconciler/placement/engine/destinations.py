@@ -59,12 +59,11 @@ def destinations_of(
     *,
     closed: Mapping[Combination, int],
     opening: bool,
-    in_any_order: bool = False,
 ) -> list[Destination]:
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 
-    closed, in_any_order: see `Shares.allowed`. opening: whether new nodes are among them."""
-    domains = _domains(state, batch, constraints, closed, in_any_order=in_any_order)
+    closed: see `Shares.allowed`. opening: whether new nodes are among them."""
+    domains = _domains(state, batch, constraints, closed)
     task = Task(
         batch,
         ANYWHERE,
@@ -103,7 +102,7 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
 
 
 def _domains(
-    state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int], *, in_any_order: bool
+    state: State, batch: Batch, constraints: ConstraintSet, closed: Mapping[Combination, int]
 ) -> list[Combination] | None:
     """Where rules on labels other than the hostname allow a chunk. None stands for anywhere, when there are no such rules."""
     if not constraints.keys:
@@ -115,7 +114,7 @@ def _domains(
         together = {rule.key for rule in bootstrapping}
         judged = [rule for rule in judged if rule not in bootstrapping]
         combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
-    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed, in_any_order=in_any_order)
+    return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed)
 
 
 def _wheres(domains: Sequence[Combination] | None) -> list[Requirements]:

@@ -7,16 +7,15 @@ known. The work is bounded by a number of ways, not by time, so that equal input
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import PLENTY
 from reconciler.placement.batches import Batch
-from reconciler.placement.engine.balance import can_come_one_by_one, expect_planned
+from reconciler.placement.engine.balance import expect_planned
 from reconciler.placement.engine.destinations import Destination, closed_to, destinations_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
@@ -71,7 +70,6 @@ class Search:
         self._steps: list[Step] = []
         self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
         self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
-        self._in_any_order = False
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]
@@ -81,28 +79,11 @@ class Search:
         """The price of the cheapest node that can be bought."""
         self._without = packer.unplaced
         self._seen: set[tuple[object, ...]] = set()
-        self._root = state.save()
 
     def best(self, left: dict[int, int]) -> list[Step] | None:
         """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
-        self._root = self._state.save()
         self._explore(Counter(left))
-        if self._is_order_decisive(left):
-            self._in_any_order = True
-            self._seen.clear()
-            self._explore(Counter(left))
         return self._best_steps
-
-    def _is_order_decisive(self, left: Collection[int]) -> bool:
-        """Whether spread may forbid the cheapest order in which chunks use up what a limit leaves of the heaviest NodePool.
-
-        Chunks with affinity have to come after the pods that they have it to anyway."""
-        constraint_sets = [self._constraint_sets[number] for number in left]
-        return (
-            self._takes_turns
-            and any(rule.key != HOSTNAME_LABEL for constraints in constraint_sets for rule in constraints.spread)
-            and not any(constraints.affinity or constraints.host_affinity for constraints in constraint_sets)
-        )
 
     def _classes_of_batches(self) -> dict[int, int]:
         """By batch number, the number of the first batch whose chunks no rule tells apart from its own."""
@@ -148,9 +129,7 @@ class Search:
             expect_planned(self._state, self._over_hosts)
         broken = self._packer.broken()
         topology.expected.clear()
-        if broken or not self._in_any_order:
-            return not broken
-        return can_come_one_by_one(self._state, self._state.entries(self._root), self._constraint_sets, self._closed)
+        return not broken
 
     def _is_whole(self, left: Counter[int]) -> bool:
         """Whether every demand that is placed as a whole has all of its chunks placed, or none."""
@@ -174,7 +153,6 @@ class Search:
                 self._constraint_sets[number],
                 closed=self._closed[number],
                 opening=opening,
-                in_any_order=self._in_any_order,
             )
             found += [(move.extra, Step(batch, move)) for move in moves]
             if moves and self._is_alone(batch):

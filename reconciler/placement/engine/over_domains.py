@@ -47,15 +47,10 @@ class Shares:
         bound = self._bound_with(number, rule, combination, value) if rule.by_minimum else 0
         return rule.allowed(self._counts[number].get(value, 0), bound) > 0
 
-    def allowed(self, closed: Mapping[Combination, int], *, in_any_order: bool = False) -> list[Combination]:
-        """Where one more chunk may go, assuming a node everywhere that one can be made.
-
-        closed: combinations where none can be made, each with 0. in_any_order: chunks placed later may restore the balance, so
-        spread is not judged yet."""
+    def allowed(self, closed: Mapping[Combination, int]) -> list[Combination]:
+        """Where one more chunk may go, assuming a node everywhere that one can be made. closed: where none can be made, each with 0."""
         bounds = [
-            PLENTY
-            if in_any_order and rule.by_minimum
-            else self._bound(rule, self._counts[number], self._domains(number, rule, closed))
+            self._bound(rule, self._counts[number], self._domains(number, rule, closed))
             for number, rule in enumerate(self._rules)
         ]
         return [item for item in self._combinations if self._load(item, self._counts, bounds) is not None]
@@ -70,10 +65,6 @@ class Shares:
             seen = domains if self._opening else self._domains(number, rule, {})
             known = self._lasting_bounds[number] = self._bound(rule, counts, seen)
         return known
-
-    def domains_of(self, closed: Mapping[Combination, int]) -> dict[TopologyRule, set[Domain]]:
-        """By spread rule, the domains it looks at: those that exist, and those where a node can be made."""
-        return {rule: self._domains(number, rule, closed) for number, rule in enumerate(self._rules) if rule.by_minimum}
 
     def distribute(self, count: int, caps: Mapping[Combination, int]) -> dict[Combination, int]:
         """The share of each combination: chunk by chunk, where the fewest count so far."""

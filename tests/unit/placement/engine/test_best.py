@@ -122,21 +122,6 @@ def test_a_higher_priority_goes_before_whatever_else_that_costs() -> None:
     assert [(item.demand.name, item.count) for item in placement.unplaced] == [("others", 2)]
 
 
-def test_what_one_zone_needs_is_not_used_up_in_another() -> None:
-    """Two small nodes are the cheapest for the two chunks of zone-a, but more nodes than the limit leaves for zone-b."""
-    spread = replace(web(), topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", OF_WEB),))
-    types = tuple(
-        instance_type(name, cpu=cpu, memory="16Gi", price=price, zones=ZONES)
-        for name, cpu, price in (("single", "2", 0.1), ("double", "4", 0.22))
-    )
-
-    placement = place(
-        Problem(ClusterView(), (node_pool(limits={"nodes": "2"}),), types, (demand(count=3, pod_shape=spread),))
-    )
-
-    assert sorted(node.zones for node in placement.planned) == [("zone-a",), ("zone-b",)]
-
-
 def test_a_trial_finds_the_best_way_unless_that_costs_more_than_the_trial_is_of_use_for() -> None:
     demands = [demand(f"d{number}", count=1, pod_shape=shape(cpu, "256Mi")) for number, cpu in enumerate(SIZES)]
 
