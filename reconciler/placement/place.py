@@ -48,8 +48,32 @@ class Solution:
     options: PlacementOptions
 
     def placement(self) -> Placement:
-        """The placement that the present state stands for."""
-        return placement_of(self.state, self.batches, self.unplaced, self.options)
+        """Reads the placement off the state, which is unchanged afterwards."""
+        state = self.state
+        held = _held(state, self.batches)
+        holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
+        accounts = state.limits.accounts()
+        offerer = Offerer(state, self.options.instance_types)
+        planned = [
+            in_its_pool(offerer.planned_node(index, holdings[state.base + index]))
+            for index in range(state.planned.count)
+        ]
+        # Alternatives count against limits only among planned nodes, so their charges are taken back.
+        state.limits.restore(accounts)
+        occupied = []
+        for number, origin in enumerate(state.bins.origins):
+            if number in holdings:
+                node = origin.node.name if origin.node is not None else None
+                claim = origin.claim.name if origin.claim is not None else None
+                occupied.append(OccupiedBin(node, claim, holdings[number]))
+        keys = [
+            (node.node_pool, node.instance_types, node.zones, node.capacity_types, held[state.base + index])
+            for index, node in enumerate(planned)
+        ]
+        planned = [planned[index] for index in sorted(range(len(planned)), key=keys.__getitem__)]
+        occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
+        assumptions = tuple(sorted(state.topology.assumptions))
+        return Placement(tuple(occupied), tuple(planned), tuple(self.unplaced), assumptions)
 
 
 def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
@@ -149,35 +173,6 @@ def _foreign_words(scheduler: str, opens_nodes: bool, count: int) -> str:  # noq
 
 _Held: TypeAlias = tuple[ObjectRef, int, int]
 """The parts of a holding: tuples compare faster than holdings do."""
-
-
-def placement_of(
-    state: State, batches: Sequence[Batch], unplaced: Sequence[Unplaced], options: PlacementOptions
-) -> Placement:
-    """Reads the placement off the state, which is unchanged afterwards."""
-    held = _held(state, batches)
-    holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
-    accounts = state.limits.accounts()
-    offerer = Offerer(state, options.instance_types)
-    planned = [
-        in_its_pool(offerer.planned_node(index, holdings[state.base + index])) for index in range(state.planned.count)
-    ]
-    # Alternatives count against limits only among planned nodes, so their charges are taken back.
-    state.limits.restore(accounts)
-    occupied = []
-    for number, origin in enumerate(state.bins.origins):
-        if number in holdings:
-            node = origin.node.name if origin.node is not None else None
-            claim = origin.claim.name if origin.claim is not None else None
-            occupied.append(OccupiedBin(node, claim, holdings[number]))
-    keys = [
-        (node.node_pool, node.instance_types, node.zones, node.capacity_types, held[state.base + index])
-        for index, node in enumerate(planned)
-    ]
-    planned = [planned[index] for index in sorted(range(len(planned)), key=keys.__getitem__)]
-    occupied.sort(key=lambda item: (item.node or "", item.node_claim or ""))
-    assumptions = tuple(sorted(state.topology.assumptions))
-    return Placement(tuple(occupied), tuple(planned), tuple(unplaced), assumptions)
 
 
 def _held(state: State, batches: Sequence[Batch]) -> dict[int, list[_Held]]:

@@ -5,9 +5,9 @@ Which rows a pod has is said by the plugins' files in `constraints/`. Here equal
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from reconciler.placement.constraints.rule_table import RuleTable
 from reconciler.placement.constraints.taint_toleration import TaintToleration, tolerated
 from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.loops.arrays import ANTI_AFFINITY_ITSELF, CounterArrays
+from reconciler.placement.memory import BoundGroup, Tally
 from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.scheduler.walk import (
     ABLE,
@@ -48,13 +49,8 @@ class PodKind:
     by_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """Pods of one shape that run. counts: by row of their node. leaving: whether they are being deleted."""
-
-    shape: PodShape
-    leaving: bool
-    counts: Counter[int]
+_Running: TypeAlias = tuple[BoundGroup, Numbers, Amounts]
+"""Pods of one shape that run: the rows of their nodes, and how many are on each."""
 
 
 class SchedulerArrays:
@@ -77,7 +73,7 @@ class SchedulerArrays:
         self._keys = {EACH_NODE: 0, HOSTNAME_LABEL: 1}
         self._ports: dict[tuple[HostPort, ...], int] = {}
         running = _running(pods, {node.name: row for row, node in enumerate(nodes)})
-        for shape in (*(kind.shape for kind in kinds), *(item.shape for item in running)):
+        for shape in (*(kind.shape for kind in kinds), *(group.shape for group, _, _ in running)):
             self._table.watch_owners(shape)
         self.kinds = self._kind_arrays(kinds)
         rules = [[*self._table.own_rules(needs), *self._table.others_rules(needs.shape)] for needs in self._of(kinds)]
@@ -200,19 +196,17 @@ class SchedulerArrays:
     def _amounts(self, running: Iterable[_Running]) -> tuple[Amounts, Amounts, Amounts]:
         room = self._columns.matrix(node.allocatable for node in self._nodes)
         used, load = np.zeros_like(room), np.zeros((len(self._nodes), 2), dtype=np.int64)
-        for item in running:
-            rows, counts = _of_rows(item.counts)
-            used[rows] += self._columns.vector(item.shape.requests) * counts[:, None]
-            load[rows] += np.array(weighed(item.shape.requests), dtype=np.int64) * counts[:, None]
+        for group, rows, counts in running:
+            used[rows] += self._columns.vector(group.shape.requests) * counts[:, None]
+            load[rows] += np.array(weighed(group.shape.requests), dtype=np.int64) * counts[:, None]
         return room, used, load
 
     def _count(self, running: Iterable[_Running]) -> None:
         key_of, first, _, view, included, _, counted, totals = self.counters
         of_spread = [item.inclusion is not None for item in self._table.counted]
-        for item in running:
-            rows, counts = _of_rows(item.counts)
-            for number in self._counted_in(item.shape):
-                if item.leaving and number < len(of_spread) and of_spread[number]:
+        for group, rows, counts in running:
+            for number in self._counted_in(group.shape):
+                if group.deleting and number < len(of_spread) and of_spread[number]:
                     continue
                 domains = np.where(included[view[number], rows], self.bins[0][key_of[number], rows], -1)
                 there = domains >= 0
@@ -233,20 +227,12 @@ def _shared(
 
 
 def _running(pods: Iterable[Pod], row_of: Mapping[str, int]) -> list[_Running]:
-    """By shape, looked up by identity: in a view equal shapes are one object, and hashing them takes longer than all the rest."""
-    found: dict[tuple[int, bool], _Running] = {}
-    for pod in pods:
-        row = row_of.get(pod.node_name or "")
-        if row is not None and not pod.is_finished:
-            key = (id(pod.shape), pod.deleting)
-            if key not in found:
-                found[key] = _Running(pod.shape, pod.deleting, Counter())
-            found[key].counts[row] += 1
-    return list(found.values())
-
-
-def _of_rows(counts: Counter[int]) -> tuple[Numbers, Amounts]:
-    return np.array(list(counts), dtype=np.int64), np.array(list(counts.values()), dtype=np.int64)
+    found = []
+    for group in Tally().count([pod for pod in pods if not pod.is_finished]):
+        counts = {row_of[name]: count for name, count in group.nodes.items() if name in row_of}
+        rows, amounts = np.array(list(counts), dtype=np.int64), np.array(list(counts.values()), dtype=np.int64)
+        found.append((group, rows, amounts))
+    return found
 
 
 def _tables(kinds: int, *tables: Sequence[Sequence[tuple[int, ...]]]) -> RowArrays:
