@@ -1,4 +1,4 @@
-"""A proxy in front of the API server that does harm on request: kills, denies, delays, at the nth write.
+"""A proxy in front of the API server that does harm on request once the nth write is done: the daemon is killed before it hears of it.
 
 The daemon talks plain HTTP to it on loopback; it talks TLS to the API server with the daemon's own token.
 """
@@ -23,8 +23,8 @@ WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 _EVENTS = re.compile(r"/events(/|\?|$)")
 NOT_FORWARDED = {"transfer-encoding", "connection", "content-length"}
 
-Fault = Callable[[int, str], "int | None"]
-"""(number of the write, from 1; "before" or "after") → an HTTP status to answer instead, or None to go on."""
+Fault = Callable[[int], "int | None"]
+"""Number of a write that is done, from 1 → an HTTP status to answer instead, or None to go on."""
 
 
 def _is_counted(command: str, path: str) -> bool:
@@ -76,7 +76,7 @@ class FaultProxy:
         self._server.server_close()
 
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
-        """Forward one request; the fault speaks before it is sent and after it was done."""
+        """Forward one request; the fault speaks once it was done."""
         length = int(handler.headers.get("Content-Length") or 0)
         body = handler.rfile.read(length) if length else None
         number = 0
@@ -84,8 +84,6 @@ class FaultProxy:
             with self._lock:
                 self.writes += 1
                 number = self.writes
-        if number and self._harm(handler, number, "before"):
-            return
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -96,7 +94,7 @@ class FaultProxy:
             }
             connection.request(handler.command, handler.path, body=body, headers=headers)
             response = connection.getresponse()
-            if number and self._harm(handler, number, "after"):
+            if number and self._harm(handler, number):
                 return
             handler.send_response(response.status)
             for key, value in response.getheaders():
@@ -114,8 +112,8 @@ class FaultProxy:
         finally:
             connection.close()
 
-    def _harm(self, handler: BaseHTTPRequestHandler, number: int, moment: str) -> bool:
-        status = self.fault(number, moment) if self.fault is not None else None
+    def _harm(self, handler: BaseHTTPRequestHandler, number: int) -> bool:
+        status = self.fault(number) if self.fault is not None else None
         if status is None:
             return False
         text = json.dumps(

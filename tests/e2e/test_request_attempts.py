@@ -16,7 +16,6 @@ from tests.controlplane.documents import node_class
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import DaemonProcess
 from tests.e2e.fault_proxy import FaultProxy
-from tests.e2e.kill import Kill
 from tests.e2e.research import CHECK, FOUND, MADE, NOT_FOUND, Research, node_pool, pod_template
 
 NODES = 2
@@ -68,6 +67,28 @@ def test_a_node_class_that_comes_late_fails_no_attempt(
         research.wait_until_nothing_is_left()
 
 
+class Kill:
+    """Ends the daemon once, as a lost machine would, when the write of that number from now on was done."""
+
+    def __init__(self, proxy: FaultProxy, daemon: DaemonProcess, number: int) -> None:
+        self._daemon = daemon
+        self._number = number
+        self._at = proxy.writes + number
+        self._begun = self._done = False
+        proxy.fault = self._fault
+
+    def wait(self) -> None:
+        eventually(lambda: self._done, within=90, what=f"write {self._number} is reached")
+
+    def _fault(self, write: int) -> int | None:
+        if write != self._at or self._begun:
+            return None
+        self._begun = True
+        self._daemon.kill()
+        self._done = True
+        return 503
+
+
 @pytest.fixture
 def proxy(kubeconfig: Path, tmp_path: Path) -> Iterator[FaultProxy]:
     with FaultProxy(kubeconfig, tmp_path) as running:
@@ -114,7 +135,7 @@ def test_the_kills_reach_to_the_status_that_says_that_it_is_booked(
 def test_killed_between_two_writes_it_goes_on_with_the_same_attempt(
     number: int, research: Research, daemon: DaemonProcess, proxy: FaultProxy
 ) -> None:
-    kill = Kill(proxy, daemon, number, "after")
+    kill = Kill(proxy, daemon, number)
     research.ask("train", ("worker", NODES))
     kill.wait()
     daemon.start()

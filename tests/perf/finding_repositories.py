@@ -279,7 +279,7 @@ WITHOUT_PLAN: Mapping[str, str] = {
     "owned-elsewhere": "needs objects of another inventory: judged one by one in plan/objects/objects.py",
     "drifted": "the embedded cluster keeps no field managers of what was never applied",
     "placement-rejected": "a defect of headroom, which no repository is known to show",
-    "pods-may-wait": "a few findings for a buffer, from a bounded number of orders: tests.perf.scheduler_orders measures them",
+    "pods-may-wait": "a few findings for a buffer, from a bounded number of orders: tests.perf.surge_time measures them",
     "pool-becomes-partial": "needs NodePools that were applied: judged one by one in plan/objects/objects.py",
     "pool-not-pruned": "needs NodePools that were applied and then removed: judged one by one in plan/objects/prune.py",
     "pool-over-limit": "found by `diff` only, pool by pool",
