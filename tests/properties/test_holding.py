@@ -71,7 +71,7 @@ happenings: st.SearchStrategy[Happening] = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 4), st.integers(0, 4), st.lists(happenings, min_size=1, max_size=4))
 def test_after_any_event_the_cluster_comes_to_rest(chunks: int, pods: int, story: list[Happening]) -> None:
     shop = shop_of(chunks, pods)

@@ -315,6 +315,7 @@ def check(seed: int) -> None:
     assert declared.documents or findings or not content.strip()
     for finding in findings:
         assert finding.code != "not-read", finding
+        assert finding.position is None or 1 <= finding.position.line <= len(re.split(rb"[\r\n]", content)) + 1, finding
         text = f"{finding.message} {finding.hint} {finding.path}"
         assert len(text) < 4000
         text.encode()

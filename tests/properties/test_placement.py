@@ -11,12 +11,6 @@ from hypothesis import strategies as st
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=100, deadline=None)
-@given(world=worlds())
-def test_breaks_no_rule(world: World) -> None:
-    assert world.broken_rules(world.placed()) == ()
-
-
 @settings(max_examples=30, deadline=None)
 @given(world=worlds(), seed=st.integers(0, 2**16))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: int) -> None:

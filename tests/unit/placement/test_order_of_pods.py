@@ -5,22 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from reconciler.demand.pods import pending_demands
-from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape, TopologySpread
-from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import batches_of
 from reconciler.placement.needs import KnownNeeds
-from reconciler.placement.place import place
-from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import pod, shape
-from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool
-from tests.properties.linear_bound import lower_bound, node_kinds
 
 WEB = LabelSelector((("app", "web"),))
 APART = replace(shape("300m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
@@ -45,15 +38,3 @@ def test_pods_that_get_new_nodes_come_by_choice_and_then_by_size() -> None:
 
 def test_pods_that_wait_for_room_come_by_size() -> None:
     assert in_order(include_pending=False) == list(SHAPES)
-
-
-@pytest.mark.parametrize("seed", [2, 3])
-def test_mixed_pods_cost_a_few_percent_more_than_the_least_possible(seed: int) -> None:
-    demands, types = demands_of(decoded(pod_manifests(1000, seed=seed))), synthetic_instance_types()
-    options = PlacementOptions(include_pending=True)
-    placement = place(Problem(ClusterView(), (pool(),), types, demands, options=options))
-    kinds = node_kinds(types, operating_system="linux", capacity_type="on-demand", daemons=Resources())
-    least = lower_bound((item.groups[0].shape for item in demands), kinds)
-
-    assert placement.unplaced == ()
-    assert sum(item.price for item in placement.planned) < 1.085 * least
