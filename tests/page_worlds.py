@@ -130,11 +130,11 @@ def empty(begins: datetime = BEGINS) -> World:
     return made
 
 
-def healthy() -> World:
+def healthy(*, hours: int = 5) -> World:
     shop = Shop()
     shop.run("start")
     shop.settle()
-    for hour in range(5):
+    for hour in range(hours):
         shop.run(after=1500)
         shop.cluster.scale(deployment_ref(), 10 + hour % 3 * 5)
         for _ in range(6):

@@ -61,7 +61,7 @@ LOOK_NOW = 'document.dispatchEvent(new Event("visibilitychange"))'
 
 @pytest.fixture(scope="module")
 def worlds() -> dict[str, World]:
-    return {"empty": empty(), "healthy": healthy(), "sick": sick()}
+    return {"empty": empty(), "healthy": healthy(hours=1), "sick": sick()}
 
 
 @pytest.fixture(scope="module")
