@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.pods import HostPort, NodeSelectorTerm
+from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import CPU, readable_amount
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.placement.amounts import ATTACHABLE, DEVICES
 from reconciler.placement.requirements import Requirements, Values, values_of
 
-MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 MOST_VALUES = 4
 """How many values one sentence names. The rest is counted."""
 
@@ -40,25 +39,6 @@ def resource_words(name: str) -> str:
     if name.startswith(ATTACHABLE):
         return f"volumes of {name.removeprefix(ATTACHABLE)}"
     return "CPU" if name == CPU else name
-
-
-def taint_words(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> str:
-    """`has taint dedicated=batch:NoSchedule, which is not tolerated`, and what a toleration of the same key is for."""
-    names = listed(f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints)
-    words = f"taint {names}, which is" if len(taints) == 1 else f"taints {names}, which are"
-    near = next((item for taint in taints for item in tolerations if item.key == taint.key), None)
-    return f"has {words} not tolerated{'' if near is None else f': {_toleration_words(near)}'}"
-
-
-def _toleration_words(toleration: Toleration) -> str:
-    value = "" if toleration.operator == "Exists" else f" is for {toleration.key}={toleration.value}"
-    effect = f" {'and' if value else 'is for'} {toleration.effect}" if toleration.effect else ""
-    return f"its toleration{value}{effect}"
-
-
-def ports_words(ports: Iterable[HostPort]) -> str:
-    """`53/UDP and 53/TCP`."""
-    return listed(f"{port.port}/{port.protocol}" for port in ports)
 
 
 def values_words(values: Values) -> str:

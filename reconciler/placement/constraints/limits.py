@@ -13,7 +13,7 @@ import numpy as np
 
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeClaim, NodePool
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.label_table import Mask
@@ -66,10 +66,6 @@ class PoolLimits:
         name, mark, _ = pool.partition(RESERVATION_MARK)
         return bool(mark) or name in self._limits
 
-    def has_promised(self, pool: str) -> bool:
-        """Whether part of the usage is for nodes that pending pods need."""
-        return bool(self._promised.get(pool))
-
     def left(self, pool: str) -> dict[str, int]:
         """By limited resource, how much of it may still be used; below 0 where the pool is over its limit."""
         name, _, _ = pool.partition(RESERVATION_MARK)
@@ -110,6 +106,12 @@ class PoolLimits:
                 return Shortage(name, limits[name], self._used[pool].get(name, 0))
         return None
 
+    def words(self, offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
+        """What is in the way of a pool's new nodes, if each of these types that would do (given by number) is short of something."""
+        words = _words(offers, shortages, fitting)
+        promised = self._promised.get(offers.pool.name)  # part of the usage is for nodes that pending pods need
+        return f"{words}; the nodes that pending pods need are counted in" if promised else words
+
     def accounts(self) -> Accounts:
         """The present usage, for `restore` to return to."""
         return {name: dict(used) for name, used in self._used.items()}, dict(self._taken)
@@ -129,6 +131,23 @@ class PoolLimits:
         used[NODES] = used.get(NODES, 0) + nodes
         for name, amount in (more - instead_of).amounts:
             used[name] = used.get(name, 0) + amount
+
+
+def _words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
+    least = min(shortages, key=lambda item: item.resource)
+    limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
+    if least.used == least.limit:
+        counted = offers.minimums and least.resource != NODES
+        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
+        return f"is at its {least.resource} limit of {limit}{so}"
+    if least.used > least.limit:
+        return f"is over its {least.resource} limit of {limit}: {used} used"
+    candidates = [
+        (offers.capacities[number].get(least.resource), offers.offerings.types[number].name) for number in fitting
+    ]
+    amount, name = min(candidates)
+    smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
+    return f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
 
 
 def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:

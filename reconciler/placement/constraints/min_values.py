@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reconciler.model.quantity import Resources
-from reconciler.placement.constraints.limits import NODES
+from reconciler.model.placement import UnplacedReason
+from reconciler.model.quantity import Resources, format_amount
+from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
 
@@ -59,6 +60,36 @@ def can_be_met(offers: PoolOffers, rows: Mask) -> bool:
     if not offers.minimums or not len(there):
         return bool(len(there))
     return least_list(offers, rows, int(there[offers.prices[there].argmin()])) is not None
+
+
+def min_values_reason(offers: PoolOffers, rows: Mask, limits: PoolLimits) -> UnplacedReason | None:
+    """Why no list of the rows has enough values within the limits; None where some list has. rows: offerings that hold the chunk."""
+    if not offers.minimums:
+        return None
+    name, there = offers.pool.name, np.flatnonzero(rows)
+    least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
+    if least is None:
+        few = f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
+        return UnplacedReason("minValues", 1, f"NodePool {name}: {_short_of_values(offers, rows) or few}")
+    shortage = limits.shortage(name, least.largest)
+    if shortage is None:
+        return None
+    resource, counts = shortage.resource, least.largest.get(shortage.resource)
+    limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
+    words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
+    return UnplacedReason("NodePool limit", len(least.instance_types), f"NodePool {name} {words}")
+
+
+def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
+    """The first label of which the types that hold the chunk have too few values; "" if there is none."""
+    for key, minimum in offers.minimums:
+        if key not in offers.offerings.table.keys:
+            return f"no instance type has label {key}, of which its minValues asks for {minimum}"
+        count = offers.values_left(key, rows)
+        if count < minimum:
+            values = f"{count} value{'' if count == 1 else 's'}"
+            return f"its minValues asks for {minimum} values of {key}, and what is large enough has {values}"
+    return ""
 
 
 def largest_of(offers: PoolOffers, instance_types: Sequence[int]) -> Resources:

@@ -15,10 +15,11 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.needs import NodeTerm
-from reconciler.placement.phrases import MATCHES_NOTHING, instead_words, listed, suggestion
+from reconciler.placement.phrases import instead_words, listed, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
 
 CAUSE = "node labels"
+MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 WEIGHT = 2
 """Of the score, in kube-scheduler's default profile."""
 _MOST_LOOKED_AT = 200

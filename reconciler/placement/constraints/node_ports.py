@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from reconciler.model.pods import HostPort
 from reconciler.placement.amounts import Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.phrases import ports_words
+from reconciler.placement.phrases import listed
 
 CAUSE = "host port taken"
 _UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
@@ -25,6 +25,17 @@ def ports_clash(wanted: Sequence[HostPort], used: Sequence[HostPort]) -> bool:
         for one in wanted
         for other in used
     )
+
+
+def ports_words(ports: Iterable[HostPort]) -> str:
+    """`53/UDP and 53/TCP`."""
+    return listed(f"{port.port}/{port.protocol}" for port in ports)
+
+
+def taken_on_each_node(batch: Batch, used: Sequence[HostPort]) -> str:
+    """Why no new node takes a chunk; "" where daemons leave its ports free. used: by daemon pods on every node of a NodePool."""
+    taken = [port for port in batch.needs.shape.host_ports if ports_clash((port,), used)]
+    return f"a daemon set uses host port {ports_words(taken)} on each node" if taken else ""
 
 
 class NodePorts(Constraint):

@@ -15,7 +15,7 @@ from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.label_table import Mask
-from reconciler.placement.phrases import taint_words
+from reconciler.placement.phrases import listed
 
 CAUSE = "node taints"
 WEIGHT = 3
@@ -30,6 +30,20 @@ def tolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, sof
         for taint in taints
         if taint.effect in _BLOCKING or not soft_taints
     )
+
+
+def taint_words(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> str:
+    """`has taint dedicated=batch:NoSchedule, which is not tolerated`, and what a toleration of the same key is for."""
+    names = listed(f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in taints)
+    words = f"taint {names}, which is" if len(taints) == 1 else f"taints {names}, which are"
+    near = next((item for taint in taints for item in tolerations if item.key == taint.key), None)
+    return f"has {words} not tolerated{'' if near is None else f': {_toleration_words(near)}'}"
+
+
+def _toleration_words(toleration: Toleration) -> str:
+    value = "" if toleration.operator == "Exists" else f" is for {toleration.key}={toleration.value}"
+    effect = f" {'and' if value else 'is for'} {toleration.effect}" if toleration.effect else ""
+    return f"its toleration{value}{effect}"
 
 
 class TaintToleration(Constraint):

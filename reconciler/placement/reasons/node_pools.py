@@ -13,25 +13,24 @@ from reconciler.model.placement import UnplacedReason
 from reconciler.model.quantity import format_amount
 from reconciler.placement.amounts import times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, Shortage
-from reconciler.placement.constraints.min_values import least_list
-from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK
+from reconciler.placement.constraints.min_values import min_values_reason
+from reconciler.placement.constraints.node_affinity import MATCHES_NOTHING
+from reconciler.placement.constraints.node_ports import CAUSE as PORT_TAKEN
+from reconciler.placement.constraints.node_ports import taken_on_each_node
 from reconciler.placement.constraints.reservations import is_reservation
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
-from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.phrases import (
-    MATCHES_NOTHING,
     amount_words,
     instead_words,
     labelled,
     listed,
-    ports_words,
     resource_words,
     suggestion,
-    taint_words,
 )
 from reconciler.placement.reasons.topology import topology_words
 from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
@@ -116,9 +115,14 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     shortages = [state.limits.shortage(name, offers.capacities[number]) for number in fitting]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
-        return _ALLOWED - 1, [_limit_reason(state, offers, missing, fitting)]
-    short = _min_values_reason(state, offers, rows & offers.rows_holding(batch.needs.request))
-    return (_ALLOWED, [_rule_reason(state, batch, offers)]) if short is None else (_ALLOWED - 1, [short])
+        words = f"NodePool {name} {state.limits.words(offers, missing, fitting)}"
+        return _ALLOWED - 1, [UnplacedReason("NodePool limit", len(missing), words)]
+    short = min_values_reason(offers, rows & offers.rows_holding(batch.needs.request), state.limits)
+    if short is not None:
+        return _ALLOWED - 1, [short]
+    ports = taken_on_each_node(batch, offers.host_ports)
+    cause, words = (PORT_TAKEN, ports) if ports else ("topology", topology_words(state, batch))
+    return _ALLOWED, [UnplacedReason(cause, 1, f"NodePool {name}: {words}")]
 
 
 def _label_words(offers: PoolOffers, wanted: Requirements, key: str, undefined: bool) -> str:  # noqa: FBT001 - as found
@@ -236,73 +240,3 @@ def _others_lack(state: State, columns: Sequence[int], count: int, lacking: Mapp
     if list(columns) == list(lacking):
         return f"{count} more {verb} more"
     return f"{count} {verb} {listed(resource_words(state.columns.names[column]) for column in columns)}"
-
-
-def _rule_reason(state: State, batch: Batch, offers: PoolOffers) -> UnplacedReason:
-    name = offers.pool.name
-    taken = [port for port in batch.needs.shape.host_ports if ports_clash((port,), offers.host_ports)]
-    if taken:
-        return UnplacedReason(
-            "host port taken", 1, f"NodePool {name}: a daemon set uses host port {ports_words(taken)} on each node"
-        )
-    return UnplacedReason("topology", 1, f"NodePool {name}: {topology_words(state, batch)}")
-
-
-def _min_values_reason(state: State, offers: PoolOffers, rows: Mask) -> UnplacedReason | None:
-    """The reason where no list of types that hold the chunk has enough values, or limits leave no room for any such list."""
-    if not offers.minimums:
-        return None
-    name, there = offers.pool.name, np.flatnonzero(rows)
-    least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
-    if least is None:
-        words = _short_of_values(offers, rows) or _left_for_minimums(offers)
-        return UnplacedReason("minValues", 1, f"NodePool {name}: {words}")
-    shortage = state.limits.shortage(name, least.largest)
-    if shortage is None:
-        return None
-    resource, counts = shortage.resource, least.largest.get(shortage.resource)
-    limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
-    words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
-    return UnplacedReason("NodePool limit", len(least.instance_types), f"NodePool {name} {words}")
-
-
-def _left_for_minimums(offers: PoolOffers) -> str:
-    return f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
-
-
-def _short_of_values(offers: PoolOffers, rows: Mask) -> str:
-    """The first label of which the types that hold the chunk have too few values; "" if there is none."""
-    for key, minimum in offers.minimums:
-        if key not in offers.offerings.table.keys:
-            return f"no instance type has label {key}, of which its minValues asks for {minimum}"
-        count = offers.values_left(key, rows)
-        if count < minimum:
-            values = f"{count} value{'' if count == 1 else 's'}"
-            return f"its minValues asks for {minimum} values of {key}, and what is large enough has {values}"
-    return ""
-
-
-def _limit_reason(
-    state: State, offers: PoolOffers, missing: Sequence[Shortage], fitting: Sequence[int]
-) -> UnplacedReason:
-    words = _limit_words(offers, missing, fitting)
-    if state.limits.has_promised(offers.pool.name):
-        words = f"{words}; the nodes that pending pods need are counted in"
-    return UnplacedReason("NodePool limit", len(missing), f"NodePool {offers.pool.name} {words}")
-
-
-def _limit_words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
-    least = min(shortages, key=lambda item: item.resource)
-    limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
-    if least.used == least.limit:
-        counted = offers.minimums and least.resource != NODES
-        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
-        return f"is at its {least.resource} limit of {limit}{so}"
-    if least.used > least.limit:
-        return f"is over its {least.resource} limit of {limit}: {used} used"
-    candidates = [
-        (offers.capacities[number].get(least.resource), offers.offerings.types[number].name) for number in fitting
-    ]
-    amount, name = min(candidates)
-    smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
-    return f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
