@@ -20,8 +20,8 @@ import numpy as np
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.kernel import jit
+from reconciler.placement.requirements import Mask
 
 GreedyFill = Callable[[Amounts, Mask, Amounts, Amounts, Amounts, Mask], Amounts]
 

@@ -14,7 +14,7 @@ from reconciler.placement.amounts import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Mask
 
 
 @dataclass(frozen=True, slots=True)

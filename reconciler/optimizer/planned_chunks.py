@@ -19,9 +19,8 @@ from reconciler.optimizer.packing import NodeRules, Packing, Pattern, bin_types_
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import RESERVATION_MARK
 from reconciler.placement.engine.state import JournalEntry, Saved, State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
-from reconciler.placement.requirements import ANYWHERE, Requirements, Values, one_of
+from reconciler.placement.requirements import ANYWHERE, Mask, Requirements, Values, one_of
 
 
 class Shape(NamedTuple):

@@ -26,9 +26,9 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
-from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.loops.arrays import MINIMUM
 from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.requirements import Mask, distinct
 
 FEW_NODES = 20
 """Up to so many, parts of nodes count more than those of chunks."""

@@ -19,11 +19,10 @@ from reconciler.model.requirements import Requirement
 from reconciler.placement.constraints.limits import NOTHING
 from reconciler.placement.constraints.min_values import largest_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.offerings import NANODOLLARS
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, node_class_label, sold_in
-from reconciler.placement.requirements import STABLE_KEYS, Requirements, Values, one_of
+from reconciler.placement.requirements import STABLE_KEYS, Mask, Requirements, Values, one_of
 
 
 @dataclass(frozen=True, slots=True)

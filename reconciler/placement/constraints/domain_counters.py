@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.needs import NodeTerm
+from reconciler.placement.requirements import Mask
 
 Domain = str | int
 """A label value; for hostnames the number of the bin."""

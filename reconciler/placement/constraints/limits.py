@@ -16,10 +16,9 @@ from reconciler.model.nodes import INSTANCE_TYPE_LABEL, InstanceType, NodeClaim,
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import PLENTY, Amounts
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.arrays import LimitArrays
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import Mask, Requirements
 
 NODES = "nodes"
 """The limit on the number of nodes, beside resources."""

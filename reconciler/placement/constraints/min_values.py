@@ -16,8 +16,8 @@ import numpy as np
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.placement.constraints.limits import NODES, PoolLimits
-from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
+from reconciler.placement.requirements import Mask
 
 
 class LeastList(NamedTuple):

@@ -13,10 +13,9 @@ from reconciler.model.pods import PreferredNodeTerm
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.phrases import instead_words, listed, suggestion
-from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
+from reconciler.placement.requirements import WELL_KNOWN, Cell, LabelTable, Mask, Requirements, Values
 
 CAUSE = "node labels"
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"

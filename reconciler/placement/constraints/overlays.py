@@ -29,10 +29,9 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.offers.offerings import NANODOLLARS, Offerings, offering_labels, type_labels
 from reconciler.placement.problem import Problem
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import Cell, LabelTable, Mask, Requirements
 
 
 def adjusted_prices(offerings: Offerings, overlays: Sequence[NodeOverlay], pool: NodePool) -> tuple[Amounts, Mask]:

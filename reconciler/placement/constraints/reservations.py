@@ -17,10 +17,9 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.constraints.limits import RESERVATION_MARK
-from reconciler.placement.label_table import Mask
 from reconciler.placement.offers.offerings import RESERVED, Offerings
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import Mask, Requirements
 
 
 def is_reservation(offers: PoolOffers) -> bool:

@@ -14,8 +14,8 @@ from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
-from reconciler.placement.label_table import Mask
 from reconciler.placement.phrases import listed
+from reconciler.placement.requirements import Mask
 
 CAUSE = "node taints"
 WEIGHT = 3

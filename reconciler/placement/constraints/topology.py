@@ -20,10 +20,9 @@ from reconciler.placement.constraints.rule_table import (
     RuleTable,
     constraint_set_of,
 )
-from reconciler.placement.label_table import Mask
 from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import Mask, Requirements
 
 
 class Topology:

@@ -21,9 +21,8 @@ from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import distinct, settled
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
-from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, one_of
+from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, distinct, one_of, settled
 
 MOST_COMBINATIONS = 512
 

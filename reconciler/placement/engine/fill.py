@@ -19,10 +19,9 @@ from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import LabelTable, Mask, Requirements
 
 
 @dataclass(slots=True, eq=False)

@@ -26,11 +26,11 @@ from reconciler.placement.engine.grow import (
     template_within_limits,
 )
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask
 from reconciler.placement.loops.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
+from reconciler.placement.requirements import Mask
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:

@@ -25,7 +25,6 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.taint_toleration import TaintToleration
-from reconciler.placement.label_table import Cell, LabelTable, Mask
 from reconciler.placement.memory import BoundGroup
 from reconciler.placement.nodes.machines import (
     arrival_of,
@@ -35,6 +34,7 @@ from reconciler.placement.nodes.machines import (
     merged_allocatable,
 )
 from reconciler.placement.offers.pool_offers import DaemonPod, PoolOffers
+from reconciler.placement.requirements import Cell, LabelTable, Mask
 
 NOT_READY = "is not ready"
 HELD, PLACEHOLDER, OTHER = 0, 1, 2

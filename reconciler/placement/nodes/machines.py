@@ -27,9 +27,8 @@ from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.amounts import Amounts, ResourceColumns
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.label_table import Cell, Mask, distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import STABLE_KEYS, Requirements
+from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements, distinct
 
 _PASSING = frozenset(
     {

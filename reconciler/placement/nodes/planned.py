@@ -10,7 +10,6 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.amounts import Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain, Inclusion
-from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.loops.arrays import (
     EMPTY,
     LEAN,
@@ -25,6 +24,7 @@ from reconciler.placement.loops.arrays import (
 )
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
+from reconciler.placement.requirements import Mask, distinct, settled
 
 _FIRST_ROWS = 64
 

@@ -19,11 +19,10 @@ from reconciler.placement.amounts import PLENTY, Amounts
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.label_table import Mask, distinct, settled
 from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import ABSENT, Requirements
+from reconciler.placement.requirements import ABSENT, Mask, Requirements, distinct, settled
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from reconciler.model.nodes import (
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.requirements import Operator
 from reconciler.placement.amounts import Amounts
-from reconciler.placement.label_table import LabelTable
 from reconciler.placement.problem import BackOff
+from reconciler.placement.requirements import LabelTable
 
 NANODOLLARS = 10**9
 RESERVED = "reserved"

@@ -23,10 +23,9 @@ from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.amounts import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.needs import Needs, needs_of
 from reconciler.placement.offers.offerings import Offerings
-from reconciler.placement.requirements import Requirements, one_of
+from reconciler.placement.requirements import Mask, Requirements, distinct, one_of
 
 _TOLERATED_BY_ALL = (
     ("node.kubernetes.io/not-ready", "NoExecute"),

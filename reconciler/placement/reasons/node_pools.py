@@ -22,7 +22,6 @@ from reconciler.placement.constraints.reservations import is_reservation
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
 from reconciler.placement.engine.state import State
-from reconciler.placement.label_table import Mask, distinct
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.phrases import (
     amount_words,
@@ -33,7 +32,7 @@ from reconciler.placement.phrases import (
     suggestion,
 )
 from reconciler.placement.reasons.topology import topology_words
-from reconciler.placement.requirements import WELL_KNOWN, Requirements, Values
+from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values, distinct
 
 _MOST_LOOKED_AT = 32
 """How many alternatives are looked at to find the nearest. Volumes may lead to hundreds."""

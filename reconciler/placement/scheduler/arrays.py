@@ -21,10 +21,10 @@ from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.resources_fit import weighed
 from reconciler.placement.constraints.rule_table import RuleTable
 from reconciler.placement.constraints.taint_toleration import TaintToleration, tolerated
-from reconciler.placement.label_table import LabelTable, Mask
 from reconciler.placement.loops.arrays import ANTI_AFFINITY_ITSELF, CounterArrays
 from reconciler.placement.memory import BoundGroup, Tally
 from reconciler.placement.needs import KnownNeeds, Needs
+from reconciler.placement.requirements import LabelTable, Mask
 from reconciler.placement.scheduler.walk import (
     ABLE,
     CAUSES,

@@ -18,7 +18,7 @@ import numpy as np
 from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL, Node
 from reconciler.model.pods import Pod
 from reconciler.placement.amounts import Numbers
-from reconciler.placement.label_table import Mask
+from reconciler.placement.requirements import Mask
 from reconciler.placement.scheduler.arrays import PodKind, SchedulerArrays
 from reconciler.placement.scheduler.walk import (
     ABLE,
