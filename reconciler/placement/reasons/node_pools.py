@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,6 @@ from reconciler.placement.phrases import (
     resource_words,
     suggestion,
 )
-from reconciler.placement.reasons.topology import topology_words
 from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values, distinct
 
 _MOST_LOOKED_AT = 32
@@ -57,13 +56,17 @@ def _unused_words(pool: NodePool) -> str:
     return "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
 
 
-def pool_reasons(state: State, batch: Batch) -> Iterable[UnplacedReason]:
+Words = Callable[[], str]
+"""Says which rules between pods keep chunks off all nodes that could be made."""
+
+
+def pool_reasons(state: State, batch: Batch, between_pods: Words) -> Iterable[UnplacedReason]:
     for offers in state.offers:
         if is_reservation(offers):
             continue  # its NodePool has reasons of its own
         name, tolerations = offers.pool.name, batch.needs.shape.tolerations
         taints = [taint for taint in offers.taints if not tolerated((taint,), tolerations)]
-        far, found = _nearest_alternative(state, batch, offers)
+        far, found = _nearest_alternative(state, batch, offers, between_pods)
         if taints:
             beside = "" if far == _ALLOWED else _beside(name, found[0].example)
             words = f"NodePool {name} {taint_words(taints, tolerations)}{beside}"
@@ -78,7 +81,7 @@ def _beside(pool: str, example: str) -> str:
     return f"; apart from that, {rest.removeprefix(': ') if rest.startswith(': ') else f'it{rest}'}"
 
 
-def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Judged:
+def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers, between_pods: Words) -> _Judged:
     alternatives = list(
         dict.fromkeys(relaxation.wanted for relaxation in batch.needs.relaxations if relaxation.soft_taints)
     )[:_MOST_LOOKED_AT]
@@ -86,7 +89,7 @@ def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Jud
         by_name = "a node by name is asked for, which no new node can be"
         words = f"NodePool {offers.pool.name}: {by_name if batch.needs.terms else MATCHES_NOTHING}"
         return 0, [UnplacedReason("NodePool labels", 1, words)]
-    judged = [_judged(state, batch, offers, wanted) for wanted in alternatives]
+    judged = [_judged(state, batch, offers, wanted, between_pods) for wanted in alternatives]
     far, found = max(judged, key=lambda item: item[0])
     if len(alternatives) == 1 or batch.needs.shape.attachment_terms:
         return far, found
@@ -94,7 +97,7 @@ def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers) -> _Jud
     return far, [UnplacedReason(item.cause, item.count, f"{item.example} ({words})") for item in found]
 
 
-def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> _Judged:
+def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements, between_pods: Words) -> _Judged:
     name = offers.pool.name
     rows, ruled_out_by = offers.rows_for(wanted), offers.ruled_out_by(wanted)
     if ruled_out_by is not None:
@@ -120,7 +123,7 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     if short is not None:
         return _ALLOWED - 1, [short]
     ports = taken_on_each_node(batch, offers.host_ports)
-    cause, words = (PORT_TAKEN, ports) if ports else ("topology", topology_words(state, batch))
+    cause, words = (PORT_TAKEN, ports) if ports else ("topology", between_pods())
     return _ALLOWED, [UnplacedReason(cause, 1, f"NodePool {name}: {words}")]
 
 
