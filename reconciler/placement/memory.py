@@ -134,6 +134,11 @@ class Memory:
         self._answers.append((self._asked, placement))
         return placement
 
+    def latest(self, name: str, default: Made) -> Made:
+        """The value that was made last under this name, from whatever inputs."""
+        made: Made = self._made[name][1] if name in self._made else default
+        return made
+
     def once(self, name: str, inputs: tuple[Any, ...], make: Callable[[], Made]) -> Made:
         """The value made under this name from the same inputs; otherwise a new one. It must not be modified."""
         known = self._made.get(name)

@@ -24,6 +24,7 @@ from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import BackOff, PlacementOptions, Problem
 from reconciler.placement.surge.firm import SurgeMode
+from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
@@ -92,7 +93,7 @@ class PassState(Facts):
     """trigger: why the pass is made, in one word. written: the repository's documents as they are written.
 
     settled: the plan is a forecast for the time when all changes are done, so nothing is to be written. broken_rules: what the checker
-    rejects, in sentences. unrendered: writes that no template could be rendered for. set_aside: inputs that headroom failed on, so that the
+    rejects, in sentences. rehearsal: of the firm placement, where one was needed. unrendered: writes that no template could be rendered for. set_aside: inputs that headroom failed on, so that the
     pass is made without them. on_trial: the stages only run to find out whether they succeed so. traces: of new faults, for the log.
     """
 
@@ -103,6 +104,7 @@ class PassState(Facts):
     outlook: Outlook | None = None
     basis: Basis | None = None
     broken_rules: tuple[str, ...] = ()
+    rehearsal: Rehearsal | None = None
     plan: Plan | None = None
     templates: DocumentTemplates | None = None
     writes: tuple[Write, ...] = ()

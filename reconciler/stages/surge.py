@@ -11,7 +11,6 @@ from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
 from reconciler.model.refs import abridged
-from reconciler.model.surge import Wait
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -25,9 +24,9 @@ HURRIED = frozenset({"taken", "change"})
 """Triggers of passes that answer what pods do."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MakeFirm:
-    """memory: the firm placement of the pass before, so that an unchanged cluster costs nothing. scarce: the nodes that were marked then.
+    """memory: the firm placement of the last rehearsal, so that an unchanged cluster costs nothing.
 
     A pass that refills what was just taken keeps the spare room and the marks; the next one at leisure looks again."""
 
@@ -35,7 +34,6 @@ class MakeFirm:
 
     rules: Rules
     memory: Memory = field(default_factory=Memory)
-    scarce: frozenset[str] = frozenset()
 
     def run(self, state: PassState) -> PassState:
         mode = self.rules.surge
@@ -48,10 +46,9 @@ class MakeFirm:
         problem, tight = state.problem, state.placement
         firmer = Firmer(mode, place, partial(_names, problem))
         if state.trigger in HURRIED:
-            found = firmer.kept(problem, tight, self.scarce)
+            found = firmer.kept(problem, tight, self.memory.latest("firm", Firm(problem, tight)).scarce)
         else:
             found = self.memory.once("firm", _seen(problem, tight), lambda: firmer.firm(problem, tight))
-            self.scarce = found.scarce
         # What was found before stands for equal facts; all else that a demand says is as it is now.
         spare = [item for item in found.problem.demands if item.ref.kind == SPARE_KIND]
         return replace(
@@ -59,13 +56,14 @@ class MakeFirm:
             demands=(*state.demands, *spare),
             placement=tight if found.placement == tight else found.placement,
             scarce=found.scarce,
+            rehearsal=found.rehearsal,
             notes=(*state.notes, *_notes(mode, found, tight)),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearse:
-    """memory: the waits of the last rehearsal, so that an unchanged cluster costs nothing. last: those waits.
+    """memory: the waits of the last rehearsal, so that an unchanged cluster costs nothing.
 
     A pass that refills what was just taken does not wait for a rehearsal; the next one at leisure has it."""
 
@@ -73,15 +71,15 @@ class Rehearse:
 
     rules: Rules
     memory: Memory = field(default_factory=Memory)
-    last: list[Wait] = field(default_factory=list)
 
     def run(self, state: PassState) -> PassState:
-        problem = state.problem
-        inputs = (*_seen(problem, state.placement), state.scarce)
         sources = {demand.ref: demand.source for demand in state.demands}
-        if state.trigger not in HURRIED:
-            self.last[:] = self.memory.once("waits", inputs, lambda: _waits(problem, state))
-        waits = tuple(wait for wait in self.last if wait.demand in sources)
+        if state.trigger in HURRIED:
+            known = self.memory.latest("waits", ())
+        else:
+            inputs = (*_seen(state.problem, state.placement), state.scarce)
+            known = self.memory.once("waits", inputs, lambda: _rehearsal(state).waits())
+        waits = tuple(wait for wait in known if wait.demand in sources)
         findings = [
             Finding(
                 *(PODS_MAY_WAIT.name, PODS_MAY_WAIT.severity, wait.words, sources.get(wait.demand), wait.demand),
@@ -92,8 +90,12 @@ class Rehearse:
         return replace(state, waits=waits, findings=(*state.findings, *findings))
 
 
-def _waits(problem: Problem, state: PassState) -> tuple[Wait, ...]:
-    return Rehearsal(problem, state.placement, _names(problem, state.placement), state.scarce).waits()
+def _rehearsal(state: PassState) -> Rehearsal:
+    """That of the firm placement, where no stage has changed it since."""
+    made, placement = state.rehearsal, state.placement
+    if made is not None and made.placement == placement:
+        return made
+    return Rehearsal(state.problem, placement, _names(state.problem, placement), state.scarce)
 
 
 def _names(problem: Problem, placement: Placement) -> list[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
 from reconciler.model.placement import Placement, read_holdings
@@ -19,16 +20,16 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.surge import Wait
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
-from reconciler.placement.surge.rehearsal import Rehearsal
+from reconciler.placement.surge.rehearsal import MOST_TRIES, Rehearsal
 
-MOST_ROUNDS = 16
-"""Placements to which spare room is added."""
+MOST_PLACEMENTS = 120
+"""With more spare room than before."""
 MOST_STEPS = 100_000_000
 """Pods times nodes of all rehearsals together: what compiled loops go through in four seconds."""
 _FOR_ALL = 3
 """How many times its price a placement is taken to cost more if all pods wait."""
-_PATIENCE = 1_000
-"""Changes of an order for each demand, to see whether a placement leaves anybody waiting."""
+_PATIENCE = (0, 1_000, MOST_TRIES)
+"""Changes of an order for each demand, to see whether a placement leaves anybody waiting. In the end as many as for what is told."""
 _MOST_KNOWN = 20
 """Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
@@ -47,21 +48,27 @@ class SurgeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Firm:
-    """A placement with what makes it firm. waiting: pods that wait all the same, in the worst order of each demand.
+    """A placement with what makes it firm. waits: of pods that wait all the same, the worst order of each demand.
 
-    spare: by demand, how many chunks beside its own. scarce: names of nodes that get the taint of scarce room."""
+    spare: by demand, how many chunks beside its own. scarce: names of nodes that get the taint of scarce room. rehearsal: what waits are
+    from; None where nothing was rehearsed."""
 
     problem: Problem
     placement: Placement
-    waiting: int = 0
     spare: Counter[ObjectRef] = field(default_factory=Counter)
     scarce: frozenset[str] = frozenset()
     waits: tuple[Wait, ...] = ()
+    rehearsal: Rehearsal | None = None
 
     @property
     def price(self) -> float:
         """USD an hour of the new nodes."""
         return sum(node.price for node in self.placement.planned)
+
+    @property
+    def waiting(self) -> int:
+        """How many pods wait."""
+        return sum(wait.waiting for wait in self.waits)
 
 
 @dataclass(slots=True)
@@ -81,12 +88,10 @@ class Firmer:
         known = spare_before(problem)
         if self.mode is SurgeMode.PLANNED:
             return tight
-        if known:
-            # The room stands there anyway until it is given back. So what counts is whether a plan from scratch would need it.
-            anew = _without_placeholders(problem)
-            if self._judged(Firm(anew, self.place(anew))).waiting:
-                return self._firmest(problem, self._judged(self._with(problem, known)))
-        return self._firmest(problem, self._judged(tight))
+        # Spare room stands there anyway until it is given back. So what counts is whether a plan from scratch would need it.
+        if known and self._judged(self._with(_without_placeholders(problem))).waiting:
+            tight = self._with(problem, known)
+        return self._firmest(self._judged(tight))
 
     def kept(self, problem: Problem, placement: Placement, scarce: frozenset[str]) -> Firm:
         """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed."""
@@ -94,93 +99,97 @@ class Firmer:
         found = self._with(problem, known) if known else Firm(problem, placement)
         return replace(found, scarce=scarce & {item.node or item.node_claim for item in found.placement.occupied})
 
-    def _firmest(self, problem: Problem, begun: Firm) -> Firm:
+    def _firmest(self, begun: Firm) -> Firm:
         """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""
         if not begun.waiting:
             return begun
         compiled_walk()  # from now on: what follows are dozens of rehearsals
-        begun_with = [begun, *self._larger(problem, begun)]
-        best = min(begun_with, key=_cost)
-        open_ones = [item for item in begun_with if item.waiting]
-        seen: set[tuple[int, frozenset[tuple[ObjectRef, int]]]] = set()
-        for _ in range(MOST_ROUNDS):
-            open_ones = [item for item in open_ones if best.waiting or item.price < best.price]
-            if not open_ones or self.steps > MOST_STEPS:
+        open_ones, best = [begun], begun
+        for made in sorted(self._mixes(begun), key=_cost):
+            if best.waiting or made.price < best.price:
+                open_ones.append(self._judged(made))
+                best = min(best, open_ones[-1], key=_cost)
+        seen: set[object] = set()
+        while self.steps <= MOST_STEPS and len(seen) < MOST_PLACEMENTS:
+            open_ones = [item for item in open_ones if item.waiting and (best.waiting or item.price < best.price)]
+            if not open_ones:
                 break
             now = min(open_ones, key=_promise)
             open_ones.remove(now)
             for spare in _further(now):
-                way = (len(now.problem.instance_types), frozenset(spare.items()))
-                if way not in seen:
-                    seen.add(way)
-                    found = self._judged(self._with(now.problem, spare))
-                    open_ones += [found] if found.waiting else []
-                    best = min(best, found, key=_cost)
+                way = (*(each.name for each in now.problem.instance_types), frozenset(spare.items()))
+                made = None if way in seen else self._with(now.problem, spare)
+                seen.add(way)
+                if made is not None and (best.waiting or made.price < best.price):
+                    open_ones.append(self._judged(made))
+                    best = min(best, open_ones[-1], key=_cost)
         return self._trimmed(best)
 
     def _trimmed(self, item: Firm) -> Firm:
-        """Without the spare chunks that were not needed in the end."""
-        for ref in sorted(item.spare) if not item.waiting else ():
-            while item.spare[ref]:
-                less = self._judged(self._with(item.problem, item.spare - Counter({ref: 1})))
-                if less.waiting or less.price > item.price:
-                    break
-                item = less
+        """Without the spare chunks that were not needed in the end, and of another mix where that costs less."""
+        if item.waiting or self.steps > 2 * MOST_STEPS:
+            return item
+        fewer = (self._with(item.problem, item.spare - Counter({ref: 1})) for ref in sorted(item.spare))
+        for made in chain(fewer, self._mixes(item)):
+            if made.price < item.price or (made.price == item.price and made.spare.total() < item.spare.total()):
+                judged = self._judged(made)
+                if not judged.waiting:
+                    return self._trimmed(judged)
         return item
 
-    def _larger(self, problem: Problem, begun: Firm) -> Iterable[Firm]:
-        """New nodes of larger types only. Machines on their way may still become any type, so that all are needed then."""
-        if begun.spare or not begun.placement.planned or any(item.node is None for item in problem.view.machines):
+    def _mixes(self, item: Firm) -> Iterable[Firm]:
+        """New nodes of larger types only, or without one size. Machines on their way may still become any type: all are needed then."""
+        problem = item.problem
+        is_awaited = any(machine.node is None for machine in problem.view.machines)
+        if is_awaited or not item.placement.planned or any(each.ref.kind == REQUEST_KIND for each in problem.demands):
             return
-        if any(item.ref.kind == REQUEST_KIND for item in problem.demands):
-            return
-        sizes = sorted({item.capacity.get(CPU) for item in problem.instance_types})
-        for least in sizes[1:4]:
-            types = tuple(item for item in problem.instance_types if item.capacity.get(CPU) >= least)
-            limited = replace(problem, instance_types=types)
-            placement = self.place(limited)
-            if placement.missing <= begun.placement.missing:
-                yield self._judged(Firm(limited, placement))
+        size = {each.name: each.capacity.get(CPU) for each in problem.instance_types}
+        bought = sorted({size[node.instance_types[0]] for node in item.placement.planned})
+        larger = [{other for other in size.values() if other >= least} for least in sorted(set(size.values()))[1:4]]
+        for sizes in (*larger, *(set(size.values()) - {without} for without in bought)):
+            types = tuple(each for each in problem.instance_types if size[each.name] in sizes)
+            made = self._with(replace(problem, instance_types=types), item.spare)
+            if made.placement.missing <= item.placement.missing:
+                yield made
 
-    def _with(self, problem: Problem, spare: Counter[ObjectRef]) -> Firm:
+    def _with(self, problem: Problem, spare: Counter[ObjectRef] | None = None) -> Firm:
+        spare = spare or Counter()
         extra = [spare_demand(item, spare[item.ref]) for item in problem.demands if spare[item.ref]]
         asked = (item for item in problem.demands if item.ref.kind != SPARE_KIND)
         larger = replace(problem, demands=(*asked, *extra))
-        return Firm(larger, self.place(larger), spare=spare)
+        return Firm(larger, self.place(larger), spare)
 
     def _judged(self, item: Firm) -> Firm:
         """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them."""
-        rehearsal = self._rehearsal(item)
-        plain = self._rehearsed(item, rehearsal)
-        if not plain.waiting:
-            return plain
+        best = plain = self._rehearsed(item)
         refs = [wait.demand for wait in plain.waits]
-        rooms = dict.fromkeys(rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])))
-        marked = (replace(item, scarce=room) for room in rooms)
-        steered = (self._rehearsed(each, self._rehearsal(each)) for each in marked)
-        return min((plain, *steered), key=lambda found: found.waiting)
+        for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])):
+            if best.waiting and plain.rehearsal is not None:
+                marked = self._rehearsed(replace(item, scarce=plain.rehearsal.room_of(chosen)))
+                best = min(best, marked, key=lambda found: found.waiting)
+        return best
 
-    def _rehearsed(self, item: Firm, rehearsal: Rehearsal) -> Firm:
-        """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before."""
-        waits = self._relevant(rehearsal, 0) or self._relevant(rehearsal, _PATIENCE)
+    def _rehearsed(self, item: Firm) -> Firm:
+        """Looks for worse orders only where nobody waits in those that come to mind, and in which somebody waited before.
+
+        No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
+        rehearsal = Rehearsal(item.problem, item.placement, self.names_of(item.placement), item.scarce)
+        waits: tuple[Wait, ...] = ()
+        together, known = self.mode is SurgeMode.ALL, self.known[-_MOST_KNOWN:]
+        for patience in _PATIENCE if together else _PATIENCE[:1]:
+            waits = tuple(
+                wait
+                for wait in rehearsal.waits(together=together, known=known, patience=patience)
+                if wait.demand.kind != REQUEST_KIND and not (wait.alone and wait.waiting == wait.promised)
+            )
+            if waits:
+                break
         self.steps += rehearsal.steps
         for wait in waits:
             order = [binding.demand for binding in wait.bindings]
             if not wait.alone and order not in self.known:
                 self.known.append(order)
-        return replace(item, waiting=sum(wait.waiting for wait in waits), waits=waits)
-
-    def _rehearsal(self, item: Firm) -> Rehearsal:
-        return Rehearsal(item.problem, item.placement, self.names_of(item.placement), item.scarce)
-
-    def _relevant(self, rehearsal: Rehearsal, patience: int) -> tuple[Wait, ...]:
-        """No room helps pods that want to be beside others, while those are not there. Requests have attempts of their own: all or nothing."""
-        found = rehearsal.waits(together=self.mode is SurgeMode.ALL, known=self.known[-_MOST_KNOWN:], patience=patience)
-        return tuple(
-            wait
-            for wait in found
-            if wait.demand.kind != REQUEST_KIND and not (wait.alone and wait.waiting == wait.promised)
-        )
+        return replace(item, waits=waits, rehearsal=rehearsal)
 
 
 def spare_ref(demand: ObjectRef) -> ObjectRef:

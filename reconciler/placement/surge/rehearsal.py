@@ -62,7 +62,9 @@ class _Tried:
 
 
 class Rehearsal:
-    """names: of the planned nodes. scarce: nodes with the taint of scarce room. steps: pods times nodes that were gone through so far."""
+    """names: of the planned nodes. scarce: nodes with the taint of scarce room. steps: pods times nodes that were gone through so far.
+
+    What was searched is kept: to ask again costs nothing."""
 
     def __init__(
         self,
@@ -71,7 +73,9 @@ class Rehearsal:
         names: Sequence[str],
         scarce: Collection[str] = (),
     ) -> None:
+        self.placement = placement
         self.steps = 0
+        self._searched: dict[tuple[int, int], list[_Tried]] = {}
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
         demands = {item.ref: item for item in problem.demands if _takes_part(item)}
@@ -157,15 +161,20 @@ class Rehearsal:
         """Worse orders for those who have not had to wait."""
         found: list[_Tried] = []
         tries = min(patience, self._tries() // max(1, len(self._unsure)))
-        begun = min(_STARTS, tries // _WORTH_STARTING)
         for number in self._unsure:
             if not any(item.waiting[number] for item in (*tried, *found)):
-                starts = [(self._last(number), self._lots(0, number)), *map(self._shuffled, range(1, _STARTS))]
-                for pods, lots in starts[:begun]:
-                    if worse := self._worse(number, pods, lots, tries // begun):
-                        found += worse
-                        break
+                key = (number, tries)
+                if key not in self._searched:
+                    self._searched[key] = self._search(number, tries)
+                found += self._searched[key]
         return found
+
+    def _search(self, number: int, tries: int) -> list[_Tried]:
+        begun = min(_STARTS, tries // _WORTH_STARTING)
+        starts = [(self._last(number), self._lots(0, number)), *map(self._shuffled, range(1, _STARTS))]
+        return next(
+            (worse for pods, lots in starts[:begun] if (worse := self._worse(number, pods, lots, tries // begun))), []
+        )
 
     def _worse(self, number: int, pods: Numbers, lots: Numbers, tries: int) -> list[_Tried]:
         """An order in which pods of the demand wait, if changes of this one lead there."""
