@@ -11,6 +11,7 @@ from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement
 from reconciler.model.refs import abridged
+from reconciler.model.surge import Wait
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -74,9 +75,8 @@ class Rehearse:
 
     def run(self, state: PassState) -> PassState:
         sources = {demand.ref: demand.source for demand in state.demands}
-        if state.trigger in HURRIED:
-            known = self.memory.latest("waits", ())
-        else:
+        known: tuple[Wait, ...] = self.memory.latest("waits", ())
+        if state.trigger not in HURRIED:
             inputs = (*_seen(state.problem, state.placement), state.scarce)
             known = self.memory.once("waits", inputs, lambda: _rehearsal(state).waits())
         waits = tuple(wait for wait in known if wait.demand in sources)

@@ -118,9 +118,11 @@ class Firmer:
             open_ones.remove(now)
             for spare in _further(now):
                 way = (*(each.name for each in now.problem.instance_types), frozenset(spare.items()))
-                made = None if way in seen else self._with(now.problem, spare)
+                if way in seen:
+                    continue
                 seen.add(way)
-                if made is not None and (best.waiting or made.price < best.price):
+                made = self._with(now.problem, spare)
+                if best.waiting or made.price < best.price:
                     open_ones.append(self._judged(made))
                     best = min(best, open_ones[-1], key=_cost)
         return self._trimmed(best)
