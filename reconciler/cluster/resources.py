@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 CORE = ""
 APPS = "apps"
@@ -36,14 +36,14 @@ class Resource:
     declared: bool = False
     namespace: str = ""
     name: str = ""
+    key: tuple[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.group, self.kind))
 
     def __str__(self) -> str:
         """`nodepools.karpenter.sh`, `pods`: its name in kubectl and RBAC."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.group, self.kind)
 
 
 def _custom(group: str, kind: str, versions: tuple[str, ...], *, namespaced: bool, declared: bool = True) -> Resource:

@@ -109,7 +109,7 @@ class ViewStore:
         self._parent = inventory or InventoryParent()
         self._catalog = catalog
         self._lock = RLock()
-        self._values: dict[Key, dict[Key, Value]] = {}
+        self._values: dict[Key, dict[Key, Value]] = {NODES.key: {}}
         self._gaps: dict[tuple[str, ...], str] = {}
         self._apis: Mapping[Key, tuple[str, ...]] = {}
         self._shapes = ShapePool()
@@ -135,16 +135,18 @@ class ViewStore:
         bodies: may come from a server one by one; an error in between leaves everything as it was.
         """
         listed: dict[Key, Decoded] = {}
+        with self._lock:
+            values = self._values.setdefault(resource.key, {})
         for body in bodies:
             with self._lock:
                 item = decode(resource, body, self._shapes)
                 at = (item.namespace, item.name)
-                known = self._values.get(resource.key, {}).get(at)
+                known = values.get(at)
             # After a lost watch most objects are as they were: the known value itself takes no second room.
-            listed[at] = replace(item, value=known) if known is not None and item.value == known else item
+            listed[at] = item if known is None or item.value != known else item._replace(value=known)
         with self._lock:
             stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in listed]
-            gone = [at for at in self._values.get(resource.key, ()) if at not in listed]
+            gone = [at for at in values if at not in listed]
             changes = [self._put(resource, item) for item in listed.values()]
             changes += [self._drop(resource, at) for at in gone]
             changes += [self._set_gap(gap, "") for gap in stale if gap[2:]]
@@ -185,22 +187,22 @@ class ViewStore:
 
     def _put(self, resource: Resource, decoded: Decoded) -> bool:
         key = (decoded.namespace, decoded.name)
-        problem = self._set_gap((*resource.key, *key), decoded.problem)
+        problem = bool(decoded.problem or self._gaps) and self._set_gap((*resource.key, *key), decoded.problem)
         if decoded.problem and decoded.value is None:
             return problem
         if resource.key == CONFIG_MAPS.key and key != (self._parent.namespace, self._parent.name):
             return problem
         if decoded.value is None:
             return self._drop(resource, key) or problem
-        values = self._values.setdefault(resource.key, {})
+        values, value = self._values.setdefault(resource.key, {}), decoded.value
         before = values.get(key)
-        if before is decoded.value or before == decoded.value:
+        if before is value or (before is not None and before == value):
             return problem
-        values[key] = decoded.value
-        used = node_newly_used(before, decoded.value)
-        if begins_to_go(before, decoded.value) or (used and is_held(self._values.get(NODES.key, {}).get(("", used)))):
+        values[key] = value
+        used = node_newly_used(before, value)
+        if (before and begins_to_go(before, value)) or (used and is_held(self._values[NODES.key].get(("", used)))):
             self._room_taken += 1
-        return self._changed(*_parts_of(resource, decoded.value))
+        return self._changed(*_parts_of(resource, value))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
         gone = self._values.get(resource.key, {}).pop(key, None)
@@ -295,7 +297,11 @@ class ViewStore:
 
     def _objects(self) -> dict[ObjectRef, LiveObject]:
         found = [
-            value for values in self._values.values() for value in values.values() if isinstance(value, LiveObject)
+            value
+            for kind, values in self._values.items()
+            if kind not in _PARTS
+            for value in values.values()
+            if isinstance(value, LiveObject)
         ]
         return {item.ref: item for item in sorted(found, key=lambda item: item.ref)}
 

@@ -25,7 +25,7 @@ from reconciler.cluster.view import ViewStore
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.quantity import whole_number
 
-PAGE = 2000
+PAGE = 5000
 """Objects. For each page the API server (1.36) walks through all that are left, which makes many small pages dear."""
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Lists only the metadata of objects (Kubernetes API concepts, "Metadata-only fetches")."""

@@ -65,7 +65,8 @@ _TEXTS = {
     f"status: {{nodeName: NAME, providerID: 'kwok://NAME', allocatable: {_ROOM}, capacity: {_ROOM}, conditions: [{_READY}]}}",
     "csinodes": "metadata: {name: NAME}\nspec: {drivers: [{name: ebs.csi.example.com, nodeID: NAME, allocatable: {count: 25}, topologyKeys: [zone]}]}",
     "deployments": f"metadata: {_OF_A_TEAM}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
-    "replicasets": f"metadata: {_OF_A_TEAM}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
+    "replicasets": f"metadata: {_OF_A_TEAM[:-1]}, ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: APP, uid: uid-APP, controller: true,"
+    f" blockOwnerDeletion: true}}]}}\nspec: {{replicas: COUNT, selector: {_SELECTOR}, template: {_TEMPLATE}}}\nstatus: {{replicas: COUNT}}",
     "pods": f"metadata: {_POD_METADATA}\nspec: {_POD_SPEC[:-1]}, {_ADMITTED}, nodeName: NODE}}\nstatus: {_POD_STATUS}",
 }
 """YAML of an object by the plural of its kind. Words in capitals stand for values of its own."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,8 +43,7 @@ _LONGEST = 200
 Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """value: None if the object does not matter (a finished pod) or cannot be read; in the latter case `problem` says why. A value
     with a problem is an existing object that is compared with what is declared, but cannot be used otherwise.
     """
@@ -83,7 +81,8 @@ def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> Li
 
 
 def _decoded_message(resource: Resource, message: protobuf.Message, shapes: ShapePool) -> Decoded:
-    namespace, name = intern(message.metadata.namespace), message.metadata.name
+    metadata = message.metadata
+    namespace, name = intern(metadata.namespace), metadata.name
     _, read = _READERS[resource.key]
     try:
         value = shapes.pod_of(message) if read is None else read(resource, protobuf.object_of(resource, message), b"")

@@ -52,7 +52,12 @@ class _QuantityWire(Wire, frozen=True):
 
 
 def time_of(message: Message) -> datetime | None:
-    return datetime.fromtimestamp(message.seconds, UTC) if message.seconds else None
+    return _instant(message.seconds)
+
+
+@lru_cache(_MOST_KNOWN)
+def _instant(seconds: int) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
 _SCALARS: dict[Any, int] = {str: 9, bool: 8, int: 3, bytes: 12}

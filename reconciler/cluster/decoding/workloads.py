@@ -48,7 +48,8 @@ def _template_shape(template: wire.TemplateWire | None, namespace: str) -> PodSh
     """The shape of pods made from the template. A chunk has no claims, since nothing would create them."""
     labels = template.metadata.labels if template and template.metadata else None
     spec = template.spec if template else PodSpecWire()
-    return replace(shape_of(spec, namespace=namespace, labels=labels or {}), volume_claims=())
+    shape = shape_of(spec, namespace=namespace, labels=labels or {})
+    return replace(shape, volume_claims=()) if shape.volume_claims else shape
 
 
 def _daemon_set(_resource: Resource, daemon_set: wire.DaemonSetWire, _data: Any) -> DaemonSet:

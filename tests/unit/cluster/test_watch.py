@@ -89,8 +89,8 @@ def test_pages_are_put_together_and_watched_from_the_lists_version() -> None:
         running.until(lambda it: len(it.script.asked) == 3)
         assert names(running) == ["a", "b"]
     asked = [query_of(path) for path in running.script.asked]
-    assert asked[0] == {"limit": "2000"}
-    assert asked[1] == {"limit": "2000", "continue": "more"}
+    assert asked[0] == {"limit": "5000"}
+    assert asked[1] == {"limit": "5000", "continue": "more"}
     assert (asked[2]["watch"], asked[2]["resourceVersion"], asked[2]["allowWatchBookmarks"]) == ("true", "42", "true")
 
 
