@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.application import application
-from reconciler.cli.exit_codes import exit_code_of
+from reconciler.cli.application import application, exit_code_of
 from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
 from reconciler.report.escaping import terminal, without_url_secrets
 

@@ -22,8 +22,8 @@ from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.spending import MONTH
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
+from reconciler.plan.holding.replacement import foretold_drift
 from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
-from reconciler.plan.node_pools.foretold_drift import foretold_drift
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.render.representative import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference

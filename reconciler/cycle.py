@@ -17,10 +17,9 @@ from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
 from reconciler.stages.consolidation import Consolidate
-from reconciler.stages.demand import FindDemand
+from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import MakePlan, UpcomingEdges
-from reconciler.stages.preparation import Prepare
 from reconciler.stages.reading import ReadCluster, ReadManifests, ReadSource
 from reconciler.stages.running import Inputs, PassProgress, SetAside
 from reconciler.stages.state import Observation, PassResult, PassState, Rules, Stage, result_of

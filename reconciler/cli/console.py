@@ -13,7 +13,7 @@ from typing import Self
 import click
 
 from reconciler.model.quantity import whole_number
-from reconciler.report.terminal import Paint, plain
+from reconciler.report.escaping import Paint, plain
 
 PATIENCE = 2.0
 """Seconds without output that need no explanation."""

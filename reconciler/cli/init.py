@@ -20,7 +20,7 @@ from reconciler.report.escaping import terminal
 if TYPE_CHECKING:
     from reconciler.model.pods import Workload
     from reconciler.model.view import ClusterView
-    from reconciler.scaffold.first_repository import FirstRepository
+    from reconciler.scaffold import FirstRepository
     from reconciler.settings.settings import Settings
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -89,7 +89,7 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
             "headroom plan --path clusters/production --cluster embedded:snapshots/production",
         )
     else:
-        from reconciler.scaffold.first_repository import next_steps, repository_files
+        from reconciler.scaffold import next_steps, repository_files
 
         notes: list[str] = []
         first = _first_repository(target, cluster_name, forge, settings_from(values), notes)
@@ -110,7 +110,7 @@ def _first_repository(
 ) -> FirstRepository:
     """The repository for the cluster and the forge that are found. notes: gets what was not found, to print at the end."""
     from reconciler.forge.forges import kind_of
-    from reconciler.scaffold.first_repository import FirstRepository
+    from reconciler.scaffold import FirstRepository
 
     chosen = _forge(target, forge, notes)
     first = FirstRepository(cluster_name, forge=chosen, ci_file=kind_of(chosen).ci_file if chosen else "")
@@ -159,7 +159,7 @@ def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
 
 def _target(view: ClusterView, notes: list[str]) -> Workload | None:
     from reconciler.manifests.repository.declared import live_declared
-    from reconciler.scaffold.candidate import candidate
+    from reconciler.scaffold import candidate
 
     declared = live_declared(view)
     if not declared.node_pools:

@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import groupby
 
 from reconciler.demand import codes
-from reconciler.demand.dialect import Dialect, difference_of_shapes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
 from reconciler.demand.kept_sizes import is_suspended, kept_size, once, suspended
@@ -24,6 +23,7 @@ from reconciler.demand.resolve import (
     workload_index,
 )
 from reconciler.demand.shares import RunningShares
+from reconciler.demand.size import Dialect, difference_of_shapes
 from reconciler.model.buffers import (
     Buffer,
     Fulfilment,

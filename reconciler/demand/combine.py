@@ -12,9 +12,9 @@ from datetime import datetime
 from operator import attrgetter
 
 from reconciler.demand.buffers import MOST_CHUNKS, buffer_demands
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.pods import pending_demands
 from reconciler.demand.provisioning_requests import request_demands
+from reconciler.demand.size import Dialect
 from reconciler.model.autoscalers import ServingAutoscaler, serving_autoscaler
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared

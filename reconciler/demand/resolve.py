@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
-from reconciler.demand.dialect import Dialect
-from reconciler.demand.size import Base
+from reconciler.demand.size import Base, Dialect
 from reconciler.model.buffers import Buffer, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code

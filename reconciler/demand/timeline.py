@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import followed_buffer, pool_ref
+from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

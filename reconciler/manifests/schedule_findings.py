@@ -64,7 +64,7 @@ def _safely(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
 @lru_cache(maxsize=4096)
 def _findings(schedule: Schedule, hour: datetime) -> tuple[Finding, ...]:
     from reconciler.timetable.activity import can_match, is_within
-    from reconciler.timetable.collisions import overlaps
+    from reconciler.timetable.capacity_schedule import overlaps
 
     findings = []
     for index, behavior in enumerate(schedule.behaviors):
@@ -123,7 +123,7 @@ def _overlap(schedule: Schedule, collision: Collision, hour: datetime, rest: int
 
 def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
     """`first from Fri 2026-11-27 17:00 to Mon 2026-11-30 09:00 Europe/Berlin (2026-11-27 16:00 UTC)`."""
-    from reconciler.timetable.collisions import began
+    from reconciler.timetable.capacity_schedule import began
 
     zone = time_zone(schedule.timezone)
     start = began(schedule, collision) if collision.start == hour else collision.start

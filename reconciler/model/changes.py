@@ -12,11 +12,10 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import Demand, Service, service_of
 from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
+from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason, Wait
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.requirements import Taint
 from reconciler.model.schedules import Edge, PoolBudgets
-from reconciler.model.surge import Wait
 from reconciler.model.view import Manifest
 
 

@@ -10,16 +10,14 @@ from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, Wait
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.source import SourceTree
-from reconciler.model.surge import Wait
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut, PlanCaps
-from reconciler.plan.objects.drift import Drift
-from reconciler.plan.objects.objects import Owner
+from reconciler.plan.objects.objects import Drift, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""Makes users' text harmless for its destination: terminals, Markdown, GitHub workflow commands, XML, JSON, calendars. Masks values.
+"""Makes users' text harmless for its destination: terminals, where it wraps lines too, Markdown, GitHub workflow commands, XML, JSON, calendars.
+Masks values.
 
 File names, field names and values come from anybody who can open a pull request. Control codes, changes of text direction, line
 breaks and markup could act on the destination. So they are replaced by a visible form. Pod templates often have passwords in `env`, and many
@@ -10,13 +11,49 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model.redaction import MASK, redacted
-from reconciler.report.terminal import Paint, plain, wrapped
+
+Paint = Callable[[str, str], str]
+"""Gets a style (bold, dim, red, green, yellow, cyan) and a text; returns the coloured text, or the same text without colour."""
+MOST_ROWS = 40
+"""The most rows of one kind, about a terminal page. The JSON output has all of them."""
+LEAST = 24
+"""The least number of columns. Narrower lines would hold one word each."""
+_FURTHER = 4
+_ANY_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def plain(_style: str, text: str) -> str:
+    """The text without colour."""
+    return text
+
+
+def wrapped(line: str, width: int | None) -> Iterator[str]:
+    """The line in pieces of at most `width` columns (None: not wrapped), all but the first indented. A word is never cut."""
+    if width is None or _columns(line) <= width:
+        yield line
+        return
+    width = max(width, LEAST)
+    words = line.lstrip(" ").split(" ")
+    indent = len(line) - len(line.lstrip(" "))
+    piece = " " * indent + words[0]
+    for word in words[1:]:
+        if _columns(piece) + 1 + _columns(word) > width:
+            yield piece.rstrip(" ")
+            piece = " " * (indent + _FURTHER) + word
+        else:
+            piece += f" {word}"
+    yield piece
+
+
+def _columns(text: str) -> int:
+    return len(_ANY_COLOUR.sub("", text))
+
 
 if TYPE_CHECKING:  # every command starts with this file, and most need no plan
     from reconciler.model.changes import FieldChange

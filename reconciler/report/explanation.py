@@ -18,20 +18,18 @@ from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodePool
-from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.placement import Holding, UnplacedReason, Wait
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, following_of
-from reconciler.model.surge import Wait
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.escaping import terminal_lines
+from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row
 from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered
 from reconciler.report.schedules.page import schedule_row
-from reconciler.report.terminal import Paint, plain
 from reconciler.report.words import NOT_SHOWN, behavior_name, counted, keeper_words, moment, size_words
 from reconciler.timetable.capacity_schedule import timeline
 

@@ -10,6 +10,8 @@ from typing import Any
 from reconciler import __version__
 from reconciler.model.findings import Finding, Severity, help_page
 from reconciler.report.escaping import (
+    Paint,
+    plain,
     sarif_text,
     terminal,
     terminal_lines,
@@ -17,9 +19,9 @@ from reconciler.report.escaping import (
     visible,
     workflow_data,
     workflow_property,
+    wrapped,
 )
 from reconciler.report.json_text import timestamp
-from reconciler.report.terminal import Paint, plain, wrapped
 from reconciler.report.words import counted
 
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"

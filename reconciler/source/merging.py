@@ -1,4 +1,4 @@
-"""The files after merging one revision into another, by Git's own merge, without changing the repository.
+"""The files after merging one revision or pull request into another, by Git's own merge, without changing the repository.
 
 Comparing the two branches directly would show changes made only on the base as undone by the merge. New objects of a merge go to a
 folder of their own, which is deleted afterwards.
@@ -6,6 +6,7 @@ folder of their own, which is deleted afterwards.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
-from reconciler.model.source import SourceTree
+from reconciler.model.source import PullRequest, SourceTree
 from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, GitOptions, stalled
 from reconciler.source.credentials import is_remote, parse_address
 from reconciler.source.objects import Loaded, read_commit
@@ -345,3 +346,34 @@ class _RemoteCopy(_Copy):
 def _local_copy(path: Path, options: GitOptions) -> Iterator[_LocalCopy]:
     with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
         yield _LocalCopy(path, Path(scratch), options)
+
+
+class PullRequestTrees:
+    """url: the target repository of the pull requests, from which their heads can be fetched. For use by one thread."""
+
+    def __init__(self, url: str, subdirectory: str, options: GitOptions) -> None:
+        self._url = url
+        self._scope = Scope.of(subdirectory, options.templates)
+        self._options = options
+        key = hashlib.sha256(url.encode()).hexdigest()[:16]
+        self._temporary = None if options.state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
+        self._folder = (self._temporary or Path(options.state)) / f"pull-requests-{key}"
+
+    def sides(self, pull: PullRequest) -> Sides:
+        """The base and the merge. Raises `Stalled`; a clone that cannot be used is made again next time."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sides = sides_in(
+                self._folder, self._url, Revisions(pull.base_branch, pull.head_ref), self._scope, self._options
+            )
+        except Stalled as failure:
+            if failure.reason == OPERATION_FAILED:
+                shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        _, _, commit = (sides.head.revision or "").partition("@")
+        # Readers know the branch's name, not the forge's reference, which is a number.
+        return replace(sides, head=replace(sides.head, revision=f"{pull.head_branch}@{commit}"))
+
+    def close(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from reconciler.demand.combine import demands, settled, with_leaving
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.pods import leaving_demands, without_leaving
 from reconciler.demand.schedules import pool_ref
+from reconciler.demand.size import Dialect
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.machines import Machine

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.findings import Finding
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
-from reconciler.model.surge import Wait
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem

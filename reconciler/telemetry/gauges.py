@@ -1,9 +1,10 @@
-"""The last pass as gauges, all read at the same time."""
+"""The last pass as gauges, all read at the same time, and the value of each schedule at the moment of a scrape."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,9 +16,12 @@ from reconciler.model.conditions import ConditionStatus
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.provisioning_requests import Phase
+from reconciler.model.schedules import Schedule
 from reconciler.model.source import SourceTree
+from reconciler.ports import Clock
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
 from reconciler.telemetry.buffers import Shortages, buffer_gauges, labels_of, proposal_gauges
+from reconciler.timetable.capacity_schedule import state_at
 
 _DEMAND = ("kind", "namespace", "name")
 
@@ -226,3 +230,29 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
         _DEMAND,
         [(labels_of(outcome), outcome.demand.desired is not None) for outcome in shown if not has_ended(outcome)],
     )
+
+
+class ScheduledCapacity(Collector):
+    """schedules: returns those in force, called at every scrape.
+
+    The name and labels are those of the Karpenter design "Scheduled Capacity", so that queries of a HorizontalAutoscaler or KEDA work as
+    the proposal says.
+    """
+
+    def __init__(self, schedules: Callable[[], tuple[Schedule, ...]], clock: Clock) -> None:
+        self._schedules = schedules
+        self._clock = clock
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        now = self._clock.now()
+        family = GaugeMetricFamily(
+            "karpenter_scheduled_capacity",
+            "The value of a MetricsProducer's schedule now",
+            labels=("name", "namespace"),
+        )
+        for schedule in self._schedules():
+            # Where headroom fails on one, of which passes tell, all others are served.
+            with suppress(Exception):
+                outcome = state_at(schedule, now)
+                family.add_metric((outcome.name, outcome.namespace), outcome.current_value)
+        yield family

@@ -19,7 +19,7 @@ from reconciler.report.plan.document import money
 from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, Seen, pass_summary, result_word, write_rows
 from reconciler.report.words import counted, listed
-from reconciler.telemetry.fill import FillHistory
+from reconciler.telemetry.buffers import FillHistory
 from reconciler.telemetry.logs import Log
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import Problems, problems_of, result_of

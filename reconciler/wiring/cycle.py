@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.cycle import Cycle
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.packaged import packaged_texts
@@ -14,8 +14,7 @@ from reconciler.placement.surge.firm import SurgeMode
 from reconciler.plan.holding.consolidation import ConsolidationRules
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.plan.launching.caps import PlanCaps
-from reconciler.plan.objects.drift import Drift
-from reconciler.plan.objects.objects import Owner
+from reconciler.plan.objects.objects import Drift, Owner
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings

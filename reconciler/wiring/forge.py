@@ -65,7 +65,7 @@ class Reporter:
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
         from reconciler.source.credentials import is_remote
-        from reconciler.source.pull_requests import PullRequestTrees
+        from reconciler.source.merging import PullRequestTrees
 
         if not settings.forge.kind:
             raise Invalid("forge.reports needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")

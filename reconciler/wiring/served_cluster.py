@@ -25,11 +25,11 @@ from reconciler.report.status.document import Seen
 from reconciler.settings.clusters import ClusterSettings
 from reconciler.settings.settings import Settings
 from reconciler.source.state import LatestTree
+from reconciler.telemetry.gauges import ScheduledCapacity
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics
 from reconciler.telemetry.passes import ShownPasses
-from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.wiring.cluster import open_catalog, open_cluster
 from reconciler.wiring.cycle import make_cycle

@@ -28,7 +28,7 @@ def checkout(tmp_path: Path) -> Path:
     [
         (["reconciler/plan/holding/hold.py"], ["tests/architecture", "tests/unit/plan/holding"]),
         (
-            ["reconciler/plan/holding/hold.py", "reconciler/plan/objects/drift.py"],
+            ["reconciler/plan/holding/hold.py", "reconciler/plan/objects/prune.py"],
             ["tests/architecture", "tests/unit/plan"],
         ),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.scaffold.first_repository import FirstRepository, next_steps
+from reconciler.scaffold import FirstRepository, next_steps
 from tests.docs.first_hour import WITH_A_CLUSTER, WITHOUT_ONE, first_hour, typed
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from reconciler.model.nodes import SCARCE_TAINT
+from reconciler.model.placement import Wait
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.model.surge import Wait
 from reconciler.placement.place import place
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal

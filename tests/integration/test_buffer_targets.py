@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import live_declared
 from reconciler.model.demand import Demand
 from reconciler.model.view import ClusterView

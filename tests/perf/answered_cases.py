@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
-from reconciler.demand.size import Base, limit_count, percentage_count, size_of
+from reconciler.demand.size import Base, Dialect, limit_count, percentage_count, size_of
 from reconciler.model.buffers import SHARES_KEY, RememberedShare, remembered_shares
 from reconciler.model.declared import Declared
 from reconciler.model.quantity import Resources

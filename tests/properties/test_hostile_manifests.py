@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings

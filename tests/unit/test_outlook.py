@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import read
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook

@@ -1,7 +1,7 @@
 """A small cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter.
 
 It is the cluster of `--cluster embedded[:SNAPSHOT]`, and of the tests' scenarios. Things happen only in `advance`, which every call
-makes first. With `real_time` a thread makes it too, whenever something is due.
+makes first. With `real_time` a thread makes it too, whenever something is due. It can begin with the objects of a snapshot.
 """
 
 from __future__ import annotations
@@ -9,31 +9,32 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from reconciler.cluster.embedded.admission import SERVED
+import msgspec
+
 from reconciler.cluster.embedded.consolidation import Consolidation
 from reconciler.cluster.embedded.fields import Manager
 from reconciler.cluster.embedded.karpenter import Delays, Karpenter
 from reconciler.cluster.embedded.market import Market
 from reconciler.cluster.embedded.provisioner import Provisioner, StaticPools
 from reconciler.cluster.embedded.scheduler import Scheduler
-from reconciler.cluster.embedded.snapshot import beginning_of, ref_of
-from reconciler.cluster.embedded.store import Body, Conflicting, Missing
+from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
-from reconciler.cluster.resources import Resource
+from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource, group_of
+from reconciler.cluster.snapshot.files import read_snapshot
 from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.findings import Finding
 from reconciler.model.marks import OWN_MANAGER
 from reconciler.model.nodes import InstanceType
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Clock, Event
 
@@ -297,3 +298,75 @@ class EmbeddedCluster:
                 wait = WAKE if due is None else (due - self._clock.now()) / timedelta(seconds=1)
                 self._due.wait(min(WAKE, max(0.0, wait)))
             return not self._closed
+
+
+_FINISHED = {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an embedded cluster begins with.
+
+    objects: in an order in which they can be created. scaled: kinds of which only the scale is known. instance_types: the catalog,
+    () where there is none. findings: what was not read.
+    """
+
+    objects: tuple[tuple[ObjectRef, Body], ...]
+    scaled: tuple[Resource, ...]
+    instance_types: tuple[InstanceType, ...]
+    findings: tuple[Finding, ...]
+
+
+def beginning_of(path: str | Path) -> Beginning:
+    """A snapshot's objects. Namespaces that no file lists are added. Raises `Invalid` naming the file that cannot be read."""
+    snapshot = read_snapshot(path)
+    found = [
+        (resource, item)
+        for resource, items in sorted(snapshot.objects.items(), key=lambda entry: _turn(entry[0]))
+        for item in _bodies(resource, items)
+    ]
+    objects = [(_ref_in(resource, body), body) for resource, body in found]
+    listed = {ref.name for ref, _ in objects if (ref.group, ref.kind) == NAMESPACES.key}
+    missing = sorted({ref.namespace for ref, _ in objects} - listed - {""})
+    scaled = tuple(resource for resource in snapshot.objects if resource.key not in SERVED)
+    return Beginning((*(_namespace(name) for name in missing), *objects), scaled, snapshot.catalog, snapshot.findings)
+
+
+def ref_of(manifest: Mapping[str, Any], scaled: Mapping[tuple[str, str], Resource]) -> ObjectRef:
+    """The object of a manifest. An absent namespace is `default`. Raises `Invalid` for a kind that is not served."""
+    key = (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
+    resource, kind = SERVED.get(key) or scaled.get(key), key[1]
+    if resource is None:
+        raise Invalid(f"no matches for kind {kind!r} in version {manifest.get('apiVersion')!r}")
+    return _ref_in(resource, manifest)
+
+
+def _ref_in(resource: Resource, body: Mapping[str, Any]) -> ObjectRef:
+    metadata = body.get("metadata") or {}
+    namespace = (metadata.get("namespace") or DEFAULT_NAMESPACE) if resource.namespaced else ""
+    return ObjectRef(resource.group, resource.kind, namespace, str(metadata.get("name", "")))
+
+
+def _turn(resource: Resource) -> tuple[int, str]:
+    """The order of creation: pods before the workloads that would create them, and all else before pods, which need nodes and
+    priority classes."""
+    last = ("Node", "NodeClaim", "Pod", *(workload.kind for workload in WORKLOADS), "DaemonSet")
+    if resource.key not in SERVED:
+        return (len(last), resource.kind)
+    return (last.index(resource.kind) if resource.kind in last else -1, resource.kind)
+
+
+def _bodies(resource: Resource, items: list[msgspec.Raw]) -> Iterator[Body]:
+    """The items, with apiVersion and kind, which those of a list may lack. Finished pods are left out, since they would run again."""
+    for item in items:
+        body: dict[str, Any] = msgspec.json.decode(item)
+        if resource.kind == "Pod" and (body.get("status") or {}).get("phase") in _FINISHED:
+            continue
+        body.setdefault("apiVersion", "/".join(filter(None, (resource.group, *resource.versions[:1]))))
+        body.setdefault("kind", resource.kind)
+        yield body
+
+
+def _namespace(name: str) -> tuple[ObjectRef, Body]:
+    ref = ObjectRef(*NAMESPACES.key, "", name)
+    return ref, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

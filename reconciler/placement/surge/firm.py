@@ -14,10 +14,9 @@ from enum import StrEnum
 from itertools import chain
 
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, ChunkGroup, Demand
-from reconciler.model.placement import Placement, read_holdings
+from reconciler.model.placement import Placement, Wait, read_holdings
 from reconciler.model.quantity import CPU
 from reconciler.model.refs import ObjectRef
-from reconciler.model.surge import Wait
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.rehearsal import MOST_TRIES, Rehearsal

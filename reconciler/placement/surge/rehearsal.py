@@ -17,9 +17,8 @@ import numpy as np
 from reconciler.model.buffers import Fulfilment, Recreation, virtual_labels
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, Demand
 from reconciler.model.nodes import SCARCE_TAINT, Node
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Binding, Placement, Wait
 from reconciler.model.refs import ObjectRef
-from reconciler.model.surge import Binding, Wait
 from reconciler.placement.amounts import Numbers
 from reconciler.placement.problem import Problem
 from reconciler.placement.scheduler.arrays import PodKind

@@ -1,4 +1,5 @@
 """Nodes that chunks must leave (about to expire, or drifted), and nodes from which nothing moves for now (just not ready, or suspended).
+And nodes that a change of NodePools makes drift, before it is merged.
 
 All are computed before placement. Chunks that must leave go elsewhere first: placement must not use those bins, and the plan keeps them
 protected until their replacement is there. Karpenter expires nodes whatever their annotations and budgets say
@@ -10,20 +11,23 @@ condition says since when it is not ready. Nodes with chunks of suspended buffer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import NodePool
+from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.spending import MONTH
+from reconciler.model.timelines import BudgetSpan
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
 from reconciler.plan.codes import DRIFT_WAITS
-from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_states
+from reconciler.plan.node_pools.budget_timeline import budget_spans
+from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_state, pool_states
 
 EXPIRY_LEAD = timedelta(minutes=15)
 """At most this long before its expiry a node takes no more chunks. A replacement is there within minutes, or Karpenter gives up its launch
@@ -231,3 +235,71 @@ def suspended_bins(view: ClusterView, suspended: Collection[ObjectRef]) -> Suspe
         frozenset(name for name, demands in held.items() if not names.isdisjoint(demands)),
         frozenset(name for name, demands in held.items() if demands and demands <= names),
     )
+
+
+_BY_LABELS = "requirements"
+
+
+def foretold_drift(
+    before: Iterable[NodePool], after: Iterable[NodePool], bins: Sequence[Bin], now: datetime
+) -> tuple[ForetoldDrift, ...]:
+    """For each NodePool of which nodes would drift. bins: all of the cluster. Nodes that have drifted already are left out."""
+    known = {pool.name: pool for pool in before}
+    found = []
+    for pool in after:
+        old = known.get(pool.name)
+        if old is None or old.template == pool.template:
+            continue
+        own = [item for item in bins if item.node_pool == pool.name and item.claim is not None and not item.is_going]
+        fresh = [item for item in own if item.claim is not None and item.claim.condition("Drifted") != "True"]
+        changed = list(_changed(old.template, pool.template))
+        drifting = fresh if changed else [item for item in fresh if _misses(pool, item) and not _misses(old, item)]
+        if drifting:
+            first, opened = _budgets(pool, pool_state(pool.name, bins), now)
+            why = changed or [f"{_BY_LABELS} of {key}" for key in _missed(pool, drifting)]
+            found.append(
+                ForetoldDrift(
+                    pool.name,
+                    tuple(why),
+                    tuple(sorted(item.name for item in drifting)),
+                    len(own),
+                    opened.outcome.budget,
+                    first.outcome.why,
+                    None if opened is first else opened.start,
+                )
+            )
+    return tuple(found)
+
+
+def _budgets(pool: NodePool, state: PoolState, now: datetime) -> tuple[BudgetSpan, BudgetSpan]:
+    """The budget of the present, and the first that allows any; the present one if none does within the 30 days."""
+    spans = budget_spans(pool, DRIFTED, state, now, now + MONTH)
+    return spans[0], next((span for span in spans if span.outcome.budget != 0), spans[0])
+
+
+def _changed(before: NodeClaimTemplate, after: NodeClaimTemplate) -> Iterator[str]:
+    """The hashed fields that differ, as in the manifest."""
+    for each in fields(NodeClaimTemplate):
+        old, new = getattr(before, each.name), getattr(after, each.name)
+        if each.name != _BY_LABELS and (frozenset(old) != frozenset(new) if isinstance(old, tuple) else old != new):
+            yield _SPELT.get(each.name, each.name)
+
+
+_SPELT = {
+    "startup_taints": "startupTaints",
+    "node_class": "nodeClassRef",
+    "expire_after": "expireAfter",
+    "termination_grace_period": "terminationGracePeriod",
+}
+
+
+def _misses(pool: NodePool, item: Bin) -> list[str]:
+    """The keys of the requirements that the node's labels do not satisfy."""
+    claim = item.claim
+    return [
+        each.key for each in pool.template.requirements if claim is not None and not each.holds(claim.label(each.key))
+    ]
+
+
+def _missed(pool: NodePool, drifting: Iterable[Bin]) -> list[str]:
+    return list(dict.fromkeys(key for item in drifting for key in _misses(pool, item)))

@@ -2,14 +2,18 @@
 
 A live object is up to date when it has every declared field and its `applied-hash` is that of the manifest. The hash
 reveals a field that was removed from the manifest, which comparing the declared fields alone cannot.
+
+A live object has drifted if it carries the hash of the manifest that would be applied, and yet differs from it. Then it was changed in the
+cluster, not in Git. The policy is a setting (`drift`) and, for one object, the annotation `headroom.dev/drift`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from reconciler.model.changes import Action, FieldChange, ObjectChange
@@ -19,6 +23,7 @@ from reconciler.model.findings import Code, Finding
 from reconciler.model.marks import (
     ADOPT_ANNOTATION,
     CLAIM_ANNOTATION,
+    DRIFT_ANNOTATION,
     INVENTORY_ANNOTATION,
     MODE_ANNOTATION,
     OWN_MANAGER,
@@ -28,13 +33,13 @@ from reconciler.model.marks import (
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.codes import (
+    DRIFTED,
     INVENTORY_IS_NEW,
     OWNED_ELSEWHERE,
     POOL_BECOMES_PARTIAL,
     POOL_NOT_THERE,
     STATIC_POOL_CHANGE,
 )
-from reconciler.plan.objects.drift import Drift, drift_finding, drift_of, is_taken_back
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
@@ -46,6 +51,13 @@ _APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
 _OF_THE_SERVER = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"},
 )
+
+
+class Drift(StrEnum):
+    CORRECT = "correct"
+    """Applied again. What a person changed with kubectl is taken back; a field that a controller took is a conflict."""
+    REPORT = "report"
+    """Reported as a finding. Nothing is written until the manifest itself changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,3 +340,50 @@ def _without_nulls(value: Any) -> Any:
 def _hash(body: Mapping[str, Any]) -> str:
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+_OF_PEOPLE = "kubectl"
+"""Managers whose names begin so are somebody at a keyboard: kubectl, kubectl-edit, kubectl-patch, kubectl-client-side-apply."""
+_REPLICAS = "spec.replicas"
+"""Belongs to whatever scales the object, and is never taken back."""
+
+
+def drift_of(annotations: Mapping[str, str], default: Drift) -> Drift:
+    """The policy for one object; an unknown word is the default (the manifest has an error then)."""
+    written = annotations.get(DRIFT_ANNOTATION)
+    return Drift(written) if written in set(Drift) else default
+
+
+def is_taken_back(changes: Sequence[FieldChange], live: LiveObject) -> bool:
+    """Whether all of it was changed by people, so that applying it may take the fields over."""
+    return all(
+        change.path != _REPLICAS and all(owner.startswith(_OF_PEOPLE) for owner in _owners(change.path, live))
+        for change in changes
+    )
+
+
+def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: LiveObject) -> Finding:
+    fields = "; ".join(f"{change.path} is {_shown(change.before)}, not {_shown(change.after)}" for change in changes)
+    owners = sorted({owner for change in changes for owner in _owners(change.path, live)})
+    by = f" by {' and '.join(owners)}" if owners else ""
+    return DRIFTED.finding(
+        f"was changed in the cluster{by} since it was applied: {fields}",
+        item.position,
+        item.ref,
+        changes[0].path,
+        f"change it in Git, or set {DRIFT_ANNOTATION}: correct to have it put back",
+    )
+
+
+def _owners(path: str, live: LiveObject) -> list[str]:
+    """Other managers that own the field or one beside it, since ownership is known two levels deep only."""
+    field = ".".join(path.partition("[")[0].split(".")[:2])
+    return [
+        manager
+        for manager, owned in live.managers.items()
+        if field in owned and manager.partition("-")[0] != OWN_MANAGER
+    ]
+
+
+def _shown(value: object) -> str:
+    return "absent" if value is None else str(value)

@@ -22,8 +22,7 @@ from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
-from reconciler.report.budgets.document import budget_row
-from reconciler.report.budgets.local import local_budgets_row
+from reconciler.report.budgets.document import budget_row, local_budgets_row
 from reconciler.report.escaping import masked_changes
 from reconciler.report.findings import finding_row
 from reconciler.report.json_text import timestamp

@@ -18,11 +18,10 @@ from reconciler.model.changes import (
     StaticPoolChange,
 )
 from reconciler.model.findings import Finding
-from reconciler.report.budgets.local import changing_local_budgets, validity, written_and_compiled
-from reconciler.report.escaping import masked_changes, terminal_lines
+from reconciler.report.budgets.document import changing_local_budgets, validity, written_and_compiled
+from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
 from reconciler.report.findings import finding_words, words_lines
 from reconciler.report.plan.words import held, made_by_words, node_name, offered, rendered_lines, static_words, value
-from reconciler.report.terminal import MOST_ROWS, Paint, plain
 from reconciler.report.words import Row, hourly
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: "="}

@@ -12,9 +12,8 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.drawing.time_axis import clock_change, midnight
-from reconciler.report.escaping import terminal_lines
+from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
-from reconciler.report.terminal import MOST_ROWS, Paint, plain, wrapped
 from reconciler.report.words import behavior_name, counted, moment
 from reconciler.zone_data import time_zone
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from reconciler.model.changes import Outcome
 from reconciler.model.refs import ObjectRef
-from reconciler.report.escaping import terminal_lines
+from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.status.document import ATTENTION
 from reconciler.report.status.words import (
     Row,
@@ -23,7 +23,6 @@ from reconciler.report.status.words import (
     size_words,
     why_of,
 )
-from reconciler.report.terminal import Paint, plain
 from reconciler.report.words import counted, dollars, moment, short_revision
 
 MOST_BUFFERS = 40

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.instance_types import instance_types_document
 from reconciler.model.quantity import Resources
 from tests import builders

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from tests.unit.cli.buffer_documents import (
     Case,
     World,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from tests.fakes.embedded import node_pool
 from tests.unit.cli.buffer_documents import (
     Document,

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
 from reconciler.model.declared import Declared

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.resolve import READY
+from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Buffer, Recreation
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

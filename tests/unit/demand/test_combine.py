@@ -11,7 +11,6 @@ import pytest
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.combine import demands, with_leaving
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.pods import (
     leaving_balloons,
     leaving_demands,
@@ -20,6 +19,7 @@ from reconciler.demand.pods import (
     without_leaving,
     without_waiting_balloons,
 )
+from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Buffer, balloon_ref
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

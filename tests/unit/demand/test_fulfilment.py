@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.dialect import Dialect
+from reconciler.demand.size import Dialect
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

@@ -11,8 +11,8 @@ from reconciler.cluster.resources import DAEMON_SETS, RUNTIME_CLASSES
 from reconciler.cluster.view import ViewStore
 from reconciler.demand.buffers import MOST_CHUNKS, buffer_demands
 from reconciler.demand.combine import demands
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.resolve import LivePods
+from reconciler.demand.size import Dialect
 from reconciler.manifests.pods.pod_shape import pod_spec_from, shape_of
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import Followed, NextEdges, follow_schedules
+from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import demand_spans
 from reconciler.manifests.repository.declared import live_declared, read
 from reconciler.model.buffers import Buffer

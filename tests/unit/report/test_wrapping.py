@@ -8,7 +8,7 @@ import click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.terminal import LEAST, wrapped
+from reconciler.report.escaping import LEAST, wrapped
 
 WORDS = st.lists(st.text("abcdefghij:/[]", min_size=1, max_size=30), min_size=1, max_size=30)
 

@@ -15,8 +15,7 @@ from reconciler.model.buffers import Buffer
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.packaged import packaged_tree
-from reconciler.scaffold.candidate import candidate, chunks_for
-from reconciler.scaffold.first_repository import FirstRepository, next_steps, repository_files
+from reconciler.scaffold import FirstRepository, candidate, chunks_for, next_steps, repository_files
 from tests.builders import buffer, deployment
 
 # The files of a first repository: what they hold, and what their CI does.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.combine import demands
-from reconciler.demand.dialect import Dialect
 from reconciler.demand.schedules import follow_schedules
+from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import read
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand

@@ -18,7 +18,7 @@ from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.report.plan.words import summary
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.telemetry.gauges import ScheduledCapacity
 from reconciler.wiring.cycle import make_cycle
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload

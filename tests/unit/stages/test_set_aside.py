@@ -157,7 +157,7 @@ def assert_the_good_one_is_served(result: PassResult) -> None:
 STAGES = {
     "in_force": "reconciler.stages.reading.in_force",
     "schedules": "reconciler.stages.reading.schedule_findings",
-    "prepare": "reconciler.stages.preparation.launch_record",
+    "prepare": "reconciler.stages.demand.launch_record",
     "demand": "reconciler.stages.demand.demands",
     "placement": "reconciler.stages.placement.place_in_mode",
     "vacate": "reconciler.stages.vacating.vacancies",

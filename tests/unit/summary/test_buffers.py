@@ -14,8 +14,8 @@ from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outc
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.summary.buffers import buffer_status
 from reconciler.summary.events import buffer_events
+from reconciler.summary.statuses import buffer_status
 from tests import builders
 from tests.builders import buffer_ref, demand
 from tests.unit.stages.test_fulfilment import World

@@ -10,8 +10,7 @@ from reconciler.model.autoscalers import CORRECTED_AFTER, ServingAutoscaler
 from reconciler.model.changes import ApplyStatus, DemandOutcome
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.view import LiveObject
-from reconciler.summary.buffers import buffer_status
-from reconciler.summary.statuses import SettledStatuses
+from reconciler.summary.statuses import SettledStatuses, buffer_status
 from tests import builders
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

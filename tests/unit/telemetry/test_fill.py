@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.changes import Cost, DemandOutcome, Plan
 from reconciler.model.timelines import FillPoint, Refill
-from reconciler.telemetry.fill import COARSEST, FINEST, MOST_CHANGES, MOST_POINTS, MOST_REFILLS, FillHistory
+from reconciler.telemetry.buffers import COARSEST, FINEST, MOST_CHANGES, MOST_POINTS, MOST_REFILLS, FillHistory
 from tests.builders import buffer_ref, demand
 
 NOW = datetime(2026, 11, 25, 9, tzinfo=UTC)

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.telemetry.scheduled_capacity import ScheduledCapacity
+from reconciler.telemetry.gauges import ScheduledCapacity
 from reconciler.timetable.capacity_schedule import state_at
 from tests.fakes.clock import ManualClock
 
@@ -59,6 +59,6 @@ def test_a_schedule_that_headroom_fails_on_hides_no_other(monkeypatch: pytest.Mo
             raise ValueError("a planted fault")
         return state_at(schedule, now)
 
-    monkeypatch.setattr("reconciler.telemetry.scheduled_capacity.state_at", broken)
+    monkeypatch.setattr("reconciler.telemetry.gauges.state_at", broken)
     bad = replace(RUSH, ref=RUSH.ref._replace(name="bad"))
     assert Scraped(RUSH, bad).lines() == ['karpenter_scheduled_capacity{name="rush",namespace="shop"} 1.0']

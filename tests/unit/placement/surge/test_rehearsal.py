@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.nodes import HOSTNAME_LABEL, NODEPOOL_LABEL, SCARCE_TAINT
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, Wait
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector
-from reconciler.model.surge import Wait
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem

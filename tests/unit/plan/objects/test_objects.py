@@ -12,8 +12,7 @@ from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.objects.drift import Drift
-from reconciler.plan.objects.objects import ObjectPlan, object_changes, prepared
+from reconciler.plan.objects.objects import Drift, ObjectPlan, object_changes, prepared
 from tests.unit.plan.worlds import APPLYSET, OWNER, live
 
 # Which declared objects are created and updated, and which are left as they are.

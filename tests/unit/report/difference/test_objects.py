@@ -8,8 +8,8 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.refs import SourcePosition
 from reconciler.report.difference.objects import written_differences
+from reconciler.report.escaping import plain
 from reconciler.report.plan.rows import object_row, row_lines
-from reconciler.report.terminal import plain
 from tests.builders import buffer_ref
 
 WEB = buffer_ref("web")

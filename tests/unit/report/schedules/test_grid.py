@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.report.escaping import plain
 from reconciler.report.schedules.text import Grid
-from reconciler.report.terminal import plain
 from reconciler.timetable.capacity_schedule import timeline
 from reconciler.zone_data import time_zone
 from tests.timelines import schedule_ref
