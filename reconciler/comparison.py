@@ -32,7 +32,7 @@ from reconciler.report.difference.objects import document_changes
 from reconciler.report.words import moment
 from reconciler.spending.month import Basis, as_declared, spending
 from reconciler.spending.states import first_differences
-from reconciler.stages.limits import lowered_limits
+from reconciler.stages.placement import lowered_limits
 from reconciler.stages.state import PassResult
 
 UNCAPPED = PlanCaps(

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
+from reconciler.manifests.crds import SCHEMA_FILE, editor_line, editor_schema_text
 from reconciler.model.buffers import Buffer
 from reconciler.model.pods import Workload
 from reconciler.model.quantity import CPU, MEMORY

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from reconciler.files import read_named_file
 from reconciler.manifests.instance_types import AS_OF, date_of_prices, instance_types_from
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
-from reconciler.named_files import read_named_file
 
 
 class FileCatalog:

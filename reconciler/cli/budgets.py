@@ -180,8 +180,8 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     from reconciler.manifests.local_budgets import budget_periods
     from reconciler.plan.node_pools.budget_timeline import spans_over
     from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
-    from reconciler.report.budgets.chart import budget_chart
-    from reconciler.report.drawing.time_axis import local_zone
+    from reconciler.report.budgets.document import budget_chart
+    from reconciler.report.drawing.svg import local_zone
 
     if span[1] - span[0] > _LONGEST_PICTURE:
         raise click.UsageError(

@@ -79,7 +79,7 @@ def command(*, folder: str, cluster_name: str, forge: str | None, example: bool,
         git init capacity && headroom init capacity && cd capacity
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
     """
-    from reconciler.packaged import packaged_tree
+    from reconciler.files import packaged_tree
 
     target = Path(folder)
     if example:

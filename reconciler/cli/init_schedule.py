@@ -165,7 +165,7 @@ def _check(text: str) -> None:
 
 def _write(path: Path, text: str) -> tuple[Path, ...]:
     """Writes the schedule and, if no parent folder has it, the schema for editors. Returns the written files."""
-    from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema_text
+    from reconciler.manifests.crds import SCHEMA_FILE, editor_line, editor_schema_text
 
     folders = path.absolute().parents
     levels = next((level for level, folder in enumerate(folders) if (folder / SCHEMA_FILE).is_file()), None)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reconciler.clocks import SystemClock
+from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding
-from reconciler.named_files import read_named_file
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree, near_path, tree_at
 

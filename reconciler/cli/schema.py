@@ -30,7 +30,7 @@ def command(name: str | None) -> None:
         click.echo("\n".join((*schema_names(), MANIFESTS)))
         return
     if name == MANIFESTS:
-        from reconciler.manifests.editor_schema import editor_schema
+        from reconciler.manifests.crds import editor_schema
 
         click.echo(json.dumps(editor_schema(), indent=2))
         return

@@ -98,8 +98,8 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
     if not any(path.endswith(".j2") for path in files):
         return ()
     from reconciler.cli.console import Progress
+    from reconciler.files import packaged_texts
     from reconciler.manifests.repository.reading import read_rendered
-    from reconciler.packaged import packaged_texts
     from reconciler.render.check import findings_of_files
 
     with Progress() as progress:

@@ -1,18 +1,20 @@
-"""A real cluster, watched and written to."""
+"""A real cluster, watched and written to. Its Events about what headroom did are best effort, and a repeated one increases a count."""
 
 from __future__ import annotations
 
+import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from threading import Condition, Event, Thread
+from datetime import UTC, datetime, timedelta
+from threading import Condition, Lock, Thread
+from typing import Any
 
 import msgspec
 
 from reconciler.cluster.access import Access, in_cluster_access, kubeconfig_access
-from reconciler.cluster.connection import Connection, Count
-from reconciler.cluster.discovery import Discovery
-from reconciler.cluster.events import EventLog
+from reconciler.cluster.connection import JSON, NOT_FOUND, Connection, Count
+from reconciler.cluster.discovery import Discovery, collection_path
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
@@ -24,9 +26,9 @@ from reconciler.cluster.writes import Writer
 from reconciler.model.changes import Apply, Write, WriteResult
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.quantity import whole_number
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import DEFAULT_NAMESPACE, ObjectRef, abridged
 from reconciler.model.view import ClusterView, Manifest
-from reconciler.ports import Event as ClusterEvent
+from reconciler.ports import Event
 
 _HOPELESS_SECONDS = 5.0
 _MOST_NAMED = 3
@@ -60,7 +62,7 @@ class KubernetesCluster:
         self._writer = Writer(self._connection, self._discovery, self._wrote)
         self._events = EventLog(self._connection, self._discovery, self._store.uid_of)
         self._scales = Scales(self._connection, self._discovery, self._store)
-        self._stopping = Event()
+        self._stopping = threading.Event()
         self._moved = Condition()
         self._changed: Callable[[], None] = lambda: None
         self._unreachable = ""
@@ -161,7 +163,7 @@ class KubernetesCluster:
     def unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
         return self._writer.unknown_fields(apply)
 
-    def record(self, event: ClusterEvent) -> None:
+    def record(self, event: Event) -> None:
         self._events.record(event)
 
     def close(self) -> None:
@@ -251,3 +253,101 @@ def in_cluster(*, inventory: InventoryParent, count: Count, checked: bool = True
     if checked:
         in_cluster_access()
     return KubernetesCluster("in-cluster", in_cluster_access, inventory=inventory, count=count)
+
+
+_MERGE = "application/merge-patch+json"
+_REPEATED_WITHIN = timedelta(minutes=30)
+_LONGEST_MESSAGE = 1024
+_MOST_REMEMBERED = 2000
+
+
+class EventLog:
+    """Writes core v1 Events, in the object's namespace; for cluster-scoped objects in `default` (as kubelet does for nodes).
+
+    uid_of: gives an object's uid, by which `kubectl describe` finds its events.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        discovery: Discovery,
+        uid_of: Callable[[ObjectRef], str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._connection = connection
+        self._discovery = discovery
+        self._uid_of = uid_of
+        self._now = now
+        self._lock = Lock()
+        self._told: dict[Event, tuple[datetime, str, int]] = {}
+
+    def record(self, event: Event) -> None:
+        """Writes an event. Never raises, since a lost event does no harm."""
+        now = self._now()
+        try:
+            with self._lock:
+                last, name, count = self._told.get(event, (now, "", 0))
+                if name and now - last < _REPEATED_WITHIN and self._again(event, name, count + 1, now):
+                    self._told[event] = (now, name, count + 1)
+                    return
+                if len(self._told) >= _MOST_REMEMBERED:
+                    self._told.clear()
+                name = self._first(event, now)
+                self._told[event] = (now, name, 1)
+        except Failure:
+            return
+
+    def _first(self, event: Event, now: datetime) -> str:
+        digest = hashlib.sha256(f"{event}{now.timestamp()}".encode()).hexdigest()[:16]
+        name = f"{event.ref.name[:200]}.{digest}"
+        self._connection.request(
+            "POST",
+            collection_path("", "v1", "events", _namespace(event)),
+            body=msgspec.json.encode(self._document(event, name, now)),
+            headers={"Content-Type": JSON},
+            resource="events",
+        )
+        return name
+
+    def _again(self, event: Event, name: str, count: int, now: datetime) -> bool:
+        answer = self._connection.request(
+            "PATCH",
+            f"{collection_path('', 'v1', 'events', _namespace(event))}/{name}",
+            body=msgspec.json.encode({"count": count, "lastTimestamp": _text(now)}),
+            headers={"Content-Type": _MERGE},
+            resource="events",
+        )
+        return answer.status != NOT_FOUND
+
+    def _document(self, event: Event, name: str, now: datetime) -> dict[str, Any]:
+        ref = event.ref
+        served = self._discovery.find(ref.group, ref.kind)
+        version = served.versions[0] if served else "v1"
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": _namespace(event)},
+            "involvedObject": {
+                "apiVersion": f"{ref.group}/{version}" if ref.group else version,
+                "kind": ref.kind,
+                "name": ref.name,
+                "namespace": ref.namespace,
+                "uid": self._uid_of(ref),
+            },
+            "type": event.kind,
+            "reason": event.reason,
+            "message": event.message[:_LONGEST_MESSAGE],
+            "source": {"component": "headroom"},
+            "reportingComponent": "headroom",
+            "firstTimestamp": _text(now),
+            "lastTimestamp": _text(now),
+            "count": 1,
+        }
+
+
+def _namespace(event: Event) -> str:
+    return event.ref.namespace or DEFAULT_NAMESPACE
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,10 +8,10 @@ from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from reconciler.files import read_named_file
 from reconciler.forge import FORGES
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
-from reconciler.named_files import read_named_file
 from reconciler.settings.settings import Settings, setting_names
 
 _CHOICES = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
+from reconciler.files import read_named_file
 from reconciler.model.errors import Invalid, Stalled
-from reconciler.named_files import read_named_file
 from reconciler.report.escaping import without_url_secrets
 
 TOKEN_VARIABLE = "HEADROOM_GIT_TOKEN"  # noqa: S105 - the name of a variable

@@ -8,8 +8,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from reconciler.files import read_named_file
 from reconciler.model.errors import Stalled
-from reconciler.named_files import read_named_file
 from reconciler.source.commands import CommandFailedError, Commands
 
 SIGNATURE_FAILED = "SignatureVerificationFailed"

@@ -22,7 +22,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin
 from reconciler.plan.holding.consolidation import Candidate, ConsolidationRules
-from reconciler.stages.limits import used_by
+from reconciler.stages.placement import used_by
 from reconciler.stages.state import PassState
 
 

@@ -1,23 +1,35 @@
-"""Places every chunk, and lets the checker judge where that is asked for."""
+"""Places every chunk, and lets the checker judge where that is asked for.
+
+At a NodePool's limit pending pods come before chunks: it is Karpenter that makes their nodes. Where a change lowered a limit no node goes, but
+none is added until enough have gone.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.model.placement import Placement
+from reconciler.model.demand import Demand
+from reconciler.model.findings import Finding
+from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.quantity import Resources, format_amount
+from reconciler.model.refs import ObjectRef
+from reconciler.model.view import ClusterView
 from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
+from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.memory import Memory
+from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.plan.bins import all_bins
+from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM, POOL_OVER_LIMIT
 from reconciler.plan.cost import Prices
 from reconciler.plan.findings import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
-from reconciler.stages.limits import no_room_findings, with_promised
 from reconciler.stages.state import PassState, Rules
 
 
@@ -106,3 +118,108 @@ class Place:
                 problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
             )
         return problem, placement, still_refused(cuts, placement)
+
+
+def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Problem:
+    """The problem with what pending pods will use of the limits. The same object if chunks come near no limit."""
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
+        return problem
+    made = place(_of_pods(problem), memory=memory.of("pods alone")).planned
+    promised = used_by(made, problem.instance_types, limited)
+    return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
+
+
+def no_room_findings(problem: Problem, placement: Placement, memory: Memory) -> tuple[Finding, ...]:
+    """Names buffers whose empty placeholders use up a limit, so that pods cannot have a node."""
+    limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
+    bins = all_bins(problem.view, placement.occupied)
+    own = [item for item in bins if item.node_pool in limited and _is_only_for_chunks(item)]
+    waiting = _waiting(problem, placement) if own else ()
+    if not waiting:
+        return ()
+    missing = {item.demand for item in place(_of_pods(problem), memory=memory.of("pods alone")).unplaced}
+    if not missing:
+        return ()
+    freed = _of_pods(replace(problem, view=_without(problem.view, own)))
+    still = {item.demand for item in place(freed, memory=memory.of("pods without buffers")).unplaced}
+    return tuple(_findings(own, sorted(missing - still), problem.demands))
+
+
+def _waiting(problem: Problem, placement: Placement) -> tuple[ObjectRef, ...]:
+    pods = {demand.ref for demand in problem.demands if demand.is_pending_pod}
+    return tuple(item.demand for item in placement.unplaced if item.demand in pods)
+
+
+def _of_pods(problem: Problem) -> Problem:
+    """The nodes that Karpenter will make for the pods alone."""
+    pods = tuple(replace(demand, opens_nodes=True) for demand in problem.demands if demand.is_pending_pod)
+    return replace(problem, demands=pods, options=replace(problem.options, include_pending=True, optimal=False))
+
+
+def used_by(
+    planned: Iterable[PlannedNode], instance_types: Iterable[InstanceType], limited: set[str]
+) -> tuple[tuple[str, Resources], ...]:
+    """As Karpenter does, counts each new node against the limit as the largest type that it may still become."""
+    capacities = {kind.name: kind.capacity for kind in instance_types}
+    used: dict[str, Resources] = {}
+    for node in planned:
+        if node.node_pool in limited:
+            largest = Resources.of({NODES: 1})
+            for name in node.instance_types:
+                largest = largest.at_least(capacities[name])
+            used[node.node_pool] = used.get(node.node_pool, Resources()) + largest
+    return tuple(sorted(used.items()))
+
+
+def _is_only_for_chunks(item: Bin) -> bool:
+    return bool(item.chunks) and not (item.in_use or item.pods or item.is_going)
+
+
+def _without(view: ClusterView, bins: Iterable[Bin]) -> ClusterView:
+    """The cluster as if these machines were not there."""
+    gone = {side.uid or side.name for item in bins for side in item.sides}
+    return replace(
+        view,
+        nodes=tuple(item for item in view.nodes if (item.uid or item.name) not in gone),
+        node_claims=tuple(item for item in view.node_claims if (item.uid or item.name) not in gone),
+    )
+
+
+def _findings(bins: Iterable[Bin], pods: Sequence[ObjectRef], demands: Iterable[Demand]) -> Iterator[Finding]:
+    if not pods:
+        return
+    sources = {demand.ref: demand.source for demand in demands}
+    by_demand: dict[ObjectRef, set[str]] = {}
+    for item in bins:
+        for holding in item.chunks:
+            by_demand.setdefault(holding.demand, set()).add(item.node_pool)
+    rest = f" and {len(pods) - 1:,} more" if len(pods) > 1 else ""
+    for ref, pools in sorted(by_demand.items()):
+        yield Finding(
+            BUFFER_LEAVES_NO_ROOM.name,
+            BUFFER_LEAVES_NO_ROOM.severity,
+            f"its nodes use up the limits of NodePool {', '.join(sorted(pools))}, so that {pods[0]}{rest} can have no node",
+            sources.get(ref),
+            ref,
+            hint="raise the limit, make the buffer smaller, or give it a NodePool of its own",
+        )
+
+
+def lowered_limits(
+    before: Sequence[NodePool], after: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]
+) -> Iterator[Finding]:
+    """A warning for each limit in `after` that the pool's nodes exceed, and did not exceed in `before`."""
+    code = POOL_OVER_LIMIT
+    known, limits = (PoolLimits(pools, view, instance_types, {}) for pools in (before, after))
+    for pool in after:
+        was = known.left(pool.name)
+        allowed = dict(pool.limits or ())
+        for resource, left in sorted(limits.left(pool.name).items()):
+            if left >= 0 or was.get(resource, 0) < 0:
+                continue
+            limit, used = (format_amount(resource, amount) for amount in (allowed[resource], allowed[resource] - left))
+            message = f"it is over its {resource} limit of {limit}: {used} used"
+            hint = "raise the limit, or expect no new node in it until enough of them have gone"
+            ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
+            yield Finding(code.name, code.severity, message, pool.position, ref, f"spec.limits.{resource}", hint)

@@ -5,26 +5,43 @@ Of a broken document the last good version stays in force.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 from reconciler.cluster.inventory import InventoryParent
+from reconciler.demand.node_class import pools_of
+from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
+from reconciler.manifests import codes
+from reconciler.manifests.documents.document import mapping_at
+from reconciler.manifests.documents.structure import near_one
 from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.node_pool import NODE_POOL
-from reconciler.manifests.repository.declared import KnownFiles, leaving_out, live_declared, read, with_last_good
-from reconciler.manifests.repository.in_force import as_served, in_force
+from reconciler.manifests.repository.declared import (
+    KnownFiles,
+    leaving_out,
+    live_declared,
+    read,
+    read_live,
+    with_last_good,
+)
+from reconciler.manifests.repository.in_force import as_served, in_force, served_form
 from reconciler.manifests.schedule_findings import schedule_findings
-from reconciler.model.buffers import DEPLOYMENT_KIND
-from reconciler.model.declared import Declared
-from reconciler.model.findings import Finding
+from reconciler.model.buffers import DEPLOYMENT_KIND, Buffer
+from reconciler.model.changes import Apply
+from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
+from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
+from reconciler.model.nodes import NodePool
 from reconciler.model.pass_memory import PassMemory
+from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
-from reconciler.model.view import ClusterView, identity_of
+from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.codes import INVENTORY_OF_ANOTHER_PATH
+from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
-from reconciler.stages.cluster_verdicts import ClusterVerdicts
 from reconciler.stages.state import InputOrigin, PassState
 
 
@@ -154,3 +171,156 @@ def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Findin
         f"kubectl -n {inventory.namespace} annotate configmap {inventory.name} {PATH_ANNOTATION}-"
     )
     return (Finding(code.name, code.severity, message, hint=hint),)
+
+
+_ASKED_AGAIN = timedelta(minutes=1)
+"""How long an answer holds that is not a plain yes: a newer definition may have been installed."""
+_MOST_ANSWERS = 10_000
+_FREE = frozenset({"labels", "annotations"})
+_KEYS = {POD_TEMPLATE: "podTemplateRef", "Buffer": "targetRef"}
+"""The field of a reference, by the kind that is referred to or the kind of the buffer."""
+Verdicts = Mapping[ObjectRef, tuple[Finding, ...]]
+_Shape = tuple[str, str, frozenset[str]]
+
+
+class ClusterVerdicts:
+    """Asks which fields the cluster knows: once for all documents of a kind that have the same fields."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._answers: dict[_Shape, tuple[tuple[str, ...] | None, datetime]] = {}
+        self._expire: datetime | None = None
+
+    def are_due(self, now: datetime) -> bool:
+        """Whether the last verdicts may have changed, though the documents have not."""
+        return self._expire is not None and now >= self._expire
+
+    def of(self, read: Declared, now: datetime) -> Verdicts:
+        """The verdicts on these documents. Absent are objects about which the cluster says nothing."""
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.clear()
+        view = self._cluster.view()
+        doubtful = {item.ref: item for item in read.doubtful}
+        manifests = {item.ref: item for item in read.manifests}
+        manifests |= {ref: item.manifest for ref, item in doubtful.items() if item.manifest is not None}
+        found = {**_without_their_namespace(read, view), **_without_their_reference(read, view)}
+        is_settled = not found
+        for ref, item in manifests.items():
+            versions = view.apis.get((ref.group, ref.kind), ())
+            form = None if view.apis and not versions else served_form(item, versions)
+            unknown = None if form is None else self._unknown(ref, form, now)
+            is_settled = is_settled and unknown == ()
+            if unknown is not None and ref not in found:
+                found[ref] = tuple(_finding(item, path, doubtful.get(ref)) for path in unknown)
+        self._expire = None if is_settled else now + _ASKED_AGAIN
+        return found
+
+    def _unknown(self, ref: ObjectRef, form: Manifest, now: datetime) -> tuple[str, ...] | None:
+        shape = (str(form.get("apiVersion")), ref.kind, frozenset(_paths(form)))
+        answer, asked = self._answers.get(shape, (None, None))
+        if asked is None or (answer != () and now - asked >= _ASKED_AGAIN):
+            answer = self._cluster.unknown_fields(Apply(ref, form))
+            self._answers[shape] = (answer, now)
+        return answer
+
+
+def _without_their_namespace(read: Declared, view: ClusterView) -> Verdicts:
+    """Findings about documents that have lost their namespace: the same file declared the object in another one before."""
+    lost = [
+        item
+        for item in read.manifests
+        if item.ref.namespace and not mapping_at(item.manifest, "metadata").get("namespace")
+    ]
+    if not lost:
+        return {}
+    declared = {item.ref for item in read.manifests}
+    before: dict[tuple[str, ObjectRef], str] = {}
+    for ref in sorted(view.inventory.members - declared):
+        live = view.objects.get(ref)
+        if live is not None and ref.namespace:
+            file = mapping_at(live.body, "metadata", "annotations").get(SOURCE_ANNOTATION, "")
+            before[file, ref._replace(namespace="")] = ref.namespace
+    found = {}
+    for item in lost:
+        namespace = before.get((item.position.file, item.ref._replace(namespace="")))
+        if namespace is not None:
+            path, code = "metadata.namespace", codes.MISSING_FIELD
+            message = f"{path} is missing, and this object is in the namespace {namespace}: it would be deleted there"
+            hint = f"write namespace: {namespace}, or namespace: {item.ref.namespace} if the object is to move"
+            place = item.position_of(path)
+            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+    return found
+
+
+def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
+    """Findings about buffers that refer to nothing there is, while the same buffer in the cluster does: its nodes would be released."""
+    there = {_without_group(item.ref) for item in (*read.workloads, *view.workloads)}
+    there |= {_without_group(ref) for ref in (*view.objects, *read.broken)}
+    pools = read.node_pools
+    if any(item.node_class is not None for item in read.buffers):
+        pools += read_live(item for item in view.objects.values() if item.ref.kind == NODE_POOL.name).node_pools
+    manifests = {item.ref: item for item in read.manifests}
+    found = {}
+    for item in read.buffers:
+        live = view.objects.get(item.ref)
+        if live is None or item.ref not in view.inventory.members or _leads_somewhere(item, there, pools) is not False:
+            continue
+        if any(_leads_somewhere(before, there, pools) for before in read_live([live]).buffers):
+            code, now = codes.REFERENCE_LOST, _reference(item)
+            theirs = f" of group {now.group}" if now is not None and now.group not in {"", group_of(now)} else ""
+            words = "it refers to nothing" if now is None else f"{now}{theirs} does not exist"
+            message = f"{words}, but the buffer in the cluster refers to what does: its nodes would be released"
+            hint = "correct the name; if the object is to come later, the buffer changes within a minute of that"
+            path = (
+                "spec" if now is None else f"spec.{_KEYS.get(now.kind, _KEYS.get(item.ref.kind, 'scalableRef'))}.name"
+            )
+            place = manifests[item.ref].position_of(path)
+            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+    return found
+
+
+def _reference(buffer: Buffer) -> ObjectRef | None:
+    if buffer.pod_template is not None:
+        return ObjectRef("", POD_TEMPLATE, buffer.ref.namespace, buffer.pod_template)
+    return buffer.target
+
+
+def _leads_somewhere(buffer: Buffer, there: AbstractSet[ObjectRef], pools: Sequence[NodePool]) -> bool | None:
+    """Whether what the buffer refers to exists. None: it needs no reference, or headroom does not know all objects of that kind."""
+    target = _reference(buffer)
+    if buffer.node_class is not None:
+        return target is None or bool(pools_of(target, pools))
+    if target is None:
+        return None if buffer.pod_shape is not None else False
+    if target.kind in {POD_TEMPLATE, *GROUPS}:
+        return target.group in {"", group_of(target)} and _without_group(target) in there
+    return False if near_one(target.kind, GROUPS) and _without_group(target) not in there else None
+
+
+def _without_group(ref: ObjectRef) -> ObjectRef:
+    return ref._replace(group="")  # a reference may leave it out
+
+
+def _paths(node: Any, path: str = "") -> Iterator[str]:
+    """The path of each field, the same for all items of a list. What people choose as labels and annotations is left out."""
+    if isinstance(node, Mapping):
+        for key, inner in node.items():
+            yield f"{path}.{key}"
+            if key not in _FREE:
+                yield from _paths(inner, f"{path}.{key}")
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _paths(inner, f"{path}[]")
+
+
+def _finding(item: DeclaredManifest, path: str, doubtful: Doubtful | None) -> Finding:
+    """The doubt about the field, if it is an error: its hint names a field that is near."""
+    doubts = () if doubtful is None else doubtful.doubts
+    doubt = next((doubt for doubt in doubts if doubt.path == path), None)
+    if doubt is not None and doubt.severity is Severity.ERROR:
+        return doubt
+    code = codes.FIELD_NOT_SERVED
+    version = item.manifest.get("apiVersion")
+    message = f"{path} is not a field of {item.ref.kind} in {version} as the cluster serves it"
+    hint = "remove it or correct its name, or install the CustomResourceDefinition that has it"
+    return Finding(code.name, code.severity, message, item.position_of(path), item.ref, path, hint)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from reconciler.cycle import Cycle
 from reconciler.demand.size import Dialect
+from reconciler.files import packaged_texts
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.provisioning_requests import RequestRules
-from reconciler.packaged import packaged_texts
 from reconciler.placement.problem import PlacementOptions
 from reconciler.placement.surge.firm import SurgeMode
 from reconciler.plan.holding.consolidation import ConsolidationRules

@@ -1,26 +1,237 @@
-"""The daemon: one process that serves a cluster or several, each by threads of its own, with one address for all of their pages."""
+"""The daemon: one process that serves a cluster or several, each by threads of its own, with one address for all of their pages. Each cluster
+has everything around it, and the election of the replica that leads it."""
 
 from __future__ import annotations
 
 import ctypes
+import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
+from uuid import uuid4
 
 from reconciler.clocks import ShiftedClock, SystemClock
-from reconciler.daemon.ending import stopped_by_signals
+from reconciler.cluster.embedded.cluster import EmbeddedCluster
+from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.lease import LeaderElection
+from reconciler.cycle import Cycle
+from reconciler.daemon.beside_passes import Reviews, Snapshots
+from reconciler.daemon.daemon import Daemon, Listeners
+from reconciler.daemon.ending import GIT, Watchdog, stopped_by_signals
+from reconciler.daemon.state import Timing
 from reconciler.model.refs import abridged
-from reconciler.ports import Clock
+from reconciler.ports import Clock, Cluster, PassResult
+from reconciler.report.plan.page import pass_text
+from reconciler.report.status.document import Seen
 from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
+from reconciler.settings.settings import Settings
+from reconciler.source.state import LatestTree
+from reconciler.telemetry.gauges import ScheduledCapacity
+from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import configure_logs, logger
-from reconciler.telemetry.metrics import MergedMetrics
+from reconciler.telemetry.metrics import MergedMetrics, Metrics
+from reconciler.telemetry.passes import ShownPasses
+from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
-from reconciler.wiring.daemon_pages import ClusterPages
-from reconciler.wiring.forge import receive_webhooks
-from reconciler.wiring.served_cluster import ServedCluster, Watchdogs, open_served
+from reconciler.wiring.cluster import open_catalog, open_cluster
+from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
+from reconciler.wiring.forge import Announced, proposals_of, receive_webhooks, reporter_of, reviews_by
+from reconciler.wiring.repository import latest_tree
+from reconciler.wiring.snapshot_publisher import snapshots_by
+
+
+def election_of(settings: Settings, cluster: Cluster) -> LeaderElection | None:
+    """Only real clusters have several replicas; without an election every one of them leads."""
+    if not settings.leader_election or not isinstance(cluster, KubernetesCluster):
+        return None
+    # The host alone is not enough: a restarted process is another candidate, and must not take its old lease for its own.
+    return cluster.election(f"{socket.gethostname()}_{uuid4().hex[:8]}")
+
+
+def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) -> Callable[[], bool]:
+    """Whether this replica leads, told to the metrics each time it is asked."""
+
+    def is_leader() -> bool:
+        leads = election is None or election.is_leader()
+        tell(leads)
+        return leads
+
+    return is_leader
+
+
+def on_change(cluster: Cluster, daemon: Daemon, request: Callable[[str], None]) -> Callable[[], None]:
+    """A change of the cluster. Where it takes held room, quiet is not waited for. request: called with what asks for a pass, once
+    for each value."""
+    if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
+        return daemon.changed
+    taken, asked = cluster.room_taken, ""
+
+    def changed() -> None:
+        nonlocal taken, asked
+        before, taken = taken, cluster.room_taken
+        if isinstance(cluster, KubernetesCluster) and cluster.requested_at != asked:
+            asked = cluster.requested_at
+            request(asked)
+        if taken != before:
+            daemon.room_taken()
+        else:
+            daemon.changed()
+
+    return changed
+
+
+def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, stack: ExitStack) -> None:
+    """No write by a replica that stops or no longer leads; its lease is given up only after its last write."""
+    if not isinstance(cluster, KubernetesCluster):
+        return
+
+    def hindrance() -> str:
+        if daemon.stopping:
+            return "headroom is stopping"
+        return "" if election is None or election.is_leader() else "another replica leads"
+
+    cluster.write_only_unless(hindrance, (lambda: inf) if election is None else election.seconds_left)
+    if election is not None:
+        stack.callback(lambda: election.close(release=not cluster.is_writing))
+        election.start()
+
+
+_AFTER_SILENCE = 20.0
+"""Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCluster:
+    """name: "" for the only one. start: begins to watch the cluster, and whatever else runs beside passes."""
+
+    name: str
+    settings: Settings
+    daemon: Daemon
+    metrics: Metrics
+    pages: DaemonPages
+    announced: Announced
+    start: Callable[[], None]
+
+
+class Watchdogs:
+    """The watchdogs of one process: while one of them complains, none postpones the end of the process."""
+
+    def __init__(self) -> None:
+        self._all: list[Watchdog] = []
+
+    def another(self, settings: Settings) -> Watchdog:
+        """The optimal placement has a time limit of its own, which counts on top."""
+        placement = settings.placement
+        optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
+        more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}
+        self._all.append(Watchdog(more=more, ends_process=True, elsewhere=self.complaint))
+        return self._all[-1]
+
+    def complaint(self) -> str:
+        return next((watchdog.complaint for watchdog in self._all if watchdog.complaint), "")
+
+
+def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, stack: ExitStack) -> ServedCluster:
+    """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error."""
+    name, settings = served.name, served.settings
+    log = logger(cluster=name) if name else logger()
+    metrics, watchdog = Metrics(), watchdogs.another(settings)
+    source = latest_tree(settings, clock, watchdog, name)
+    stack.callback(source.close)
+    cluster = open_cluster(settings, clock, metrics.count_request, checked=not name)
+    stack.callback(cluster.close)
+    shown = name or cluster.name
+    cycle = make_cycle(
+        settings,
+        source=source,
+        cluster=cluster,
+        catalog=open_catalog(settings, cluster, clock),
+        clock=clock,
+        progress=watchdog.progress,
+        proposals=proposals_of(settings, shown),
+    )
+    metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
+    last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)
+    election = election_of(settings, cluster)
+    leads = leadership(election, metrics.set_leader)
+    reporter = reporter_of(settings, source, cluster, clock)
+    reviews = reviews_by(reporter, settings, leads, metrics.count_report, log)
+    snapshots = snapshots_by(settings, cluster, clock, is_leader=leads, on_result=metrics.count_snapshot, log=log)
+    daemon = Daemon(
+        run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
+        poll_source=_polling(source, reviews),
+        clock=clock,
+        timing=_timing(settings),
+        listeners=Listeners(_listener(settings, last, cycle, shown), metrics.observe_poll, log),
+        is_leader=leads,
+        next_edge=cycle.next_edge,
+        watchdog=watchdog,
+    )
+    guard(cluster, daemon, election, stack)
+    announced = Announced(source, daemon, reviews)
+
+    def start() -> None:
+        cluster.start(on_change(cluster, daemon, announced.request))
+        _start(stack, reviews, snapshots)
+        log.info("started", cluster=shown, repository=settings.repository or ".")
+
+    pages = DaemonPages(
+        settings, last, cycle, clock, cluster=shown, daemon=daemon, election=election, one_of_several=bool(name)
+    )
+    if reporter is not None:
+        pages.reports = reporter.pages
+    return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
+
+
+def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:
+    """Those that the settings ask for, until the stack is left."""
+    for thread in threads:
+        if thread is not None:
+            thread.start(stack)
+
+
+def _timing(settings: Settings) -> Timing:
+    passes = settings.passes
+    pacing = Pacing(quiet=passes.quiet, quiet_at_most=passes.quiet_at_most)
+    return Timing(poll=settings.git.interval, tick=passes.interval, pacing=pacing)
+
+
+def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
+    """Reports on pull requests are looked at again when their base has moved."""
+
+    def poll() -> bool:
+        news = source.poll()
+        if news and reviews is not None:
+            reviews.wake()
+        return news
+
+    return poll
+
+
+def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) -> Callable[[Trigger, PassResult], None]:
+    """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
+    shown = ShownPasses()
+
+    def on_result(trigger: Trigger, result: PassResult) -> None:
+        facts = None if cycle.outlook is None else cycle.outlook.facts
+        last.observe(
+            trigger.value,
+            result,
+            None if facts is None else Seen(facts.view, facts.instance_types, facts.effective.schedules),
+        )
+        if settings.logs.form == "console" and result.plan is not None and shown.is_news(result):
+            sys.stdout.write(pass_text(result.plan, result.change_set, cluster=cluster) + "\n")
+            sys.stdout.flush()
+
+    return on_result
+
 
 _MOST_NAMED = 5
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8

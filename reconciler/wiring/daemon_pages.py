@@ -12,12 +12,12 @@ from reconciler import __version__
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
+from reconciler.files import packaged_texts
 from reconciler.forge.forges import links_to
 from reconciler.model.redaction import redacted
 from reconciler.model.spending import StandingNodes
 from reconciler.model.timelines import FillPoint
 from reconciler.outlook import WEEK
-from reconciler.packaged import packaged_texts
 from reconciler.ports import Clock
 from reconciler.report.json_text import to_json
 from reconciler.report.status.clusters import clusters_document, clusters_page

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 
-from reconciler.packaged import packaged_texts
+from reconciler.files import packaged_texts
 from reconciler.ports import Cluster
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.escaping import PAGE_FILTERS, page_value

@@ -145,7 +145,7 @@ assert "Did you mean 'greet'?" in CliRunner().invoke(application, ["gret"]).outp
         ),
         """
 from reconciler.manifests.repository.declared import read
-from reconciler.manifests.editor_schema import editor_schema_text
+from reconciler.manifests.crds import editor_schema_text
 
 text = "apiVersion: autoscaling.x-k8s.io/v1beta1\\nkind: CapacityBuffer\\nmetadata: {name: web}\\n"
 text += "spec: {scalableRef: {kind: Deployment, name: web}, replicas: 2, COLOUR}\\n"

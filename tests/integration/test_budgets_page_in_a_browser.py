@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.files import packaged_texts
 from reconciler.model.changes import BudgetOutcome
-from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.budgets.document import budget_page
 from reconciler.report.escaping import PAGE_FILTERS, page_value

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from reconciler.files import packaged_texts
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
-from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.schedules.page import BrokenDocument, schedule_page

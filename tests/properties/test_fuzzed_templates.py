@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
-from reconciler.packaged import packaged_texts
 from reconciler.render.check import checked_templates
 from reconciler.render.documents import node_claim_context
 from reconciler.render.process import RenderProcess

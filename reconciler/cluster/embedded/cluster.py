@@ -19,12 +19,11 @@ import msgspec
 from reconciler.cluster.embedded.consolidation import Consolidation
 from reconciler.cluster.embedded.fields import Manager
 from reconciler.cluster.embedded.karpenter import Delays, Karpenter
-from reconciler.cluster.embedded.market import Market
 from reconciler.cluster.embedded.provisioner import Provisioner, StaticPools
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
-from reconciler.cluster.embedded.world import RecordedEvent, World
+from reconciler.cluster.embedded.world import Market, RecordedEvent, World
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource, group_of
 from reconciler.cluster.snapshot.files import read_snapshot

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cluster.embedded.market import single_valued
 from reconciler.cluster.embedded.store import Body, stamp
-from reconciler.cluster.embedded.world import World, condition, set_condition
+from reconciler.cluster.embedded.world import World, condition, set_condition, single_valued
 from reconciler.cluster.resources import KARPENTER
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,

@@ -19,10 +19,9 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
-from reconciler.cluster.embedded.market import LaunchOption, single_valued
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
-from reconciler.cluster.embedded.world import World
+from reconciler.cluster.embedded.world import LaunchOption, World, single_valued
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DISRUPTED_TAINT,

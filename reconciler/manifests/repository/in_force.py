@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import PROPOSED_FIELDS, with_annotations
-from reconciler.manifests.crds import KINDS
+from reconciler.manifests.crds import DEFINED
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
@@ -140,7 +140,7 @@ def _laid_over(
 def _not_served(item: DeclaredManifest, versions: tuple[str, ...]) -> Finding:
     kind = f"{item.ref.kind} of {item.ref.group or 'the core API'}"
     serves = f"serves {kind} only in {', '.join(versions)}" if versions else f"does not serve {kind}"
-    printed = item.ref.kind in KINDS
+    printed = item.ref.kind in DEFINED
     source = "`headroom crd` prints it" if printed else "it comes with the autoscaler that the kind belongs to"
     return codes.NOT_SERVED.finding(
         f"the cluster {serves}, so it is not applied",

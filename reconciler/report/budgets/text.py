@@ -13,7 +13,7 @@ from itertools import groupby
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import UNBOUNDED, BudgetCells
-from reconciler.report.budgets.chart import no_pool_words
+from reconciler.report.budgets.document import no_pool_words
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.findings import finding_lines
 from reconciler.report.words import counted, listed, moment

@@ -15,7 +15,7 @@ from reconciler.report.costs import cost_parts, loss_words, short_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
-from reconciler.report.drawing.time_axis import local_zone
+from reconciler.report.drawing.svg import local_zone
 from reconciler.report.plan.rows import (
     action_row,
     creation_row,

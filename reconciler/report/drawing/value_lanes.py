@@ -8,8 +8,7 @@ from datetime import datetime
 from math import ceil, inf
 
 from reconciler.model.timelines import BudgetSpan
-from reconciler.report.drawing.svg import NORMAL, Drawing, on_step, step_of, width_of
-from reconciler.report.drawing.time_axis import TimeAxis, span_words
+from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, on_step, span_words, step_of, width_of
 from reconciler.report.words import counted
 
 NUMBER_ROOM = 13

@@ -13,11 +13,15 @@ from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
 from reconciler.model.timelines import Collision, ScheduleTimeline
-from reconciler.report.drawing.svg import Drawing, fitting, lines_of, step_of, width_of
-from reconciler.report.drawing.time_axis import (
+from reconciler.report.drawing.svg import (
+    Drawing,
     TimeAxis,
+    fitting,
     instant_words,
+    lines_of,
     span_words,
+    step_of,
+    width_of,
 )
 from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
 from reconciler.report.words import moment

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
-from reconciler.report.drawing.time_axis import clock_change, midnight
+from reconciler.report.drawing.svg import clock_change, midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
 from reconciler.report.words import behavior_name, counted, moment

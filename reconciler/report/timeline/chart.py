@@ -8,8 +8,7 @@ from datetime import datetime, tzinfo
 from itertools import groupby
 
 from reconciler.model.timelines import CapacityTimeline, FillPoint
-from reconciler.report.drawing.svg import Drawing, fitting, width_of
-from reconciler.report.drawing.time_axis import TimeAxis
+from reconciler.report.drawing.svg import Drawing, TimeAxis, fitting, width_of
 from reconciler.report.drawing.value_lanes import (
     NUMBER_ROOM,
     ValueSpan,

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
-from reconciler.manifests.editor_schema import editor_schema
+from reconciler.manifests.crds import editor_schema
 from reconciler.manifests.repository.declared import read
 from reconciler.model.errors import Invalid
 from reconciler.model.schedules import Schedule

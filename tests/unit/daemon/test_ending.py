@@ -24,7 +24,7 @@ from reconciler.ports import PassResult
 from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.child import SILENCE
 from reconciler.timetable.agenda import Pacing, Trigger
-from reconciler.wiring.served_cluster import Watchdogs
+from reconciler.wiring.daemon import Watchdogs
 from tests.fakes.passes import FakePass, wrote
 from tests.unit.daemon.running import LONG, PATIENCE, Passes, Running
 
@@ -239,7 +239,7 @@ def test_a_pass_that_waits_for_git_goes_on_with_it_and_no_other_does(seconds: Se
 def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_take(
     timeout: timedelta, monkeypatch: pytest.MonkeyPatch, seconds: Seconds
 ) -> None:
-    monkeypatch.setattr("reconciler.wiring.served_cluster.Watchdog", partial(Watchdog, seconds=seconds))
+    monkeypatch.setattr("reconciler.wiring.daemon.Watchdog", partial(Watchdog, seconds=seconds))
     watchdog = Watchdogs().another(Settings(git=GitSettings(timeout=timeout)))
     watchdog.poll_begins()
     seconds.now += SILENCE

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from reconciler.manifests.editor_schema import SCHEMA_FILE, editor_line, editor_schema, editor_schema_text
+from reconciler.manifests.crds import SCHEMA_FILE, editor_line, editor_schema, editor_schema_text
 
 ROOT = Path(__file__).resolve().parents[3]
 VALIDATOR = jsonschema_rs.Draft7Validator(editor_schema())

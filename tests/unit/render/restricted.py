@@ -6,9 +6,9 @@ import copy
 import random
 from typing import Any
 
+from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import ObjectChange
-from reconciler.packaged import packaged_texts
 from reconciler.render.process import RenderProcess
 from reconciler.render.templates import TemplateSource
 from reconciler.render.writes import balloon_document

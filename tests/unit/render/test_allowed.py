@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.errors import Invalid
-from reconciler.packaged import packaged_texts
 from reconciler.render.allowed import check_balloon, check_node_claim, check_node_pool
 from reconciler.render.documents import node_claim_context
 from reconciler.render.process import RenderProcess

@@ -6,9 +6,9 @@ from unittest.mock import patch
 
 import pytest
 
+from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.findings import Finding
-from reconciler.packaged import packaged_texts
 from reconciler.render.check import checked_templates, findings_of_files
 from reconciler.render.process import RenderProcess
 from reconciler.render.templates import TemplateSource

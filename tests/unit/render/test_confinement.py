@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.packaged import packaged_texts
+from reconciler.files import packaged_texts
 from reconciler.render.process import RenderProcess
 
 pytestmark = pytest.mark.skipif(

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from reconciler.files import packaged_tree
 from reconciler.forge import FORGES
 from reconciler.forge.forges import kind_of
 from reconciler.manifests.repository.declared import read
 from reconciler.model.buffers import Buffer
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
-from reconciler.packaged import packaged_tree
 from reconciler.scaffold import FirstRepository, candidate, chunks_for, next_steps, repository_files
 from tests.builders import buffer, deployment
 

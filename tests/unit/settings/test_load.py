@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reconciler.files import packaged_texts
 from reconciler.model.errors import Invalid
-from reconciler.packaged import packaged_texts
 from reconciler.settings.load import load_settings, variable_of
 from reconciler.settings.settings import Settings, setting_names
 

@@ -8,10 +8,10 @@ import pytest
 
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
+from reconciler.files import packaged_texts
 from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
-from reconciler.packaged import packaged_texts
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings

@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.files import packaged_texts
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.schedules import Behavior, TimePattern
 from reconciler.model.timelines import CapacityTimeline, FillPoint
-from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
-from reconciler.report.budgets.chart import budget_chart
-from reconciler.report.budgets.document import budget_page
+from reconciler.report.budgets.document import budget_chart, budget_page
 from reconciler.report.difference.difference import difference
 from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing.svg import width_of

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from reconciler.report.drawing.svg import Drawing
-from reconciler.report.drawing.time_axis import TimeAxis, midnight, span_words
+from reconciler.report.drawing.svg import Drawing, TimeAxis, midnight, span_words
 
 ZONES = ("UTC", "America/Havana", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Los_Angeles")
 

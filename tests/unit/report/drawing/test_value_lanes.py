@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.drawing.time_axis import TimeAxis
+from reconciler.report.drawing.svg import TimeAxis
 from reconciler.report.drawing.value_lanes import ValueSpan, merged, visible
 from tests.timelines import (
     NOW,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.files import packaged_texts
 from reconciler.model.changes import Action, ChangeSet, FieldChange, ObjectChange, Outcome, Plan
 from reconciler.model.demand import Service
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
-from reconciler.packaged import packaged_texts
 from reconciler.render.environment import Templates
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document

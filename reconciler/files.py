@@ -1,10 +1,11 @@
-"""Data files that ship with the product (templates/, config/, examples-repo/).
+"""Files: those that ship with the product (templates/, config/, examples-repo/), and those that a person named.
 
-In a checkout they are beside the package, in a wheel inside it; callers need not know which.
+In a checkout the former are beside the package, in a wheel inside it; callers need not know which.
 """
 
 from __future__ import annotations
 
+import errno
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -38,3 +39,14 @@ def packaged_tree(folder: str) -> dict[str, str]:
         return found
 
     return walk(_root().joinpath(*folder.split("/")), "")
+
+
+def read_named_file(path: str | Path) -> bytes:
+    """The file's content. Raises OSError, also for a named pipe: without a writer, opening it would wait forever.
+
+    A pipe from a shell (`/dev/stdin`, `<(command)`) has a writer, and no path that it resolves to.
+    """
+    real = Path(path).resolve()
+    if real.is_fifo():
+        raise OSError(errno.EINVAL, "it is a named pipe", str(path))
+    return Path(path).read_bytes()
