@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from reconciler.cli.console import Progress
 from reconciler.cli.options import options, output_option, settings_from
 from reconciler.cli.planning import tell_age
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("explain", short_help="Where each chunk of a demand landed, or why it did not.")

@@ -177,7 +177,7 @@ def in_whole_days(schedules: Sequence[Schedule], asked: Span, now: datetime) -> 
 def _span(start: datetime, end: datetime | None, span: str | None) -> Span:
     if end is None:
         days = _DAYS[span or "week"]
-        return Span(start, _moved(start, timedelta(days=days)), days)
+        return Span(start, start + timedelta(days=days), days)
     if span is not None:
         raise click.UsageError("--to and --span both set the end of the timeline: give one of them.")
     if end <= start:
@@ -233,11 +233,3 @@ def _is_about_schedules(finding: Finding, names: Sequence[str]) -> bool:
 
 def _midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)
-
-
-def _moved(instant: datetime, by: timedelta) -> datetime:
-    """The instant moved by this much, within the limits of the calendar."""
-    try:
-        return instant + by
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC) if by > timedelta() else datetime.min.replace(tzinfo=UTC)

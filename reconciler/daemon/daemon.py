@@ -15,11 +15,12 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 
 from reconciler.daemon.ending import Watchdog, stopped_by_signals
-from reconciler.daemon.state import BrokenPass, DaemonState, Timing, as_failure, tell
+from reconciler.daemon.state import DaemonState, Timing, as_failure, tell
 from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
+from reconciler.stages.state import PassResult as BrokenPass
 from reconciler.telemetry.logs import Log, logger
 from reconciler.telemetry.passes import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Trigger
@@ -322,7 +323,7 @@ class Daemon:
         try:
             result = self._run_pass(trigger)
         except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
-            result = BrokenPass(as_failure(error, self._log))
+            result = BrokenPass(failure=as_failure(error, self._log))
         if self._ended.is_set():
             return result
         failure = failure_of(result)

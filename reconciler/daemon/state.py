@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from reconciler.model.changes import ChangeSet, Plan
 from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.schedules import Edge
-from reconciler.model.source import SourceTree
-from reconciler.ports import PassResult
 from reconciler.telemetry.logs import Log
 from reconciler.timetable.agenda import Pacing, Trigger
 
@@ -25,19 +21,6 @@ class Timing:
     tick: timedelta = timedelta(minutes=5)
     pacing: Pacing = field(default_factory=Pacing)
     grace: timedelta = timedelta(seconds=20)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenPass(PassResult):
-    """A pass that ended in a defect of headroom itself."""
-
-    failure: Failure
-    plan: Plan | None = None
-    change_set: ChangeSet | None = None
-    tree: SourceTree | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-    settled: bool = False
-    traces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,9 +119,13 @@ CLASS_ANNOTATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """booked_for: how long capacity is set aside. valid_for: the default of `ValidUntilSeconds` of an atomic request. first_retry:
-    the pause after the first failed attempt, doubled after each. kept_for: how long an ended request from the repository stays in
-    the cluster. only_declared_classes: classes without a ProvisioningClass are not provided for."""
+    """The settings of ProvisioningRequests.
+
+    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request without
+    ValidUntilSeconds is tried, from its creation. first_retry: the wait after its first failed attempt, doubled after each.
+    kept_for: how long an ended request from Git stays in the cluster, and is remembered after it has left Git.
+    only_declared_classes: provide only for classes that have a ProvisioningClass, so that leaving one out forbids it.
+    """
 
     booked_for: timedelta = timedelta(minutes=10)
     valid_for: timedelta = timedelta(minutes=10)

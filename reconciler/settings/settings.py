@@ -10,6 +10,8 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from typing import Any, get_type_hints
 
+from reconciler.model.provisioning_requests import RequestRules
+
 
 @dataclass(frozen=True, slots=True)
 class ForgeSettings:
@@ -137,23 +139,6 @@ class BufferSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestSettings:
-    """ProvisioningRequests.
-
-    booked_for: how long capacity is set aside for the pods of a request. valid_for: how long an atomic request without
-    ValidUntilSeconds is tried, from its creation. first_retry: the wait after its first failed attempt, doubled after each.
-    kept_for: how long an ended request from Git stays in the cluster, and is remembered after it has left Git.
-    only_declared_classes: provide only for classes that have a ProvisioningClass, so that leaving one out forbids it.
-    """
-
-    booked_for: timedelta = timedelta(minutes=10)
-    valid_for: timedelta = timedelta(minutes=10)
-    first_retry: timedelta = timedelta(minutes=1)
-    kept_for: timedelta = timedelta(hours=168)
-    only_declared_classes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PlacementSettings:
     """How nodes are chosen.
 
@@ -229,7 +214,7 @@ class Settings:
     inventory: InventorySettings = field(default_factory=InventorySettings)
     caps: CapSettings = field(default_factory=CapSettings)
     buffers: BufferSettings = field(default_factory=BufferSettings)
-    requests: RequestSettings = field(default_factory=RequestSettings)
+    requests: RequestRules = field(default_factory=RequestRules)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
     logs: LogSettings = field(default_factory=LogSettings)

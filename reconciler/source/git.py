@@ -22,6 +22,8 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import TextIO
 
+import msgspec
+
 from reconciler.model.errors import Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
@@ -180,7 +182,7 @@ class GitSource:
     def _tree_of(self, commit: str, good: Good) -> SourceTree:
         """The tree of an earlier commit. An empty one, if the copy lacks the commit: what the cluster has then stays as it is."""
         try:
-            earlier = replace(good, commit=commit, time=time_of(self._remote.local(), commit))
+            earlier = msgspec.structs.replace(good, commit=commit, time=time_of(self._remote.local(), commit))
             return self._load(earlier, absent=self._remote.absent(commit))
         except (CommandFailedError, Stalled):
             return SourceTree(None)
@@ -297,7 +299,7 @@ class GitSource:
             if not goes_on:
                 goes_on, among = self._remote.descends(commit, earlier=before.commit, earlier_time=before.time)
                 allowed = allowed or among
-            good = replace(good, rewound_at=before.rewound_at if goes_on else now)
+            good = msgspec.structs.replace(good, rewound_at=before.rewound_at if goes_on else now)
         tree = replace(tree, removals_allowed=allowed)
         if before is not None and before.commit == self.passes.proven and self._remote.has(before.commit):
             local.run("update-ref", self._remote.ref(PROVEN), before.commit)

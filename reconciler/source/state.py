@@ -6,15 +6,15 @@ wait for it.
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
+
+import msgspec
 
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
@@ -27,8 +27,7 @@ _MOST_KILLS = 2
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Good:
+class Good(msgspec.Struct, frozen=True, rename="camel"):
     """The commit in force. time: its commit time, in seconds since 1970. rewound_at: when a commit last came into force that did
     not descend from its predecessor."""
 
@@ -50,45 +49,31 @@ def is_rewound(rewound_at: datetime | None, now: datetime, hold: timedelta) -> b
 def load_good(folder: Path) -> Good | None:
     """The saved commit; None if none was saved, or it cannot be read. The next poll then starts from nothing."""
     try:
-        document = json.loads((folder / _FILE).read_bytes())
-        rewound_at = document["rewoundAt"]
-        return Good(
-            name=str(document["name"]),
-            commit=str(document["commit"]),
-            time=int(document["time"]),
-            rewound_at=None if rewound_at is None else datetime.fromisoformat(rewound_at),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode((folder / _FILE).read_bytes(), type=Good)
+    except (OSError, msgspec.MsgspecError):
         return None
 
 
 def save_good(folder: Path, good: Good) -> None:
+    _replace(folder / _FILE, good)
+
+
+def _replace(file: Path, record: msgspec.Struct) -> None:
     """Replaces the file atomically, so that a killed process never leaves half of one."""
-    document = {
-        "name": good.name,
-        "commit": good.commit,
-        "time": good.time,
-        "rewoundAt": None if good.rewound_at is None else good.rewound_at.isoformat(),
-    }
-    _replace(folder / _FILE, document)
-
-
-def _replace(file: Path, document: Mapping[str, object]) -> None:
     fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
     fresh.replace(file)
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(msgspec.Struct, frozen=True):
     """commit: of which no pass has ended yet. times: processes that began one. stuck: the watchdog saw the last of them make no progress.
-    proven: the last commit of which a pass has ended. since: when the last of them began, ISO 8601."""
+    proven: the last commit of which a pass has ended. since: when the last of them began."""
 
     commit: str = ""
     times: int = 0
     stuck: bool = False
     proven: str = ""
-    since: str = ""
+    since: datetime | None = None
 
 
 class PassRecord:
@@ -123,10 +108,10 @@ class PassRecord:
         """A person asks for it, or something was pushed. Each try may end the process, so the wait between two of them doubles."""
         with self._lock:
             left = self._left
-            if not left.commit:
+            if left.since is None:
                 return
             wait = min(_FIRST_WAIT * 2 ** min(left.times - 1, 10), _LONGEST_WAIT)
-            if self._clock.now() >= datetime.fromisoformat(left.since) + wait:
+            if self._clock.now() >= left.since + wait:
                 self._left = _Begun()
 
     def begins(self, commit: str) -> None:
@@ -135,12 +120,12 @@ class PassRecord:
             if not commit or commit in (self._begun.proven, self._left.commit):
                 return
             times = self._begun.times + 1 if commit == self._begun.commit else 1
-            self._save(_Begun(commit, times, proven=self._begun.proven, since=self._clock.now().isoformat()))
+            self._save(_Begun(commit, times, proven=self._begun.proven, since=self._clock.now()))
 
     def stuck(self) -> None:
         with self._lock:
             if self._is_under_way() and not self._begun.stuck:
-                self._save(replace(self._begun, stuck=True))
+                self._save(msgspec.structs.replace(self._begun, stuck=True))
 
     def ended(self) -> None:
         """The pass has ended, well or not: this process survived it."""
@@ -160,24 +145,15 @@ class PassRecord:
     def _save(self, begun: _Begun) -> None:
         self._begun = begun
         with suppress(OSError):  # a full disk must not end a pass; then nothing is remembered
-            _replace(self._file, asdict(begun))
+            _replace(self._file, begun)
 
 
 def _load_begun(file: Path) -> _Begun:
     try:
-        document = json.loads(file.read_bytes())
-        begun = _Begun(
-            str(document["commit"]),
-            int(document["times"]),
-            document["stuck"] is True,
-            str(document["proven"]),
-            str(document["since"]),
-        )
-        if begun.commit:
-            datetime.fromisoformat(begun.since)
-    except (OSError, ValueError, KeyError, TypeError):
+        begun = msgspec.json.decode(file.read_bytes(), type=_Begun)
+    except (OSError, msgspec.MsgspecError):
         return _Begun()
-    return begun
+    return begun if begun.since is not None or not begun.commit else _Begun()
 
 
 Made = TypeVar("Made")

@@ -196,9 +196,7 @@ def _findings(bins: Iterable[Bin], pods: Sequence[ObjectRef], demands: Iterable[
             by_demand.setdefault(holding.demand, set()).add(item.node_pool)
     rest = f" and {len(pods) - 1:,} more" if len(pods) > 1 else ""
     for ref, pools in sorted(by_demand.items()):
-        yield Finding(
-            BUFFER_LEAVES_NO_ROOM.name,
-            BUFFER_LEAVES_NO_ROOM.severity,
+        yield BUFFER_LEAVES_NO_ROOM.finding(
             f"its nodes use up the limits of NodePool {', '.join(sorted(pools))}, so that {pods[0]}{rest} can have no node",
             sources.get(ref),
             ref,
@@ -210,7 +208,6 @@ def lowered_limits(
     before: Sequence[NodePool], after: Sequence[NodePool], view: ClusterView, instance_types: Sequence[InstanceType]
 ) -> Iterator[Finding]:
     """A warning for each limit in `after` that the pool's nodes exceed, and did not exceed in `before`."""
-    code = POOL_OVER_LIMIT
     known, limits = (PoolLimits(pools, view, instance_types, {}) for pools in (before, after))
     for pool in after:
         was = known.left(pool.name)
@@ -222,4 +219,4 @@ def lowered_limits(
             message = f"it is over its {resource} limit of {limit}: {used} used"
             hint = "raise the limit, or expect no new node in it until enough of them have gone"
             ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
-            yield Finding(code.name, code.severity, message, pool.position, ref, f"spec.limits.{resource}", hint)
+            yield POOL_OVER_LIMIT.finding(message, pool.position, ref, f"spec.limits.{resource}", hint)

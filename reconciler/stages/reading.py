@@ -164,13 +164,12 @@ def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Findin
     recorded = view.inventory.path
     if inventory.belongs_to(recorded):
         return ()
-    code = INVENTORY_OF_ANOTHER_PATH
     message = f"the inventory {inventory.words} lists the objects of {recorded}, and this is {inventory.path}: nothing is written"
     hint = (
         "give each folder an inventory of its own (inventory.name); if the folder was moved, "
         f"kubectl -n {inventory.namespace} annotate configmap {inventory.name} {PATH_ANNOTATION}-"
     )
-    return (Finding(code.name, code.severity, message, hint=hint),)
+    return (INVENTORY_OF_ANOTHER_PATH.finding(message, hint=hint),)
 
 
 _ASKED_AGAIN = timedelta(minutes=1)
@@ -244,11 +243,11 @@ def _without_their_namespace(read: Declared, view: ClusterView) -> Verdicts:
     for item in lost:
         namespace = before.get((item.position.file, item.ref._replace(namespace="")))
         if namespace is not None:
-            path, code = "metadata.namespace", codes.MISSING_FIELD
+            path = "metadata.namespace"
             message = f"{path} is missing, and this object is in the namespace {namespace}: it would be deleted there"
             hint = f"write namespace: {namespace}, or namespace: {item.ref.namespace} if the object is to move"
             place = item.position_of(path)
-            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+            found[item.ref] = (codes.MISSING_FIELD.finding(message, place, item.ref, path, hint),)
     return found
 
 
@@ -266,7 +265,7 @@ def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
         if live is None or item.ref not in view.inventory.members or _leads_somewhere(item, there, pools) is not False:
             continue
         if any(_leads_somewhere(before, there, pools) for before in read_live([live]).buffers):
-            code, now = codes.REFERENCE_LOST, _reference(item)
+            now = _reference(item)
             theirs = f" of group {now.group}" if now is not None and now.group not in {"", group_of(now)} else ""
             words = "it refers to nothing" if now is None else f"{now}{theirs} does not exist"
             message = f"{words}, but the buffer in the cluster refers to what does: its nodes would be released"
@@ -275,7 +274,7 @@ def _without_their_reference(read: Declared, view: ClusterView) -> Verdicts:
                 "spec" if now is None else f"spec.{_KEYS.get(now.kind, _KEYS.get(item.ref.kind, 'scalableRef'))}.name"
             )
             place = manifests[item.ref].position_of(path)
-            found[item.ref] = (Finding(code.name, code.severity, message, place, item.ref, path, hint),)
+            found[item.ref] = (codes.REFERENCE_LOST.finding(message, place, item.ref, path, hint),)
     return found
 
 
@@ -319,8 +318,7 @@ def _finding(item: DeclaredManifest, path: str, doubtful: Doubtful | None) -> Fi
     doubt = next((doubt for doubt in doubts if doubt.path == path), None)
     if doubt is not None and doubt.severity is Severity.ERROR:
         return doubt
-    code = codes.FIELD_NOT_SERVED
     version = item.manifest.get("apiVersion")
     message = f"{path} is not a field of {item.ref.kind} in {version} as the cluster serves it"
     hint = "remove it or correct its name, or install the CustomResourceDefinition that has it"
-    return Finding(code.name, code.severity, message, item.position_of(path), item.ref, path, hint)
+    return codes.FIELD_NOT_SERVED.finding(message, item.position_of(path), item.ref, path, hint)

@@ -225,7 +225,7 @@ def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Inpu
 def _finding(item: Input, words: str, position: SourcePosition | None) -> Finding:
     ref = None if item.origin is InputOrigin.FILE else item.ref
     hint = "this is a defect of headroom: report it with the object; nothing is deleted or released because of it"
-    return Finding(SET_ASIDE.name, SET_ASIDE.severity, words, position, ref, hint=hint)
+    return SET_ASIDE.finding(words, position, ref, hint=hint)
 
 
 def _words(fault: Exception) -> str:

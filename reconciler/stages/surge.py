@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar
 
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
-from reconciler.model.findings import Finding
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
 from reconciler.placement.memory import Memory
@@ -80,8 +79,10 @@ class Rehearse:
             known = self.memory.once("waits", inputs, lambda: _rehearsal(state).waits())
         waits = tuple(wait for wait in known if wait.demand in sources)
         findings = [
-            Finding(
-                *(PODS_MAY_WAIT.name, PODS_MAY_WAIT.severity, wait.words, sources.get(wait.demand), wait.demand),
+            PODS_MAY_WAIT.finding(
+                wait.words,
+                sources.get(wait.demand),
+                wait.demand,
                 hint=f"headroom explain {wait.demand} --surge prints the order",
             )
             for wait in waits

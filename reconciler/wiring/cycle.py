@@ -8,7 +8,6 @@ from reconciler.cycle import Cycle
 from reconciler.demand.size import Dialect
 from reconciler.files import packaged_texts
 from reconciler.model.buffers import Fulfilment
-from reconciler.model.provisioning_requests import RequestRules
 from reconciler.placement.problem import PlacementOptions
 from reconciler.placement.surge.firm import SurgeMode
 from reconciler.plan.holding.consolidation import ConsolidationRules
@@ -75,13 +74,7 @@ def make_cycle(
             fulfilment=Fulfilment(settings.buffers.fulfilment),
             balloon_image=settings.buffers.balloon_image,
             shrink_after=settings.buffers.shrink_after,
-            requests=RequestRules(
-                booked_for=settings.requests.booked_for,
-                valid_for=settings.requests.valid_for,
-                first_retry=settings.requests.first_retry,
-                kept_for=settings.requests.kept_for,
-                only_declared_classes=settings.requests.only_declared_classes,
-            ),
+            requests=settings.requests,
         ),
         packaged_templates=packaged_texts("templates", suffix=".j2"),
         progress=progress,

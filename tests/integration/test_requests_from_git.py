@@ -16,9 +16,10 @@ from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.daemon.state import Timing
+from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
-from reconciler.settings.settings import GitSettings, RequestSettings, Settings
+from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.state import LatestTree
 from reconciler.timetable.agenda import Pacing
 from reconciler.wiring.cluster import open_catalog
@@ -72,7 +73,7 @@ class BatchRepository:
             revision="main",
             cluster="embedded",
             git=GitSettings(interval=SHORT),
-            requests=RequestSettings(booked_for=SHORT, kept_for=SHORT),
+            requests=RequestRules(booked_for=SHORT, kept_for=SHORT),
         )
         self.cluster = EmbeddedCluster(SystemClock(), delays=Delays(SOON, SOON, SOON), instance_types=(FOUR,))
         self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})

@@ -185,7 +185,7 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
         " scale, which may also have a file each, named by its plural"
     )
     message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
-    return (Finding(UNREAD_FILE.name, UNREAD_FILE.severity, message, hint=hint),)
+    return (UNREAD_FILE.finding(message, hint=hint),)
 
 
 def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:

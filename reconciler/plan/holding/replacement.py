@@ -178,9 +178,7 @@ def _waiting(
     )
     ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
     hint = "headroom replaces them as the budget allows; a larger budget for Drifted makes it quicker"
-    return (
-        Finding(DRIFT_WAITS.name, DRIFT_WAITS.severity, message, pool.position, ref, "spec.disruption.budgets", hint),
-    )
+    return (DRIFT_WAITS.finding(message, pool.position, ref, "spec.disruption.budgets", hint),)
 
 
 def _since(item: Bin) -> str:

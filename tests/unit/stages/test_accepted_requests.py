@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.provisioning_requests import RESERVED_TAINT
-from reconciler.settings.settings import PlacementSettings, RequestSettings, Settings
+from reconciler.model.provisioning_requests import RESERVED_TAINT, RequestRules
+from reconciler.settings.settings import PlacementSettings, Settings
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
 
@@ -218,7 +218,7 @@ def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> Non
 
 
 def test_classes_that_are_not_declared_can_be_forbidden() -> None:
-    settings = Settings(placement=PlacementSettings(check=True), requests=RequestSettings(only_declared_classes=True))
+    settings = Settings(placement=PlacementSettings(check=True), requests=RequestRules(only_declared_classes=True))
     shop = BatchShop(settings=settings)
     declared = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}
     shop.cluster.apply({**declared, "metadata": {"name": CHECK}})
