@@ -23,7 +23,7 @@ from reconciler.model.spending import MONTH
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift
-from reconciler.plan.launching.caps import PlanCaps, Standing, cap_notes, within_caps
+from reconciler.plan.launching.caps import UNCAPPED, PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.objects.prune import PruneRules
 from reconciler.render.representative import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
@@ -35,10 +35,6 @@ from reconciler.spending.states import first_differences
 from reconciler.stages.placement import lowered_limits
 from reconciler.stages.state import PassResult
 
-UNCAPPED = PlanCaps(
-    new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, pruning=PruneRules(lifted=True), nodes_per_request=0
-)
-"""The caps of the cycle that compares: none, since what several passes will make counts as a whole. A note names the real caps."""
 _TEMPLATE_SUFFIX = ".j2"
 _YEAR = timedelta(days=366)
 

@@ -45,10 +45,12 @@ def _repository(pull_request: Mapping[str, Any], side: str) -> str | None:
 
 if TYPE_CHECKING:
     from reconciler.comparison import ComparisonRequest
+    from reconciler.model.timelines import CapacityTimeline
     from reconciler.report.difference.difference import Difference
     from reconciler.report.difference.headline import Gates
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
+    from reconciler.wiring.pages import ReportedCluster
 
 
 def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -165,7 +167,7 @@ def _report(
     name: str = "",
 ) -> Difference:
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
-    from reconciler.cli.planning import print_difference, write_file, write_timings
+    from reconciler.cli.planning import write_file, write_timings
     from reconciler.comparison import compare
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.pages import reported_cluster
@@ -232,3 +234,28 @@ def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
     except Invalid as error:
         raise click.UsageError(error.message) from error
     return sides_of(settings.repository or ".", wanted, settings.path, git_options(settings))
+
+
+def print_difference(
+    change: Difference,
+    output: str,
+    *,
+    cluster: ReportedCluster,
+    timelines: tuple[CapacityTimeline, CapacityTimeline] | None,
+) -> None:
+    """timelines: of base and head, which show how the coming week differs."""
+    from reconciler.cli.planning import print_page
+    from reconciler.report.difference.document import difference_document
+    from reconciler.report.difference.page import difference_page
+    from reconciler.report.findings import github_annotations, sarif_document
+    from reconciler.report.json_text import to_json
+
+    if output == "json":
+        click.echo(to_json(difference_document(change)), nl=False)
+    elif output == "sarif":
+        click.echo(to_json(sarif_document(change.new_findings)), nl=False)
+    elif output == "github":
+        click.echo(github_annotations(change.new_findings), nl=False)
+    else:
+        page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
+        print_page(page, output)

@@ -14,12 +14,7 @@ from reconciler.cli.console import paint_for_stdout, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.model.spending import Spending
-from reconciler.model.timelines import CapacityTimeline
 from reconciler.outlook import Outlook
-from reconciler.report.difference.difference import Difference
-from reconciler.report.difference.document import difference_document
-from reconciler.report.difference.page import difference_page
-from reconciler.report.findings import github_annotations, sarif_document
 from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -46,29 +41,11 @@ def print_plan(
     else:
         timeline = None if outlook is None or output == "text" else outlook.ahead()
         page = plan_page(plan, cluster=cluster.name, snapshot=cluster.snapshot, timeline=timeline, spending=spending)
-        _print_page(page, output)
+        print_page(page, output)
 
 
-def print_difference(
-    change: Difference,
-    output: str,
-    *,
-    cluster: ReportedCluster,
-    timelines: tuple[CapacityTimeline, CapacityTimeline] | None = None,
-) -> None:
-    """Prints a difference. timelines: of base and head, which show how the coming week differs."""
-    if output == "json":
-        click.echo(to_json(difference_document(change)), nl=False)
-    elif output == "sarif":
-        click.echo(to_json(sarif_document(change.new_findings)), nl=False)
-    elif output == "github":
-        click.echo(github_annotations(change.new_findings), nl=False)
-    else:
-        page = difference_page(change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=timelines)
-        _print_page(page, output)
-
-
-def _print_page(page: Mapping[str, Any], output: str) -> None:
+def print_page(page: Mapping[str, Any], output: str) -> None:
+    """Prints a plan or a difference. output: text, markdown or html."""
     if output == "text":
         click.echo(page_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
         return

@@ -18,7 +18,6 @@ from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.optimizer.place_in_mode import place_in_mode
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.memory import Memory
@@ -31,6 +30,14 @@ from reconciler.plan.findings import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState, Rules
+
+
+def _placed(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+    if not problem.options.optimal:
+        return place(problem, memory=memory)
+    from reconciler.optimizer.place_in_mode import place_in_mode
+
+    return place_in_mode(problem, memory=memory, seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,12 @@ class Place:
             return latest - time.perf_counter()
 
         problem = state.problem
-        placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
+        placement = _placed(problem, memory=self.memory, seconds_left=seconds_left)
         if not state.include_pending:
             narrower = with_promised(problem, placement, self.memory)
             if narrower is not problem:
                 problem = narrower
-                placement = place_in_mode(
+                placement = _placed(
                     problem, memory=self.memory.of("limits narrowed by pods"), seconds_left=seconds_left
                 )
         problem, placement = self._with_attempts(state, problem, placement, seconds_left)
@@ -91,7 +98,7 @@ class Place:
         if not asking or attempted >= problem.options.back_offs:
             return problem, placement
         again = replace(problem, options=replace(problem.options, back_offs=attempted))
-        found = place_in_mode(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
+        found = _placed(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
         served = asking.difference(item.demand for item in found.unplaced)
         return (again, found) if served else (problem, placement)
 
@@ -114,9 +121,7 @@ class Place:
                 replace(item, opens_nodes=False) if item.ref in capped.refused else item for item in problem.demands
             )
             problem = replace(problem, demands=tuple(demands))
-            placement = place_in_mode(
-                problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
-            )
+            placement = _placed(problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left)
         return problem, placement, still_refused(cuts, placement)
 
 

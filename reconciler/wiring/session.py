@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.clocks import FixedClock, SystemClock
-from reconciler.comparison import UNCAPPED
 from reconciler.cycle import Cycle
 from reconciler.model.changes import WriteResult
 from reconciler.model.errors import Misused, Stalled
 from reconciler.model.view import ClusterView
+from reconciler.plan.launching.caps import UNCAPPED
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree

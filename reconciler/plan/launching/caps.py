@@ -39,6 +39,12 @@ class PlanCaps:
     nodes_per_request: int = 0
 
 
+UNCAPPED = PlanCaps(
+    new_nodes_per_pass=0, price_per_hour=0.0, nodes_per_pool=0, pruning=PruneRules(lifted=True), nodes_per_request=0
+)
+"""For comparisons, in which what several passes will make counts as a whole. A note names the real caps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A node that is not made in this pass. why: a sentence that names the cap and its setting; cause: the same in a few words.
