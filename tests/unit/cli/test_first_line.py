@@ -11,6 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from reconciler.cli import diff
 from reconciler.cli.application import application
 from reconciler.cluster.inventory import InventoryParent, parent_manifest
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
