@@ -59,7 +59,10 @@ def command(
         *_changes_refused(base, places, files),
     )
     if strict:
-        told = tuple(_strict(finding) for finding in told)
+        told = tuple(
+            replace(finding, severity=Severity.ERROR) if finding.severity is Severity.WARNING else finding
+            for finding in told
+        )
     findings = tuple(sorted(told, key=lambda finding: finding.sort_key))
     click.echo(_printed(output, findings, present, documents=declared.documents, files=len(files)), nl=False)
     if not declared.documents and not findings:
@@ -105,7 +108,3 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
     with Progress() as progress:
         progress("templates")
         return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
-
-
-def _strict(finding: Finding) -> Finding:
-    return replace(finding, severity=Severity.ERROR) if finding.severity is Severity.WARNING else finding

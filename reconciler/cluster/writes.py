@@ -136,7 +136,7 @@ class Writer:
         document = {
             "apiVersion": api_version,
             "kind": write.ref.kind,
-            "metadata": _identity(write.ref),
+            "metadata": {"name": write.ref.name, **({"namespace": write.ref.namespace} if write.ref.namespace else {})},
             "status": write.status,
         }
         return self._patch(write, f"{path}/status", document, force=True, dry_run=dry_run, object_path=path)
@@ -321,10 +321,6 @@ def _new_taints(live: Mapping[str, Any], write: Annotate) -> dict[str, Any]:
 def _plural_in(path: str) -> str:
     """`nodepools` in an object's path."""
     return path.removesuffix("/status").split("/")[-2]
-
-
-def _identity(ref: ObjectRef) -> dict[str, str]:
-    return {"name": ref.name, **({"namespace": ref.namespace} if ref.namespace else {})}
 
 
 def _not_served(write: Write, api_version: str) -> WriteResult:

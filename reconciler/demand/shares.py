@@ -128,7 +128,7 @@ class RunningShares:
         share = Share(count, (f"{fact} by {most}" if count else fact,), notes=notes)
         if self._now is None:
             return share
-        rule = _digest(f"{percentage}% of {pods.written} in {chunk.amounts}")
+        rule = hashlib.sha256(f"{percentage}% of {pods.written} in {chunk.amounts}".encode()).hexdigest()[:_DIGITS]
         known = self._read.before.get(share_key(buffer.ref))
         before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
         # Pods that could not be read may run all the same.
@@ -201,10 +201,6 @@ def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:
     if buffer.percentage is None:
         return _refused("needs spec.percentage", "add percentage: 10, or remove the annotation")
     return pods
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _refused(message: str, hint: str) -> Unresolved:

@@ -58,7 +58,11 @@ def in_utc(repository: Declared, now: datetime) -> InUtc:
             written = written_in(item.manifest) if item.ref.kind == NODE_POOL.name else None
             form = None if written is None else compiled(written, now)
         except Invalid as error:
-            findings.append(_too_many(item, error))
+            findings.append(
+                codes.TOO_MANY_BUDGETS.finding(
+                    error.message, item.position, item.ref, "spec.disruption.budgets", error.hint
+                )
+            )
             refused.add(item.ref)
             continue
         except Exception as error:  # noqa: BLE001 - it concerns this NodePool alone and must not stop the pass
@@ -271,7 +275,3 @@ def budget_manifest(budget: DisruptionBudget) -> Mapping[str, Any]:
     if budget.duration is not None:
         body["duration"] = format_duration(budget.duration)
     return body
-
-
-def _too_many(item: DeclaredManifest, error: Invalid) -> Finding:
-    return codes.TOO_MANY_BUDGETS.finding(error.message, item.position, item.ref, "spec.disruption.budgets", error.hint)

@@ -293,9 +293,9 @@ def autoscaler_of(demand: Demand) -> str:
 def _message(said: Mapping[str, Condition], types: Sequence[str]) -> str:
     """The message of the first of these conditions that reports a problem."""
     conditions = (said[name] for name in types if name in said)
-    messages = (item.message or item.reason for item in conditions if item.type == "Suspended" or _is_amiss(item))
+    messages = (
+        item.message or item.reason
+        for item in conditions
+        if item.type == "Suspended" or item.status is not ConditionStatus.TRUE
+    )
     return next(messages, "")
-
-
-def _is_amiss(condition: Condition) -> bool:
-    return condition.status is not ConditionStatus.TRUE

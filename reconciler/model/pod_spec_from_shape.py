@@ -18,7 +18,7 @@ from reconciler.model.pods import (
     WeightedPodAffinityTerm,
 )
 from reconciler.model.quantity import PODS
-from reconciler.model.requirements import LabelSelector, Requirement, Toleration
+from reconciler.model.requirements import LabelSelector, Requirement
 
 Json = dict[str, Any]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -35,7 +35,10 @@ def pod_spec_of(shape: PodShape, container: str = "chunk") -> Json:
         "containers": [only],
         "nodeSelector": dict(shape.node_selector),
         "affinity": _affinity(shape),
-        "tolerations": [_toleration(item) for item in shape.tolerations],
+        "tolerations": [
+            _present({"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect})
+            for item in shape.tolerations
+        ],
         "topologySpreadConstraints": [_spread(item) for item in shape.topology_spread],
         "priorityClassName": shape.priority_class_name,
         "runtimeClassName": shape.runtime_class,
@@ -51,10 +54,6 @@ def _present(document: Json) -> Json:
 def _port(port: HostPort) -> Json:
     address = {} if port.address == HostPort(0).address else {"hostIP": port.address}
     return {"containerPort": port.port, "hostPort": port.port, "protocol": port.protocol, **address}
-
-
-def _toleration(item: Toleration) -> Json:
-    return _present({"key": item.key, "operator": item.operator, "value": item.value, "effect": item.effect})
 
 
 def _affinity(shape: PodShape) -> Json:

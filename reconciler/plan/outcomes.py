@@ -14,7 +14,7 @@ from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreation, PendingOutcome
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodeClaim
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, PlannedNode, Unplaced, UnplacedReason, leading_reason
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
@@ -304,11 +304,11 @@ def _values_of_bin(item: Bin) -> Mapping[str, tuple[str, ...]]:
     """The node's labels, or the values that a NodeClaim on its way fixes or leaves open."""
     if item.node is not None:
         return {key: (value,) for key, value in item.node.labels}
-    return {} if item.claim is None else _values_of_claim(item.claim)
-
-
-def _values_of_claim(claim: NodeClaim) -> Mapping[str, tuple[str, ...]]:
-    return {**_listed(claim.requirements), **{key: (value,) for key, value in claim.labels}}
+    return (
+        {}
+        if item.claim is None
+        else {**_listed(item.claim.requirements), **{key: (value,) for key, value in item.claim.labels}}
+    )
 
 
 def _values_of_planned(planned: PlannedNode) -> Mapping[str, tuple[str, ...]]:

@@ -107,7 +107,9 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         findings=_findings(facts, rules.owner, bins, (*objects.findings, *pruning.findings)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
-        unused=_unused(bins, facts.replaced),
+        unused={
+            item.name: item.claim.why_left for item in bins if item.claim is not None and item.name in facts.replaced
+        },
         local_budgets=facts.local_budgets,
         include_pending=facts.include_pending,
         blocked=blocked,
@@ -131,10 +133,6 @@ def _tallies(facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreat
         later=capped.later,
         retry=retry_words(facts.launches, facts.cluster_now),
     )
-
-
-def _unused(bins: Sequence[Bin], replaced: frozenset[str]) -> dict[str, str]:
-    return {item.name: item.claim.why_left for item in bins if item.claim is not None and item.name in replaced}
 
 
 def _edges(facts: Facts, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
@@ -270,7 +268,7 @@ def _findings(
     new = new_inventory_finding(facts.view, owner)
     static = static_pool_findings(facts.effective.node_pools, bins, facts.view, facts.cluster_now)
     found = {*facts.findings, *of_the_changes, *of_the_view, *static, *(() if new is None else (new,))}
-    return tuple(sorted(found, key=_finding_order))
+    return tuple(sorted(found, key=lambda finding: (finding.sort_key, str(finding.ref))))
 
 
 def _blocked(facts: Facts) -> tuple[str, ...]:
@@ -290,10 +288,6 @@ def _overlay_notes(facts: Facts) -> tuple[str, ...]:
     if any(overlay.price is not None or overlay.price_adjustment is not None for overlay in overlays):
         return ("price overlays count for new nodes; existing nodes have the catalog's price",)
     return ()
-
-
-def _finding_order(finding: Finding) -> tuple[tuple[str, int, int, str, str, str], str]:
-    return (finding.sort_key, str(finding.ref))
 
 
 def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pruning: Pruning) -> dict[str, Any]:

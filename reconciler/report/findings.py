@@ -136,7 +136,7 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
                         "rules": [
                             {
                                 "id": code,
-                                "name": _pascal(code),
+                                "name": "".join(word.capitalize() for word in code.split("-")),
                                 "shortDescription": {"text": code.replace("-", " ")},
                                 "helpUri": help_page(code),
                             }
@@ -149,10 +149,6 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
             },
         ],
     }
-
-
-def _pascal(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("-"))
 
 
 def _results(rows: Iterable[Finding], codes: list[str]) -> list[dict[str, Any]]:

@@ -128,8 +128,7 @@ def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFil
     with ObjectReader(git) as reader:
         contents = reader.contents([found for found, _ in objects.values()])
         files = dict(zip(objects, contents, strict=True))
-    message = git.run("cat-file", "commit", commit).decode("utf-8", "replace").partition("\n\n")[2]
-    return BranchFiles(commit, message, files)
+    return BranchFiles(commit, _message(git, commit), files)
 
 
 _PERSON = {

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from reconciler.model.changes import NodeClaimCreation, Plan
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType
-from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
@@ -104,14 +103,10 @@ def _used(view: ClusterView) -> dict[str, _Used]:
             continue
         size = of_shape.get(id(pod.shape))
         if size is None:
-            size = of_shape[id(pod.shape)] = _size(pod.shape)
+            size = of_shape[id(pod.shape)] = (pod.shape.requests.get(CPU), pod.shape.requests.get(MEMORY))
         before = used.get(name)
         used[name] = size if before is None else (before[0] + size[0], before[1] + size[1])
     return used
-
-
-def _size(shape: PodShape) -> _Used:
-    return shape.requests.get(CPU), shape.requests.get(MEMORY)
 
 
 def _share(used: int, allocatable: int) -> float | None:

@@ -16,7 +16,6 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
 from reconciler.model.placement import Holding
@@ -191,9 +190,7 @@ class MergedMetrics(Collector):
         for cluster, registry in self._registries.items():
             for family in registry.collect():
                 merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-                merged.samples += [_labelled(sample, cluster) for sample in family.samples]
+                merged.samples += [
+                    sample._replace(labels={"cluster": cluster, **sample.labels}) for sample in family.samples
+                ]
         yield from families.values()
-
-
-def _labelled(sample: Sample, cluster: str) -> Sample:
-    return sample._replace(labels={"cluster": cluster, **sample.labels})

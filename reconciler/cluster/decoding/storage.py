@@ -11,7 +11,6 @@ from reconciler.cluster.decoding.wire import MetadataWire, Texts, controller_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
 from reconciler.manifests.pods.pod_spec_wire import (
-    NodeSelectorTermWire,
     NodeSelectorWire,
     Quantities,
     ResourcesWire,
@@ -136,7 +135,9 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
     labels = volume.metadata.labels or {}
     return PersistentVolume(
         name=volume.metadata.name,
-        terms=_terms(required.node_selector_terms or ()) if required is not None else (),
+        terms=tuple(node_term_of(term) for term in (required.node_selector_terms or ()))
+        if required is not None
+        else (),
         labels=tuple((key, labels[key]) for key in PLACE_LABELS if key in labels),
         storage_class=spec.storage_class_name or "",
         capacity=_bytes(spec.capacity),
@@ -145,10 +146,6 @@ def persistent_volume(_resource: Resource, volume: VolumeWire, _data: Any) -> Pe
         driver=spec.csi.driver if spec.csi is not None else "",
         handle=spec.csi.volume_handle if spec.csi is not None else "",
     )
-
-
-def _terms(terms: tuple[NodeSelectorTermWire, ...]) -> tuple[NodeSelectorTerm, ...]:
-    return tuple(node_term_of(term) for term in terms)
 
 
 def _bytes(quantities: Quantities | None) -> int:

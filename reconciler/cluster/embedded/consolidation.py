@@ -181,7 +181,7 @@ class Consolidation:
             return
         nodes = self._provisioner.nodes_for(left)
         if not _has_drifted(claim):
-            nodes = _cheaper(nodes, self._price(name), spot=not _is_spot(claim))
+            nodes = _cheaper(nodes, self._price(name), spot=claim.label(CAPACITY_TYPE_LABEL) != "spot")
         if nodes and self._without_room(name, list(map(to_be_made, nodes, count()))) == []:
             self._replacements[name] = [self._provisioner.make(node) for node in nodes]
             set_disrupted(self._world, name, disrupted=True)
@@ -243,10 +243,6 @@ class Consolidation:
 
 def _has_drifted(claim: NodeClaim) -> bool:
     return claim.condition("Drifted") == "True"
-
-
-def _is_spot(claim: NodeClaim) -> bool:
-    return claim.label(CAPACITY_TYPE_LABEL) == "spot"
 
 
 def _cheaper(nodes: Sequence[Coming], price: float, *, spot: bool) -> list[Coming]:

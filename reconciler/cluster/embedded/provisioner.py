@@ -186,7 +186,9 @@ class Provisioner:
         requests = node.requests + pod.shape.requests
         if not tolerated(node.pool.template.taints, pod.shape.tolerations):
             return False
-        ways = [way for way in node.ways if _holds(way, requests) and pod.shape.selects(way.labels)]
+        ways = [
+            way for way in node.ways if requests.fits(way.instance_type.allocatable) and pod.shape.selects(way.labels)
+        ]
         if ways:
             node.ways, node.requests = ways, requests
             node.pods.append(pod)
@@ -243,10 +245,6 @@ def _refusing(node: Node) -> Node:
 
 def _is_over_zones(rule: TopologySpread) -> bool:
     return rule.topology_key == ZONE_LABEL and rule.when_unsatisfiable == "DoNotSchedule"
-
-
-def _holds(way: LaunchOption, requests: Resources) -> bool:
-    return requests.fits(way.instance_type.allocatable)
 
 
 def _largest(node: Coming) -> Resources:

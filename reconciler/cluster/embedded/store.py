@@ -294,12 +294,10 @@ def _manager(row: Mapping[str, Any]) -> Manager:
 
 def _without_conflicts(merged: Merge) -> Merge:
     if merged.conflicts:
-        raise Conflicting(conflict_words((manager, _dotted(field)) for manager, field in merged.conflicts))
+        raise Conflicting(
+            conflict_words((manager, ".".join(step[2:] for step in field)) for manager, field in merged.conflicts)
+        )
     return merged
-
-
-def _dotted(field: tuple[str, ...]) -> str:
-    return ".".join(step[2:] for step in field)
 
 
 NODE_CLASS = Resource("karpenter.kwok.sh", "KWOKNodeClass", "kwoknodeclasses", ("v1alpha1",), namespaced=False)

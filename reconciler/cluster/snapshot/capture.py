@@ -204,7 +204,11 @@ def captured(
     for resource, item in sorted(scaled, key=lambda pair: (pair[0].key, *_place(pair[1]))):
         counts[resource.plural] = counts.get(resource.plural, 0) + 1
         lists.setdefault(WORKLOADS_FILE, []).append(_cleaned(resource, item))
-    files = {name: _list(items) for name, items in lists.items() if items}
+    files = {
+        name: _printed({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
+        for name, items in lists.items()
+        if items
+    }
     types = instance_types_document(catalog)
     if types:
         files[CATALOG_FILE] = _printed(types)
@@ -214,10 +218,6 @@ def captured(
 def _place(item: Mapping[str, Any]) -> tuple[str, str]:
     metadata = item["metadata"]
     return (metadata.get("namespace", ""), metadata["name"])
-
-
-def _list(items: list[Json]) -> bytes:
-    return _printed({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
 
 
 def _printed(document: Json) -> bytes:
@@ -262,7 +262,9 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
             "status": {**_only(status, _NODE_STATUS), "conditions": conditions},
         }
     if resource.key == CONFIG_MAPS.key:
-        annotations = kept.get("annotations", {}) | _starting_with(metadata, _APPLYSET)
+        annotations = kept.get("annotations", {}) | {
+            name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(_APPLYSET)
+        }
         return {
             **kind,
             "metadata": {**kept, "annotations": annotations},
@@ -294,10 +296,6 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Json]:
         if (name.startswith(_ANNOTATIONS) and name != _LAST_APPLIED) or name in ANNOTATIONS
     }
     return {**kept, "annotations": annotations} if annotations else kept
-
-
-def _starting_with(metadata: Mapping[str, Any], prefix: str) -> dict[str, Json]:
-    return {name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(prefix)}
 
 
 def _without_secrets(value: Json) -> Json:

@@ -181,7 +181,7 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
     verb = "is" if len(unread) == 1 else "are"
     kinds = ", ".join(workload.kind for workload in WORKLOADS)
     hint = (
-        f"the files that are read are {', '.join(sorted(_known()))}; {WORKLOADS_FILE} is for {kinds} and any kind with a"
+        f"the files that are read are {', '.join(sorted((*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE)))}; {WORKLOADS_FILE} is for {kinds} and any kind with a"
         " scale, which may also have a file each, named by its plural"
     )
     message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
@@ -229,10 +229,6 @@ def _read_files(path: Path) -> tuple[dict[str, bytes], list[str]]:
 
 def _may_be_list(name: str) -> bool:
     return name.endswith(_LIST) and not name.startswith(".")
-
-
-def _known() -> tuple[str, ...]:
-    return (*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE)
 
 
 def _unpacked(path: Path) -> tuple[dict[str, bytes], list[str]]:

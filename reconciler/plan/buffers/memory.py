@@ -45,7 +45,11 @@ def one_shot_memory(
     entries = {uid: records[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in records}
     once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot and uid not in entries}
     held = _chunks(bins) if once else {}
-    nodes = {item.node.name: item.node for item in bins if item.node is not None and not _is_deleted(item)}
+    nodes = {
+        item.node.name: item.node
+        for item in bins
+        if item.node is not None and not any(side.deleting for side in item.sides)
+    }
     unused = _unused(view) if once else {}
     for uid, outcome in once.items():
         demand, before = outcome.demand, records.get(uid, OneShot())
@@ -111,10 +115,6 @@ def _first(places: Iterable[OneShotPlace], left: int) -> Iterable[OneShotPlace]:
         chunks = min(place.chunks, left)
         left -= chunks
         yield replace(place, chunks=chunks)
-
-
-def _is_deleted(item: Bin) -> bool:
-    return any(side.deleting for side in item.sides)
 
 
 def _unused(view: ClusterView) -> dict[str, Resources]:

@@ -254,7 +254,8 @@ def foretold_drift(
         drifting = fresh if changed else [item for item in fresh if _misses(pool, item) and not _misses(old, item)]
         if drifting:
             first, opened = _budgets(pool, pool_state(pool.name, bins), now)
-            why = changed or [f"{_BY_LABELS} of {key}" for key in _missed(pool, drifting)]
+            missed = dict.fromkeys(key for item in drifting for key in _misses(pool, item))
+            why = changed or [f"{_BY_LABELS} of {key}" for key in missed]
             found.append(
                 ForetoldDrift(
                     pool.name,
@@ -297,7 +298,3 @@ def _misses(pool: NodePool, item: Bin) -> list[str]:
     return [
         each.key for each in pool.template.requirements if claim is not None and not each.holds(claim.label(each.key))
     ]
-
-
-def _missed(pool: NodePool, drifting: Iterable[Bin]) -> list[str]:
-    return list(dict.fromkeys(key for item in drifting for key in _misses(pool, item)))

@@ -48,9 +48,6 @@ PARTIAL_ANNOTATION = "headroom.dev/partial"
 """On objects of which headroom applies only some fields: never members of the ApplySet, never deleted."""
 NODE_POOL = "NodePool"
 _APPLY_ORDER = {"PodTemplate": 0, "NodePool": 1}
-_OF_THE_SERVER = frozenset(
-    {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"},
-)
 
 
 class Drift(StrEnum):
@@ -309,9 +306,9 @@ def _given_up(manifest: Manifest, live: LiveObject) -> tuple[FieldChange, ...]:
 
 
 def prepared(item: DeclaredManifest, owner: Owner) -> dict[str, Any]:
-    """The manifest as it is applied: without nulls, status and fields that the server sets, with headroom's own marks."""
-    body = {key: _without_nulls(value) for key, value in item.manifest.items() if key != "status" and value is not None}
-    metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key not in _OF_THE_SERVER}
+    """The manifest as it is applied, with headroom's own marks."""
+    body = dict(item.manifest)
+    metadata = dict(body.get("metadata") or {})
     written = dict(metadata.get("annotations") or {})
     annotations = {key: value for key, value in written.items() if key not in {PARTIAL_ANNOTATION, HASH_ANNOTATION}}
     annotations[SOURCE_ANNOTATION] = item.position.file
@@ -327,14 +324,6 @@ def prepared(item: DeclaredManifest, owner: Owner) -> dict[str, Any]:
     body["metadata"] = metadata | {"annotations": annotations}
     annotations[HASH_ANNOTATION] = _hash(body)
     return body
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def _hash(body: Mapping[str, Any]) -> str:

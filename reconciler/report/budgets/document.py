@@ -185,7 +185,10 @@ def written_and_compiled(pool: PoolBudgets) -> list[tuple[str, list[str]]]:
         for index, budget in enumerate(pool.written.budgets)
     ]
     if pool.written.allow_windows:
-        windows = "; ".join(_window_words(window) for window in pool.written.allow_windows)
+        windows = "; ".join(
+            f"{window.schedule} for {_length(window.duration)}{_reasons(window.reasons)}"
+            for window in pool.written.allow_windows
+        )
         zeros = [budget_words(item) for item, origin in _sourced(pool) if origin is None]
         pairs.append((f"only in {windows}", zeros))
     return pairs
@@ -199,10 +202,6 @@ def validity(pool: PoolBudgets, zone: tzinfo | None) -> str:
 def budget_words(budget: DisruptionBudget) -> str:
     when = "always" if budget.schedule is None else f"{budget.schedule} for {_length(budget.duration)}"
     return f"{budget.nodes}{_reasons(budget.reasons)}: {when}"
-
-
-def _window_words(window: AllowWindow) -> str:
-    return f"{window.schedule} for {_length(window.duration)}{_reasons(window.reasons)}"
 
 
 def _reasons(reasons: tuple[str, ...] | None) -> str:

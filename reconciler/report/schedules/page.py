@@ -176,7 +176,8 @@ def _text(name: str) -> str:
 
 def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
     fields = {
-        "weekdays": pattern.weekdays and [_WEEKDAYS[number] for number in _monday_first(pattern.weekdays)],
+        "weekdays": pattern.weekdays
+        and [_WEEKDAYS[number] for number in sorted(pattern.weekdays, key=lambda number: (number - 1) % 7)],
         "days": pattern.days,
         "months": pattern.months and [_MONTHS[number - 1] for number in pattern.months],
         "hours": pattern.hours,
@@ -191,7 +192,3 @@ def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
         words = ",".join(str(value) for value in values)
         # Some parsers would read 1,2 as one number.
         yield f"          {field}: {words if len(values) == 1 or field in {'weekdays', 'months'} else json.dumps(words)}"
-
-
-def _monday_first(weekdays: tuple[int, ...]) -> list[int]:
-    return sorted(weekdays, key=lambda number: (number - 1) % 7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from reconciler.model.demand import REQUEST_KIND
@@ -141,11 +141,7 @@ def why_of(row: Row) -> str:
     )
     messages = {item["type"]: item["message"] for item in row["conditions"]}
     message = next((messages[name] for name in types if messages.get(name)), "")
-    return message or (_facts(row["explanation"]) if state == "empty" else "")
-
-
-def _facts(lines: Sequence[str]) -> str:
-    return "; ".join(lines)
+    return message or ("; ".join(row["explanation"]) if state == "empty" else "")
 
 
 def held_back(document: Row) -> list[tuple[str | None, str]]:

@@ -195,12 +195,11 @@ def timeline_chart(
 
 def difference_chart(base: CapacityTimeline, head: CapacityTimeline, *, zone: tzinfo) -> str:
     """One SVG with each lane that differs, before and after; "" when none does."""
-    rows = [_sides(item) for item in lane_changes(base, head)]
+    rows = [
+        [(f"{item.either.name}, before", item.before or item.missing), ("after", item.after or item.missing)]
+        for item in lane_changes(base, head)
+    ]
     return _chart("Capacity over the coming week, before and after", head, rows, zone)
-
-
-def _sides(item: LaneChange) -> list[_Row]:
-    return [(f"{item.either.name}, before", item.before or item.missing), ("after", item.after or item.missing)]
 
 
 def _chart(

@@ -109,16 +109,6 @@ def test_an_object_that_was_there_before_is_adopted() -> None:
     ]
 
 
-def test_status_nulls_and_server_fields_are_not_applied() -> None:
-    item = document(spec={"replicas": 3, "limits": None})
-    dirty = {**item.manifest, "status": {"replicas": 1}}
-    dirty["metadata"] = {**item.manifest["metadata"], "uid": "1", "managedFields": [], "resourceVersion": "7"}
-    body = prepared(replace(item, manifest=dirty), OWNER)
-    assert body["spec"] == {"replicas": 3}
-    assert "status" not in body
-    assert body["metadata"].keys() == {"name", "namespace", "labels", "annotations"}
-
-
 @pytest.mark.parametrize("there", [True, False])
 def test_ignored_objects_are_left_to_others(there: bool) -> None:  # noqa: FBT001 - a parameter of the test
     objects = (applied(document(spec={"replicas": 9})),) if there else ()
