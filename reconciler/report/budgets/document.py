@@ -21,7 +21,7 @@ from reconciler.model.timelines import BudgetPieces, BudgetSpan, CapacityTimelin
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, lines_of, local_zone, span_words
 from reconciler.report.drawing.value_lanes import allowed_spans, merged, number_of
 from reconciler.report.findings import finding_row, finding_words
-from reconciler.report.json_text import indented, timestamp, to_json
+from reconciler.report.json_text import timestamp, to_json
 from reconciler.report.timeline.chart import ALLOWED, DESK, Lane, Present, described, draw_group, lanes
 from reconciler.report.words import counted, listed, moment
 
@@ -61,7 +61,7 @@ def _rows(pieces: Iterable[BudgetPieces]) -> Iterator[list[str]]:
     days, times = _Days(), _Times()
     for item in pieces:
         distinct = {id(outcome): outcome for outcome in item.outcomes}
-        said = {key: indented(budget_row(outcome), "\n    ")[1:] for key, outcome in distinct.items()}
+        said = {key: _below(to_json(budget_row(outcome))) for key, outcome in distinct.items()}
         for first in range(0, len(item.outcomes), _ROWS_A_PART):
             words = [
                 f"{days[edge // _DAY]}T{times[edge % _DAY]}" for edge in item.edges[first : first + _ROWS_A_PART + 1]
@@ -71,6 +71,11 @@ def _rows(pieces: Iterable[BudgetPieces]) -> Iterator[list[str]]:
                 f'{{\n      "from": "{begin}",\n      "to": "{end}",{said[id(outcome)]}'
                 for begin, end, outcome in zip(words[:-1], words[1:], outcomes, strict=True)
             ]
+
+
+def _below(row: str) -> str:
+    """The rest of a row, after its span, at its depth in the document."""
+    return row.strip()[1:].replace("\n", "\n    ")
 
 
 class _Days(dict[int, str]):
