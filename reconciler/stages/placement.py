@@ -32,12 +32,13 @@ from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState, Rules
 
 
-def _placed(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+def place_in_mode(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
+    """The optimizer is loaded only where its mode is asked for."""
     if not problem.options.optimal:
         return place(problem, memory=memory)
-    from reconciler.optimizer.place_in_mode import place_in_mode
+    from reconciler.optimizer.place_in_mode import place_in_mode as optimal
 
-    return place_in_mode(problem, memory=memory, seconds_left=seconds_left)
+    return optimal(problem, memory=memory, seconds_left=seconds_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,12 @@ class Place:
             return latest - time.perf_counter()
 
         problem = state.problem
-        placement = _placed(problem, memory=self.memory, seconds_left=seconds_left)
+        placement = place_in_mode(problem, memory=self.memory, seconds_left=seconds_left)
         if not state.include_pending:
             narrower = with_promised(problem, placement, self.memory)
             if narrower is not problem:
                 problem = narrower
-                placement = _placed(
+                placement = place_in_mode(
                     problem, memory=self.memory.of("limits narrowed by pods"), seconds_left=seconds_left
                 )
         problem, placement = self._with_attempts(state, problem, placement, seconds_left)
@@ -98,7 +99,7 @@ class Place:
         if not asking or attempted >= problem.options.back_offs:
             return problem, placement
         again = replace(problem, options=replace(problem.options, back_offs=attempted))
-        found = _placed(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
+        found = place_in_mode(again, memory=self.memory.of("attempts of requests"), seconds_left=seconds_left)
         served = asking.difference(item.demand for item in found.unplaced)
         return (again, found) if served else (problem, placement)
 
@@ -121,7 +122,9 @@ class Place:
                 replace(item, opens_nodes=False) if item.ref in capped.refused else item for item in problem.demands
             )
             problem = replace(problem, demands=tuple(demands))
-            placement = _placed(problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left)
+            placement = place_in_mode(
+                problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
+            )
         return problem, placement, still_refused(cuts, placement)
 
 
