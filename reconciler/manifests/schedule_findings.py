@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from reconciler.manifests import codes
 from reconciler.manifests.documents.document import unreadable
@@ -126,23 +125,15 @@ def _between(schedule: Schedule, collision: Collision, hour: datetime) -> str:
     from reconciler.timetable.capacity_schedule import began
 
     zone = time_zone(schedule.timezone)
+    ends = collision.end.astimezone(zone).strftime(_MINUTE)
     start = began(schedule, collision) if collision.start == hour else collision.start
     if start is None:
-        return (
-            "at all times" if collision.end - hour > _ALL_TIMES else f"until {_local(collision.end, zone)} {zone.key}"
-        )
-    begins, ends = _local(start, zone), _local(collision.end, zone)
+        return "at all times" if collision.end - hour > _ALL_TIMES else f"until {ends} {zone.key}"
+    begins = start.astimezone(zone).strftime(_MINUTE)
     if ends.startswith(begins[:-5]):  # the same day
         ends = ends[-5:]
     in_utc = "" if zone.key == "UTC" else f" ({start:%Y-%m-%d %H:%M} UTC)"
     return f"first from {begins} to {ends} {zone.key}{in_utc}"
-
-
-def _local(instant: datetime, zone: ZoneInfo) -> str:
-    try:
-        return instant.astimezone(zone).strftime(_MINUTE)
-    except OverflowError:
-        return instant.strftime(_MINUTE)
 
 
 def _horizon(schedule: Schedule, hour: datetime) -> datetime:
@@ -152,10 +143,7 @@ def _horizon(schedule: Schedule, hour: datetime) -> datetime:
     daily = sum(matches_a_day(item.start) + matches_a_day(item.end) for item in schedule.behaviors)
     by_date = any(item.start.days or item.end.days for item in schedule.behaviors)
     most = timedelta(days=max(_LEAST_DAYS, _MOST_MATCHES // max(daily, 1)))
-    try:
-        return hour + min(HORIZON if by_date else HORIZON_OF_WEEKS, most)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
+    return hour + min(HORIZON if by_date else HORIZON_OF_WEEKS, most)
 
 
 def _name(index: int) -> str:

@@ -118,25 +118,17 @@ def plain(text: str) -> Any:
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """The parts between `---` lines, each with the line (from 0) on which it begins. A part with only directives stays with the
-    document that they are for."""
+    """The parts between `---` lines, each with the line (from 0) on which it begins."""
     start = 0
     line = 0
     for match in _SEPARATOR.finditer(text):
         if match.start() == 0:
             continue
         part = text[start : match.start()]
-        if "%" in part and _has_directives_alone(part):
-            continue
         yield line, part
         line += part.count("\n")
         start = match.start()
     yield line, text[start:]
-
-
-def _has_directives_alone(part: str) -> bool:
-    """Whether every line is blank, a comment or a directive."""
-    return all(not line.strip() or line.lstrip().startswith(("#", "%")) for line in part.split("\n"))
 
 
 def _parsed(path: str, text: str, first_line: int, marks: Marks) -> Iterator[Document | Finding]:

@@ -10,8 +10,6 @@ duplicate keys and resolve scalars by YAML 1.1.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 from collections.abc import Iterator
@@ -51,29 +49,6 @@ def resolve_plain(text: str) -> Scalar:
     if text[0] not in _NUMERIC_START:
         return text
     return _number(text)
-
-
-def resolve_tagged(tag: str, text: str) -> Scalar:
-    """The value of a scalar with an explicit tag. With a tag outside the core schema it is the text itself.
-
-    Raises ValueError if the text is not what the tag says.
-    """
-    match tag.removeprefix("tag:yaml.org,2002:"):
-        case "int" | "float" as kind:
-            value = _number(text) if text and text[0] in _NUMERIC_START else text
-            if isinstance(value, str) or (kind == "int" and _INTEGER.fullmatch(text.replace("_", "")) is None):
-                raise ValueError(f"{text!r} is no {kind}")
-            return value
-        case "bool":
-            if isinstance(word := _WORDS.get(text), bool):
-                return word
-            raise ValueError(f"{text!r} is not a boolean")
-        case "null":
-            if _WORDS.get(text, text) is not None:
-                raise ValueError(f"{text!r} is not null")
-            return None
-        case _:
-            return text
 
 
 def key_text(value: Scalar) -> str:
@@ -118,7 +93,8 @@ MOST_CHARACTERS = 2 * 2**20
 """The most characters of one document with its aliases resolved: more than the largest file has, and more than etcd takes."""
 _NODE = 16
 """Characters that a value reached by an alias counts for beside its own, since each is copied."""
-_BINARY = "tag:yaml.org,2002:binary"
+_TAGS_OF_NO_TEXT = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null", "binary"))
+"""Manifests do without. With any other tag a scalar is text, as for kubectl."""
 _MERGE = "tag:yaml.org,2002:merge"
 _Entries = dict[str | int, tuple[int, int]]
 
@@ -263,13 +239,11 @@ class TreeBuilder:
         text: str = event.value
         if event.tag is None:
             value: Scalar = resolve_plain(text) if event.implicit[0] else text
-        elif event.tag == _BINARY:
-            value = self._binary(event)
+        elif event.tag in _TAGS_OF_NO_TEXT:
+            tag = f"!!{event.tag.rpartition(':')[2]}"
+            raise self._unreadable(event, codes.YAML_SYNTAX, f"{tag} is not read", hint="remove the tag")
         else:
-            try:
-                value = resolve_tagged(event.tag, text)
-            except ValueError as error:
-                raise self._unreadable(event, codes.YAML_SYNTAX, str(error), hint="remove the tag") from error
+            value = text
         if isinstance(value, float) and not math.isfinite(value):
             raise self._unreadable(
                 event,
@@ -278,14 +252,6 @@ class TreeBuilder:
                 hint=f'write "{text}" in quotes if it is meant as text',
             )
         return value
-
-    def _binary(self, event: Any) -> str:
-        try:
-            return base64.b64decode(event.value).decode("utf-8")
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise self._unreadable(
-                event, codes.NOT_JSON, "a !!binary value that is not text", hint="remove the !!binary tag"
-            ) from error
 
     def _sequence(self, depth: int) -> list[Any]:
         values: list[Any] = []

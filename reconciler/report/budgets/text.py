@@ -216,11 +216,7 @@ class HourGrid:
 
     def _instant(self, day: date, hour: int) -> datetime | None:
         """Where a cell begins, in UTC; for an hour that occurs twice, the first one."""
-        local = datetime.combine(day, time(hour), self._zone)
-        try:
-            instant = local.astimezone(UTC)
-        except OverflowError:
-            return None
+        instant = datetime.combine(day, time(hour), self._zone).astimezone(UTC)
         return instant if instant.astimezone(self._zone).hour == hour else None
 
     def _shift(self, day: date) -> str:

@@ -124,11 +124,7 @@ def _next_words(timeline: ScheduleTimeline) -> str:
 
 def dated(time: datetime, zone: ZoneInfo) -> str:
     """`Mon 2026-11-23 09:00 PST (17:00 UTC)`, with the weekday, since schedules go by weekdays."""
-    try:
-        local = time.astimezone(zone)
-    except (OverflowError, ValueError):
-        local = time
-    return f"{local:%a} {moment(time, zone)}"
+    return f"{time.astimezone(zone):%a} {moment(time, zone)}"
 
 
 def _offsets(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:

@@ -64,9 +64,8 @@ def test_empty_documents_and_comments_are_nothing() -> None:
         "a: 1\r\n---\r\nb: 2\r\n",
         "\ufeffa: 1\n---\nb: 2\n",
         "a: 1\n--- # note\nb: 2\n",
-        "%YAML 1.2\n---\na: 1\n---\nb: 2\n",
     ],
-    ids=["CRLF", "byte order mark", "comment after the separator", "directive"],
+    ids=["CRLF", "byte order mark", "comment after the separator"],
 )
 def test_ways_to_write_two_documents(text: str) -> None:
     documents, findings = read_text(text)
