@@ -136,7 +136,7 @@ def _printed(
     pools, states = found.pools, found.states
     if output == "json":
         from reconciler.report.budgets.document import budget_spans_json, budgets_document
-        from reconciler.report.json_text import to_json
+        from reconciler.report.escaping import to_json
 
         if not asked_for_span:
             yield to_json(budgets_document(budget_outcomes(pools, states, now), now=now, findings=found.findings))

@@ -247,8 +247,8 @@ def print_difference(
     from reconciler.cli.planning import print_page
     from reconciler.report.difference.document import difference_document
     from reconciler.report.difference.page import difference_page
+    from reconciler.report.escaping import to_json
     from reconciler.report.findings import github_annotations, sarif_document
-    from reconciler.report.json_text import to_json
 
     if output == "json":
         click.echo(to_json(difference_document(change)), nl=False)

@@ -43,8 +43,8 @@ def command(*, demand: str, output: str, surge: bool, now: datetime | None, **va
         headroom explain NodePool/general
     """
     from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.report.escaping import to_json
     from reconciler.report.explanation import explained
-    from reconciler.report.json_text import to_json
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)

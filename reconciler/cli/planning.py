@@ -15,7 +15,7 @@ from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.model.spending import Spending
 from reconciler.outlook import Outlook
-from reconciler.report.json_text import to_json
+from reconciler.report.escaping import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text

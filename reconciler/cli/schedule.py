@@ -139,7 +139,7 @@ def _printed(
 
     start, end = asked.start, asked.end
     if output == "json":
-        from reconciler.report.json_text import to_json
+        from reconciler.report.escaping import to_json
         from reconciler.report.schedules.page import schedules_document
 
         timelines = [timeline(schedule, start, end, now) for schedule in schedules]

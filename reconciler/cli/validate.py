@@ -73,8 +73,8 @@ def command(
 
 def _printed(output: str, findings: tuple[Finding, ...], now: datetime, *, documents: int, files: int) -> str:
     from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.report.escaping import to_json
     from reconciler.report.findings import findings_document, findings_text, github_annotations, sarif_document
-    from reconciler.report.json_text import to_json
 
     if output == "json":
         return to_json(findings_document(findings, now))

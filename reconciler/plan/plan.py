@@ -17,6 +17,7 @@ from reconciler.model.changes import (
     StockOut,
     new_node_pools,
 )
+from reconciler.model.departures import PRUNES_KEY
 from reconciler.model.findings import Finding
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
@@ -53,7 +54,6 @@ from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_
 from reconciler.plan.node_pools.static_pools import static_pool_changes, static_pool_findings
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
 from reconciler.plan.objects.prune import Pruning, prune, with_waiting
-from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from reconciler.plan.outcomes import Tallies, domain_counts, pending_outcome, topology_keys
 from reconciler.plan.requests import (
     RequestPlan,

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -267,3 +268,19 @@ def _without_env(value: Any, name: str = "") -> Any:
 
 def _variable(item: Any) -> Any:
     return {**item, "value": MASK} if isinstance(item, Mapping) and "value" in item else item
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    """The document as printed: two spaces a level, keys in the contract's order, a newline at the end."""
+    import msgspec
+
+    try:
+        text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    except (OverflowError, UnicodeEncodeError):  # a number beyond 64 bits, or a file's name that is not UTF-8
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+    return json_text(text) + "\n"
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with `Z`; fractions of a second only where there are any."""
+    return f"{moment.astimezone(UTC).isoformat()[:-6]}Z"

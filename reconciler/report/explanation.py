@@ -23,9 +23,8 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, following_of
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.escaping import Paint, plain, terminal_lines
+from reconciler.report.escaping import Paint, plain, terminal_lines, timestamp
 from reconciler.report.findings import finding_lines, finding_row
-from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row
 from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.report.plan.words import bin_words, candidates, domain_lines, domain_totals, held, offered

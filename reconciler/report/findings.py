@@ -15,13 +15,13 @@ from reconciler.report.escaping import (
     sarif_text,
     terminal,
     terminal_lines,
+    timestamp,
     uri_path,
     visible,
     workflow_data,
     workflow_property,
     wrapped,
 )
-from reconciler.report.json_text import timestamp
 from reconciler.report.words import counted
 
 FINDINGS_SCHEMA = "headroom.dev/findings/v1"

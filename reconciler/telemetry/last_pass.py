@@ -14,7 +14,7 @@ from reconciler.model.departures import WaitingDeletions
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.ports import Clock, PassResult
-from reconciler.report.json_text import timestamp
+from reconciler.report.escaping import timestamp
 from reconciler.report.plan.document import money
 from reconciler.report.plan.words import summary, waiting_words
 from reconciler.report.status.document import PassReport, Seen, pass_summary, result_word, write_rows

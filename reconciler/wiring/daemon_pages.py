@@ -19,7 +19,7 @@ from reconciler.model.spending import StandingNodes
 from reconciler.model.timelines import FillPoint
 from reconciler.outlook import WEEK
 from reconciler.ports import Clock
-from reconciler.report.json_text import to_json
+from reconciler.report.escaping import to_json
 from reconciler.report.status.clusters import clusters_document, clusters_page
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
 from reconciler.report.status.page import NO_POOL, demand_page, overview_page, pool_page

@@ -17,7 +17,7 @@ from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
-from reconciler.model.departures import WaitingDeletions
+from reconciler.model.departures import PRUNES_KEY, PruneHour, WaitingDeletions, prune_hour
 from reconciler.model.findings import Finding
 from reconciler.model.marks import ADOPT_ANNOTATION, CLAIM_ANNOTATION, PART_OF_LABEL, SUSPEND_ANNOTATION
 from reconciler.model.refs import ObjectRef, abridged
@@ -31,7 +31,6 @@ from reconciler.plan.objects.objects import (
     annotations_of,
     partial_mark,
 )
-from reconciler.plan.objects.prune_hour import PRUNES_KEY, PruneHour, prune_hour
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
 REMOVAL = "Removal"

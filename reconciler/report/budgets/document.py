@@ -20,8 +20,8 @@ from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.model.timelines import BudgetPieces, BudgetSpan, CapacityTimeline
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, lines_of, local_zone, span_words
 from reconciler.report.drawing.value_lanes import allowed_spans, merged, number_of
+from reconciler.report.escaping import timestamp, to_json
 from reconciler.report.findings import finding_row, finding_words
-from reconciler.report.json_text import timestamp, to_json
 from reconciler.report.timeline.chart import ALLOWED, DESK, Lane, Present, described, draw_group, lanes
 from reconciler.report.words import counted, listed, moment
 

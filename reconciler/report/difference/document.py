@@ -14,8 +14,8 @@ from reconciler.report.difference.difference import DemandChange, Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.difference.room import RoomChange
+from reconciler.report.escaping import timestamp
 from reconciler.report.findings import finding_row
-from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import (
     money,
     object_row,

@@ -23,9 +23,8 @@ from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.budgets.document import budget_row, local_budgets_row
-from reconciler.report.escaping import masked_changes
+from reconciler.report.escaping import masked_changes, timestamp
 from reconciler.report.findings import finding_row
-from reconciler.report.json_text import timestamp
 from reconciler.report.plan.pending import leaving_nodes
 from reconciler.report.plan.words import before, price_notes
 from reconciler.report.schedules.page import schedule_row

@@ -13,8 +13,8 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
 from reconciler.model.schedules import NO_PLACES, Schedule, TimePattern
 from reconciler.model.timelines import ScheduleTimeline
+from reconciler.report.escaping import timestamp
 from reconciler.report.findings import finding_row, finding_words
-from reconciler.report.json_text import timestamp
 from reconciler.report.schedules.chart import schedule_chart
 from reconciler.report.words import moment
 from reconciler.zone_data import zone_names

@@ -30,9 +30,8 @@ from reconciler.model.source import SourceTree
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.escaping import uri_path
+from reconciler.report.escaping import timestamp, uri_path
 from reconciler.report.findings import finding_row
-from reconciler.report.json_text import timestamp
 from reconciler.report.plan.document import demand_row, money, waiting_deletions_row
 from reconciler.report.plan.words import summary
 from reconciler.report.schedules.page import schedule_row

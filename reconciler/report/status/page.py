@@ -10,7 +10,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.spending import NodeState, StandingNode
 from reconciler.model.timelines import BufferPast, FillPoint
 from reconciler.report.drawing.svg import Drawing, width_of
-from reconciler.report.json_text import timestamp
+from reconciler.report.escaping import timestamp
 from reconciler.report.status.document import EXPIRES_SOON, Links
 from reconciler.report.status.words import (
     STATE_WORDS,

@@ -15,7 +15,7 @@ from reconciler.model.refs import abridged
 from reconciler.model.timelines import CapacityTimeline, FillPoint
 from reconciler.report.drawing.svg import day_words, instant_words, local_zone, midnight, midnights
 from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
-from reconciler.report.json_text import timestamp
+from reconciler.report.escaping import timestamp
 from reconciler.report.timeline.chart import (
     ALLOWED,
     ASKED,

@@ -18,8 +18,8 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.refs import SourcePosition
 from reconciler.report import escaping
 from reconciler.report.budgets.document import budget_page
+from reconciler.report.escaping import to_json
 from reconciler.report.findings import findings_text, github_annotations, sarif_document
-from reconciler.report.json_text import to_json
 from reconciler.wiring.pages import rendered_page
 
 SPECIAL = "`*_~[]()<>!#|\\&:@/.-+=\n\r\t 0123ab\x1b\x00\x9b\u200b\u202e\u2066\u2028\ud800https://www."

@@ -10,8 +10,7 @@ from reconciler.model.changes import Action, FieldChange, ObjectChange, Plan
 from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.page import difference_page
-from reconciler.report.escaping import masked_changes
-from reconciler.report.json_text import to_json
+from reconciler.report.escaping import masked_changes, to_json
 from reconciler.report.plan.rows import page_text
 from reconciler.wiring.pages import rendered_page
 from tests.builders import buffer_ref

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model.changes import Action
 from reconciler.model.declared import Declared, DeclaredManifest
-from reconciler.model.departures import WaitingDeletions
+from reconciler.model.departures import PRUNES_KEY, WaitingDeletions
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef, SourcePosition
@@ -19,7 +19,6 @@ from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune
-from reconciler.plan.objects.prune_hour import PRUNES_KEY
 from tests.builders import buffer_ref, demand
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, OWNER, chunks, live, occupied, together, with_node
 

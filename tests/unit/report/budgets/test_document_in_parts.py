@@ -10,8 +10,8 @@ import pytest
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.timelines import BudgetPieces
 from reconciler.report.budgets.document import BUDGETS_SCHEMA, budget_row, budget_spans_json
+from reconciler.report.escaping import timestamp, to_json
 from reconciler.report.findings import finding_row
-from reconciler.report.json_text import timestamp, to_json
 from reconciler.timetable.windows import instant_of, ticks
 from tests.plans import NOW, full_plan
 

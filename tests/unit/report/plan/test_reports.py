@@ -18,9 +18,8 @@ from reconciler.report.difference.difference import Details, difference
 from reconciler.report.difference.document import difference_document
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.page import difference_page
-from reconciler.report.escaping import PAGE_FILTERS, page_value
+from reconciler.report.escaping import PAGE_FILTERS, page_value, to_json
 from reconciler.report.findings import sarif_document
-from reconciler.report.json_text import to_json
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import applied_words, pass_text, plan_page
 from reconciler.report.plan.rows import page_text
