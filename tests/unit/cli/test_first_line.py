@@ -145,13 +145,13 @@ assert BELOW_A_BOUND.keys() <= CASES["cases"].keys()
 def differences(monkeypatch: pytest.MonkeyPatch) -> list[Difference]:
     """Those that were shown."""
     found: list[Difference] = []
-    shown = planning.print_difference
+    shown = diff.print_difference
 
     def caught(change: Difference, *rest: Any, **more: Any) -> None:
         found.append(change)
         shown(change, *rest, **more)
 
-    monkeypatch.setattr(planning, "print_difference", caught)
+    monkeypatch.setattr(diff, "print_difference", caught)
     return found
 
 
