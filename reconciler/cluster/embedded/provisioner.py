@@ -198,29 +198,27 @@ class Provisioner:
         template = pool.template
         if pool.replicas is not None or not tolerated(template.taints, pod.shape.tolerations):
             return None
-        labels = {
-            **single_valued(template.requirements),
-            **dict(template.labels),
-            NODEPOOL_LABEL: pool.name,
-        }
+        labels = {**single_valued(template.requirements), **dict(template.labels), NODEPOOL_LABEL: pool.name}
         for key, value in pod.shape.node_selector:
             if any(item.key == key and value in item.values for item in template.requirements):
                 labels.setdefault(key, value)
         daemons = daemons_on(self._world, labels, template.taints)
         requests = pod.shape.requests + daemons
+        used = self._used(pool, coming)
         ways = [
             way
             for way in self._world.market.purchases(template.requirements, labels, requests)
-            if pod.shape.selects(way.labels) and self._within_limits(pool, way, coming)
+            if pod.shape.selects(way.labels)
+            if all(used.get(name) + way.instance_type.capacity.get(name) <= limit for name, limit in pool.limits or ())
         ]
         return Coming(pool, ways, requests, [pod]) if ways else None
 
-    def _within_limits(self, pool: NodePool, way: LaunchOption, coming: Iterable[Coming]) -> bool:
+    def _used(self, pool: NodePool, coming: Iterable[Coming]) -> Resources:
+        """What counts against the pool's limits, with one more node in their number."""
         claims = [claim for claim in self._world.views.view().node_claims if claim.label(NODEPOOL_LABEL) == pool.name]
         nodes = [node for node in coming if node.pool.name == pool.name]
         used = Resources.total([*(claim.capacity for claim in claims), *(_largest(node) for node in nodes)])
-        used += way.instance_type.capacity + Resources.of({"nodes": len(claims) + len(nodes) + 1})
-        return all(used.get(name) <= limit for name, limit in pool.limits or ())
+        return used + Resources.of({"nodes": len(claims) + len(nodes) + 1})
 
     def make(self, node: Coming) -> str:
         """Makes the NodeClaim; returns its name."""

@@ -65,6 +65,9 @@ class Market:
         self._by_name = {item.name: item for item in self.instance_types}
         self._sold_out: set[tuple[str, str, str]] = set()
         self._keys = {key for item in self.instance_types for key in _keys(item)}
+        self._sold = {
+            item.name: [(each, _labels(item, each)) for each in item.offerings] for item in self.instance_types
+        }
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         offer = (instance_type, zone, capacity_type)
@@ -111,23 +114,29 @@ class Market:
         *,
         in_stock: bool,
     ) -> Iterator[LaunchOption]:
-        for offering in item.offerings:
+        for offering, labels_of_systems in self._sold[item.name]:
             offer = (item.name, offering.zone, offering.capacity_type)
             if in_stock and (not offering.available or offer in self._sold_out):
                 continue
-            for system in item.operating_systems:
-                own = {
-                    **labels,
-                    **dict(item.labels),
-                    **single_valued(offering.requirements),
-                    INSTANCE_TYPE_LABEL: item.name,
-                    OPERATING_SYSTEM_LABEL: system,
-                    ZONE_LABEL: offering.zone,
-                    CAPACITY_TYPE_LABEL: offering.capacity_type,
-                }
-                if all(wanted.holds(own.get(wanted.key)) for wanted in requirements):
-                    yield LaunchOption(item, offering, own)
+            for own in labels_of_systems:
+                if all(wanted.holds(own.get(wanted.key, labels.get(wanted.key))) for wanted in requirements):
+                    yield LaunchOption(item, offering, {**labels, **own})
                     break
+
+
+def _labels(item: InstanceType, offering: Offering) -> list[dict[str, str]]:
+    """Of a node that is launched so, by operating system."""
+    return [
+        {
+            **dict(item.labels),
+            **single_valued(offering.requirements),
+            INSTANCE_TYPE_LABEL: item.name,
+            OPERATING_SYSTEM_LABEL: system,
+            ZONE_LABEL: offering.zone,
+            CAPACITY_TYPE_LABEL: offering.capacity_type,
+        }
+        for system in item.operating_systems
+    ]
 
 
 def _keys(item: InstanceType) -> Iterator[str]:
