@@ -172,7 +172,7 @@ def take(shop: BatchShop, step: str, number: int, seed: int) -> None:
 
 
 @given(steps=st.lists(STEP, min_size=4, max_size=24), seed=st.integers(0, 7))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_all_or_nothing_whatever_happens(steps: list[str], seed: int) -> None:
     """Each placement is checked by independent code, so that no room counts twice. In the end nothing is left of what failed."""
     shop = BatchShop(pool=node_pool(limits={"cpu": "28"}, consolidate_after="1h"))
@@ -229,7 +229,7 @@ CAPS = st.sampled_from([{"nodes_per_pool": 4}, {"price_per_hour": 0.9}, {}])
 
 
 @given(asked=ASKED, caps=CAPS, limit=st.sampled_from(["1000", "12"]))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_plan_foresees_what_passes_make_of_new_requests(
     asked: list[tuple[int, str, bool]], caps: dict[str, Any], limit: str
 ) -> None:

@@ -22,7 +22,7 @@ from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "60"))
 """10,000 take some minutes."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
