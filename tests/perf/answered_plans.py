@@ -44,9 +44,8 @@ def unplaceable_pods() -> Questions:
 
 def documents() -> Questions:
     """Plans of the cases that are manifests: those on budgets and schedules, and each of headroom's own kinds."""
-    for file in ("budget_examples", "budgets_of_the_proposal"):
-        for case in _loaded(file):
-            yield f"{file}/{case['name']}", _of_repository(case["document"])
+    for case in _loaded("budget_examples"):
+        yield f"budget_examples/{case['name']}", _of_repository(case["document"])
     for case in _loaded("budget_lints"):
         budgets = case.get("budgets", [])
         many = [{"nodes": str(number)} for number in range(budgets)] if isinstance(budgets, int) else budgets

@@ -143,23 +143,6 @@ def test_consolidate_after_is_written_out_where_karpenters_definition_requires_i
     assert manifest.manifest["spec"]["disruption"] == {"budgets": [], "consolidateAfter": "0s"}
 
 
-def test_the_examples_of_the_proposal_for_budgets_by_reason() -> None:
-    text = BETA + "  disruption:\n    budgets:\n    - nodes: 0\n      reasons: [drifted]\n    - nodes: '100%'\n"
-    (manifest,) = declared(text).manifests
-    assert manifest.partial
-    assert manifest.manifest == {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general"},
-        "spec": {"disruption": {"budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]}},
-    }
-    assert [(finding.code, finding.path) for finding in findings(text)] == [
-        ("old-spelling", "apiVersion"),
-        ("old-spelling", "spec.disruption.budgets[0].nodes"),
-        ("old-spelling", "spec.disruption.budgets[0].reasons[0]"),
-    ]
-
-
 def test_one_reason_is_a_list_of_one() -> None:
     (manifest,) = declared(HEAD + "  disruption: {budgets: [{nodes: '1', reason: drifted}]}\n").manifests
     assert manifest.manifest["spec"]["disruption"]["budgets"] == [{"nodes": "1", "reasons": ["Drifted"]}]
