@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,25 +86,6 @@ class GiteaRepository:
         """The last status of each context."""
         found = self.gitea.api("GET", f"/repos/{self.name}/commits/{commit}/status")
         return {status["context"]: status for status in found["statuses"] or []}
-
-    def headroom(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        """The command, in the clone, with what Gitea Actions would tell it; started, not waited for."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "reconciler", *words],
-            cwd=self.folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.folder.parent),
-                "PYTHONPATH": str(ROOT),
-                "GITHUB_API_URL": f"{self.gitea.url}/api/v1",
-                "GITHUB_REPOSITORY": self.name,
-                "GITEA_TOKEN": self.gitea.token,
-                **environment,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
     def git(self, *words: str) -> str:
         done = subprocess.run(

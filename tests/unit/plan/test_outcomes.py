@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.changes import DemandOutcome, PendingOutcome
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, Unplaced, UnplacedReason
+from reconciler.model.placement import OccupiedBin, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
@@ -17,7 +17,6 @@ from reconciler.plan.launching.caps import Cut
 from reconciler.plan.launching.creations import creations
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from tests.builders import buffer_ref, demand, node
-from tests.unit.demand.buffer_cases import Case, cases
 from tests.unit.plan.worlds import chunks, claim, occupied, planned, waiting_pod
 
 HERE = ClusterView(nodes=(node("node-1"),), node_claims=(claim("on-its-way", node_name=None),))
@@ -140,26 +139,3 @@ def test_pending_pods_are_summed_up() -> None:
     outcomes = [tallies.outcome(item) for item in pods]
     assert pending_outcome(outcomes) == PendingOutcome(1, 1, 1)
     assert all(item.conditions == () for item in outcomes)
-
-
-@pytest.mark.parametrize("case", cases("buffers_karpenter.yaml", "classify"), ids=lambda case: case["name"])
-def test_chunks_are_counted_as_karpenter_counts_virtual_pods(case: Case) -> None:
-    given = case["input"]
-
-    def holdings(counts: dict[str, int]) -> tuple[Holding, ...]:
-        return tuple(Holding(buffer_ref(*reversed(key.split("/"))), 0, count) for key, count in counts.items())
-
-    view = ClusterView(nodes=tuple(node(name) for name in given["existingNodes"]))
-    places = tuple(OccupiedBin(name, None, holdings(held)) for name, held in given["existingNodes"].items())
-    new = [planned(*holdings(held)) for held in given["newNodes"].values()]
-    tallies = Tallies(all_bins(view, places), creations(new, ()), (), ())
-    for wanted in given["buffers"]:
-        item = replace(demand(count=wanted["replicas"]), ref=buffer_ref(wanted["name"], wanted["namespace"]))
-        answer = tallies.outcome(item)
-        expected = case["expect"]["perBuffer"][f"{wanted['namespace']}/{wanted['name']}"]
-        assert expected == {
-            "onExistingNodes": answer.on_existing,
-            "onNewNodes": answer.on_new,
-            "failed": answer.unplaced,
-            "desired": item.desired,
-        }
