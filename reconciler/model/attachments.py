@@ -84,15 +84,10 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimits:
-    """The content of a node's CSINode, by CSI driver.
-
-    limits: how many of the driver's volumes can be attached. topology: the node labels that tell where a volume can be
-    reached; () if it can be from every node.
-    """
+    """The content of a node's CSINode. limits: by CSI driver, how many of its volumes can be attached."""
 
     node: str
     limits: tuple[tuple[str, int], ...] = ()
-    topology: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

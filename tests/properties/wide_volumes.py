@@ -138,9 +138,8 @@ def storages(draw: st.DrawFn, nodes: tuple[str, ...]) -> Storage:
     for index in range(draw(st.integers(0, 2))):
         kind = draw(sampled_from(("ready", "ready", "disks")))
         volumes.append(_volume(draw, f"ready-{index}", draw(sampled_from(MODES)), kind))
-    topology = draw(sampled_from(((), ((DISKS, (ZONE_LABEL,)), (FILES, ())), ((DISKS, (HOSTNAME_LABEL,)),))))
     limits = tuple(
-        VolumeLimits(name, ((DISKS, draw(st.integers(0, 3))), (FILES, draw(st.integers(1, 4)))), topology)
+        VolumeLimits(name, ((DISKS, draw(st.integers(0, 3))), (FILES, draw(st.integers(1, 4)))))
         for name in nodes
         if draw(st.booleans())
     )

@@ -101,7 +101,6 @@ class _AllocatableWire(Wire, frozen=True):
 class _NodeDriverWire(Wire, frozen=True):
     name: str = ""
     allocatable: _AllocatableWire | None = None
-    topology_keys: tuple[str, ...] | None = None
 
 
 class _CsiNodeSpecWire(Wire, frozen=True):
@@ -191,17 +190,12 @@ def storage_class(_resource: Resource, found: StorageClassWire, _data: Any) -> S
 
 
 def volume_limits(_resource: Resource, node: CsiNodeWire, _data: Any) -> VolumeLimits:
-    return VolumeLimits(
-        node.metadata.name,
-        tuple(
-            sorted(
-                (driver.name, driver.allocatable.count)
-                for driver in node.spec.drivers or ()
-                if driver.allocatable is not None and driver.allocatable.count is not None
-            )
-        ),
-        tuple(sorted((driver.name, driver.topology_keys or ()) for driver in node.spec.drivers or ())),
-    )
+    limits = [
+        (driver.name, driver.allocatable.count)
+        for driver in node.spec.drivers or ()
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    ]
+    return VolumeLimits(node.metadata.name, tuple(sorted(limits)))
 
 
 def runtime_class(_resource: Resource, found: RuntimeClassWire, _data: Any) -> RuntimeClass:

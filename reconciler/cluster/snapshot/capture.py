@@ -105,7 +105,7 @@ _SPECS: Mapping[tuple[str, str], Kept] = {
         "status": {"phase": None},
     },
     STORAGE_CLASSES.key: {"allowedTopologies": None, "provisioner": None, "volumeBindingMode": None},
-    CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None, "topologyKeys": None}}},
+    CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None}}},
     QUEUED_WORKLOADS.key: {"spec": {"priority": None}},
     RUNTIME_CLASSES.key: {"overhead": None, "scheduling": None},
     RESOURCE_SLICES.key: {"spec": None},

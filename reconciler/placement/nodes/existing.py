@@ -153,8 +153,8 @@ def frame_of(
     offers: Mapping[str, PoolOffers],
     columns: ResourceColumns,
     *,
-    leaving: frozenset[str] = frozenset(),
-    keeping: frozenset[str] = frozenset(),
+    leaving: frozenset[str],
+    keeping: frozenset[str],
 ) -> Frame:
     assert columns.names[:2] == (CPU, MEMORY)
     found = [_bin_of(machine, offers, columns) for machine in view.machines]
@@ -176,7 +176,7 @@ def bins_of(
     bound_groups: Sequence[BoundGroup],
     daemons: Sequence[DaemonPod],
     columns: ResourceColumns,
-    booked: Sequence[tuple[str, str, tuple[int, ...]]] = (),
+    booked: Sequence[tuple[str, str, tuple[int, ...]]],
 ) -> Bins:
     names = [origin.name for origin in frame.origins]
     numbers = {name: number for number, name in enumerate(names)} if booked else {}

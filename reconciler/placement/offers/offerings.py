@@ -79,7 +79,7 @@ class Offerings:
         return mask[self.types_of]
 
 
-def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[BackOff] = frozenset()) -> Offerings:
+def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[BackOff]) -> Offerings:
     """Only what is available now and not backed off from."""
     types = tuple(sorted(instance_types, key=lambda item: item.name))
     labels: list[dict[str, str]] = []

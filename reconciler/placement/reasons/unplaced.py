@@ -121,7 +121,7 @@ def reasons_of(
         return (UnplacedReason("contradiction", 1, contradiction),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes and not batch.needs.shape.resource_claims:
-        found += [*pool_reasons(state, batch, partial(topology_words, state, batch)), *unused_pools]
+        found += [*pool_reasons(state, batch, partial(topology_words, state, batch, None)), *unused_pools]
         if not state.offers and not unused_pools:
             found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
@@ -253,7 +253,7 @@ _NEW = -1
 """The hostname domain of a node to be made. No pod counts there yet."""
 
 
-def topology_words(state: State, batch: Batch, number: int | None = None) -> str:
+def topology_words(state: State, batch: Batch, number: int | None) -> str:
     """The rules that keep chunks off a bin, or with number None off all nodes that could be made.
 
     They are the rules that each do so alone, or all rules where only their combination does.

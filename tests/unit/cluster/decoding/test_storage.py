@@ -135,13 +135,7 @@ STORAGE = Storage(
             default=True,
         ),
     ),
-    (
-        VolumeLimits(
-            "node-1",
-            (("ebs.csi.aws.com", 25),),
-            (("ebs.csi.aws.com", (ZONE,)), ("efs.csi.aws.com", ())),
-        ),
-    ),
+    (VolumeLimits("node-1", (("ebs.csi.aws.com", 25),)),),
 )
 KATA = RuntimeClass(
     "kata",

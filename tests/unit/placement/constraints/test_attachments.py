@@ -20,7 +20,7 @@ from reconciler.model.attachments import (
     VolumeLimits,
 )
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import ZONE_LABEL, Node
+from reconciler.model.nodes import Node
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
 from reconciler.model.refs import ObjectRef
@@ -30,12 +30,11 @@ from reconciler.placement.problem import PlacementOptions
 from tests.builders import instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World
 
-EBS, EBS_ZONE = "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+EBS = "ebs.csi.aws.com"
 TYPES = (instance_type("m-4x", zones=("zone-a", "zone-b", "zone-c")),)
 POOLS = (node_pool(),)
 WAITING = StorageClass("gp3", EBS, waits=True)
-LIMITED_TO_ONE = (VolumeLimits("node-1", ((EBS, 1),), ((EBS, (ZONE_LABEL,)),)),)
-ZONAL = (VolumeLimits("node-1", (), ((EBS, (EBS_ZONE,)),)),)
+LIMITED_TO_ONE = (VolumeLimits("node-1", ((EBS, 1),)),)
 
 
 def bound(name: str, volume: str, *modes: str) -> VolumeClaim:
@@ -115,7 +114,7 @@ RISING = (node("a", zone="zone-a", cpu="1"), node("b-1", zone="zone-b", cpu="1")
 
 def test_that_all_pods_of_a_claim_must_reach_its_volume_is_not_judged_and_said() -> None:
     """Each fills a node, and the zones of the nodes differ."""
-    storage = Storage((), (waiting("data"),), (WAITING,), ZONAL)
+    storage = Storage((), (waiting("data"),), (WAITING,))
     two = (pending("one", using("data", cpu="900m")), pending("two", using("data", cpu="800m")))
     placement = placed(storage, *two, nodes=RISING)
     assert set(nodes_of(placement)) == {"one", "two"}
@@ -126,7 +125,7 @@ def test_that_all_pods_of_a_claim_must_reach_its_volume_is_not_judged_and_said()
 
 
 def test_while_its_volume_is_made_for_a_node_a_claim_holds_its_pods_to_that() -> None:
-    storage = Storage((), (waiting("data", selected_node="b-2"),), (WAITING,), ZONAL)
+    storage = Storage((), (waiting("data", selected_node="b-2"),), (WAITING,))
     two = (pending("one", using("data", cpu="400m")), pending("two", using("data", cpu="500m")))
     assert set(nodes_of(placed(storage, *two, nodes=RISING)).values()) == {"b-2"}
     none = replace(WAITING, provisioner=NO_PROVISIONER)
