@@ -138,12 +138,7 @@ def _purchases(state: State, batches: Sequence[Batch]) -> list[Purchase]:
         if needs.equivalence_class not in of_classes:
             steps = (state.compatibilities.get(needs, step, ANYWHERE).bought_as for step in needs.relaxations)
             of_classes[needs.equivalence_class] = np.any([nothing, *steps], axis=0)
-    return [
-        of_classes[batch.needs.equivalence_class]
-        if batch.opens_nodes and not batch.needs.shape.resource_claims
-        else nothing
-        for batch in batches
-    ]
+    return [of_classes[batch.needs.equivalence_class] if batch.opens_nodes else nothing for batch in batches]
 
 
 def _nodes(

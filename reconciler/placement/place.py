@@ -156,8 +156,6 @@ def _not_judged(batches: Sequence[Batch]) -> set[str]:
             sentences.add(
                 f"{batch.demand}: RuntimeClass {shape.runtime_class} does not exist: its overhead is not counted"
             )
-        if shape.resource_claims:
-            sentences.add(f"{batch.demand}: its resource claims are not judged")
         if batch.pods and shape.scheduler_name != DEFAULT_SCHEDULER:
             key = (shape.scheduler_name, batch.opens_nodes)
             foreign[key] = foreign.get(key, 0) + batch.count

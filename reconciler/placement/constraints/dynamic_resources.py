@@ -1,7 +1,8 @@
 """Resource claims (DRA) as countable resources: how many devices of a class are asked for, and how many are free on a node.
 
 Counting is exact under three conditions. A class selects by driver and plain attributes. Its devices are allocated whole, and
-each belongs to one node. Two requested classes share all of their devices or none. Everything else is reported as not judged.
+each belongs to one node. Two requested classes share all of their devices or none. All other claims are not judged: their pods find no
+place, since nobody could promise them one.
 A new node is expected to have as many devices as each node of its instance type in its NodePool, since no catalog says so. Where those
 differ, or none is up, the number is not known, and no node is made for claims. Karpenter by default ignores pods with resource claims
 (option IgnoreDRARequests). kube-scheduler judges them once a node is up, so a node planned for more than it then has would be of no use.
@@ -29,10 +30,6 @@ from reconciler.placement.offers.pool_offers import Observed, PoolType
 _NONE = Resources()
 
 
-class _NotJudgedError(Exception):
-    """The reason why a claim cannot be counted."""
-
-
 def with_devices(attached: Attached) -> Attached:
     """The same problem with claims expressed as resources too, where any demand has one."""
     view, demands = attached.problem.view, attached.problem.demands
@@ -49,7 +46,7 @@ def with_devices(attached: Attached) -> Attached:
         claims = with_more(view, lambda claim: _least(claim, seen))
         found = replace(found, view=replace(view, nodes=nodes, node_claims=claims))
         observed = {**observed, **{key: observed.get(key, _NONE) + devices for key, devices in seen.items()}}
-    return Attached(found, observed, (*attached.assumptions, *sorted(judge.sentences)))
+    return Attached(found, observed, attached.assumptions)
 
 
 def _nodes_of(view: ClusterView) -> Iterable[tuple[Node, PoolType, bool]]:
@@ -109,7 +106,7 @@ def _with_own_claims(
 
 
 class _Judge:
-    """counted: the classes that were counted. sentences: what was not judged."""
+    """counted: the classes that were counted."""
 
     def __init__(self, view: ClusterView, demands: Sequence[Demand], made: Mapping[tuple[str, str], str]) -> None:
         devices = view.devices
@@ -140,7 +137,6 @@ class _Judge:
             request.device_class for shape, _ in shapes for spec in self._specs(shape) for request in spec.requests
         }
         self.counted: set[str] = set()
-        self.sentences: set[str] = set()
 
     def _specs(self, shape: PodShape) -> Iterable[ClaimSpec]:
         for name in shape.resource_claim_templates:
@@ -151,60 +147,43 @@ class _Judge:
                 yield self._claims[shape.namespace, name].spec
 
     def shape(self, shape: PodShape) -> PodShape:
-        """The shape with every claim that can be judged turned into resources. The names of other claims stay."""
+        """The shape with its claims turned into resources. A claim that cannot be judged keeps its pod off every node."""
         if not has_claims(shape):
             return shape
         amounts: dict[str, int] = {}
         terms, places = shape.attachment_terms, list(shape.attachment_places)
-        left: list[str] = []
+        unclaimed = replace(shape, resource_claims=(), resource_claim_templates=())
         try:
-            wanted = list(self._wanted(shape))
-        except Obstacle as obstacle:
-            return replace(shape, resource_claims=(), resource_claim_templates=(), obstacle=str(obstacle))
-        for name, what, asked in wanted:
-            try:
+            for what, asked in list(self._wanted(shape)):
                 if isinstance(asked, ResourceClaim):
                     node = self._node_with(what, asked)
                     terms = _joined(terms, node)
                     places.append((what, _joined((), node)))
                 else:
                     self._count(what, asked, amounts)
-            except _NotJudgedError as why:
-                self.sentences.add(str(why))
-                left.append(name)
+        except Obstacle as obstacle:
+            return replace(unclaimed, obstacle=str(obstacle))
         requests = shape.requests + Resources.of(amounts)
-        return replace(
-            shape,
-            requests=requests,
-            attachment_terms=terms,
-            attachment_places=tuple(places),
-            resource_claims=tuple(left),
-            resource_claim_templates=(),
-        )
+        return replace(unclaimed, requests=requests, attachment_terms=terms, attachment_places=tuple(places))
 
-    def _wanted(self, shape: PodShape) -> Iterable[tuple[str, str, ClaimSpec | ResourceClaim]]:
-        """Name, name in full, and the claim if its devices are allocated, else its spec. Raises `Obstacle` where a claim or a
-        template does not exist, even if the rest cannot be judged."""
+    def _wanted(self, shape: PodShape) -> Iterable[tuple[str, ClaimSpec | ResourceClaim]]:
+        """Name in full, and the claim if its devices are allocated, else its spec. Raises `Obstacle` where a claim or a template does
+        not exist, or nobody knows which of several pods gets its devices."""
         for name in shape.resource_claim_templates:
-            spec = self._templates.get((shape.namespace, name))
             what = f"ResourceClaimTemplate/{shape.namespace}/{name}"
-            yield name, what, self._with_classes(what, spec)
+            yield what, self._with_classes(what, self._templates.get((shape.namespace, name)))
         for name in shape.resource_claims:
             claim = self._claims.get((shape.namespace, name))
             what = f"ResourceClaim/{shape.namespace}/{name}"
             if claim is not None and claim.allocated:
-                yield name, what, claim
+                yield what, claim
                 continue
             spec = self._with_classes(what, None if claim is None else claim.spec)
             if self._users[shape.namespace, name] > 1:
-                self.sentences.add(f"{what} is shared by several pods: which devices they get is not judged")
-                spec = replace(spec, simple=False)
-            elif (shape.namespace, name) in self._made:
-                # The template stands for the claims of all of its pods, so that their shapes stay equal and each sentence comes once.
-                template = self._made[shape.namespace, name]
-                yield template, f"ResourceClaimTemplate/{shape.namespace}/{template}", spec
-                continue
-            yield name, what, spec
+                raise Obstacle(f"{what} is shared by several pods: which devices they get is not judged")
+            template = self._made.get((shape.namespace, name))
+            # The template stands for the claims of all of its pods, so that their shapes stay equal.
+            yield what if template is None else f"ResourceClaimTemplate/{shape.namespace}/{template}", spec
 
     def _with_classes(self, what: str, spec: ClaimSpec | None) -> ClaimSpec:
         if spec is None:
@@ -217,12 +196,12 @@ class _Judge:
     def _node_with(self, what: str, claim: ResourceClaim) -> str:
         nodes = {self._node_of.get(device, "") for device in claim.allocated}
         if len(nodes) != 1 or "" in nodes:
-            raise _NotJudgedError(f"{what} has devices of no one node: where its pods may be is not judged")
+            raise Obstacle(f"{what} has devices of no one node: where its pods may be is not judged")
         return nodes.pop()
 
     def _count(self, what: str, spec: ClaimSpec, amounts: dict[str, int]) -> None:
         if not spec.simple:
-            raise _NotJudgedError(f"{what} asks for more than a number of devices: it is not judged")
+            raise Obstacle(f"{what} asks for more than a number of devices: it is not judged")
         found = {request: self._counted_as(request.device_class) for request in spec.requests}
         for request, name in found.items():
             self.counted.add(name)
@@ -237,18 +216,16 @@ class _Judge:
             if theirs == own:
                 alike = min(alike, other)
             elif theirs and own & theirs:
-                raise _NotJudgedError(
-                    f"DeviceClasses {name} and {other} share some of their devices: they are not judged"
-                )
+                raise Obstacle(f"DeviceClasses {name} and {other} share some of their devices: they are not judged")
         return alike
 
     def _select(self, name: str) -> frozenset[DeviceName]:
-        """The class's devices. Raises `_NotJudgedError` where they cannot be counted."""
+        """The class's devices. Raises `Obstacle` where they cannot be counted."""
         if not self._classes[name].is_simple:
-            raise _NotJudgedError(f"DeviceClass {name} selects by more than driver and attributes: it is not judged")
+            raise Obstacle(f"DeviceClass {name} selects by more than driver and attributes: it is not judged")
         own = self._selected_by(name)
         if own & self._uncountable:
-            raise _NotJudgedError(
+            raise Obstacle(
                 f"DeviceClass {name} has devices that are shared, tainted or no node's own: it is not judged"
             )
         return own

@@ -1,17 +1,16 @@
 """Nodes that take no pods: cordoned, being deleted, not ready, or about to be replaced.
 
-kube-scheduler's plugin NodeUnschedulable, and what Karpenter adds. Two more rules are headroom's own. Chunks that must fit now stay off
-nodes that are still coming up. Chunks whose resource claims are not judged stay off nodes that were made for others.
+kube-scheduler's plugin NodeUnschedulable, and what Karpenter adds. One more rule is headroom's own: chunks that must fit now stay off
+nodes that are still coming up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from reconciler.model.placement import read_holdings
 from reconciler.placement.amounts import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
@@ -71,26 +70,3 @@ class NodeReadiness(Constraint):
         if not others:
             return f"{self._names[bins[0]]} is not ready yet"
         return f"{self._names[bins[0]]} and {others:,} {'other' if others == 1 else 'others'} are not ready yet"
-
-
-class Placeholders(Constraint):
-    """names: of existing bins. held_for: by bin number of a placeholder, the value of its annotation: what it was made for."""
-
-    named = "resource claims"
-
-    def __init__(self, names: Sequence[str], held_for: Mapping[int, str]) -> None:
-        self._names = names
-        self._held_for = {number: read_holdings(words) for number, words in held_for.items()}
-
-    def concerns(self, batch: Batch) -> bool:
-        """Pending pods are exempt: in the cluster they take any node too."""
-        return bool(batch.needs.shape.resource_claims) and not batch.pods
-
-    def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        own = (str(batch.demand), batch.members[0].group)
-        made_for = (self._held_for.get(number) for number in bins.tolist())
-        return np.array([PLENTY if holds is None or own in holds else 0 for holds in made_for], dtype=np.int64)
-
-    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
-        del batch
-        return f"{self._names[bins[0]]} was made for other chunks, and resource claims are not judged"

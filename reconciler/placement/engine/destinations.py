@@ -72,7 +72,7 @@ def destinations_of(
         single=bool(state.topology.bootstrapping(constraints.host_affinity)),
     )
     found = list(_existing(state, task, constraints.keys, domains))
-    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+    if batch.opens_nodes:
         for relaxation in batch.needs.relaxations:
             new = [*_planned(state, task, relaxation, domains)]
             new += _new(state, task, relaxation, domains) if opening else ()

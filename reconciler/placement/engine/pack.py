@@ -249,7 +249,7 @@ class Packer:
         constraints = state.constraints(batch)
         saved = state.save() if constraints.by_domain else None
         placed = self._place_on(batch, constraints, count, opening=False) if has_room(state, batch) else 0
-        if placed == count or not batch.opens_nodes or batch.needs.shape.resource_claims:
+        if placed == count or not batch.opens_nodes:
             return placed
         if saved is not None and placed:
             state.roll_back(saved)

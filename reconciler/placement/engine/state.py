@@ -18,7 +18,7 @@ from reconciler.placement.constraints.domain_counters import Domain, TopologyRul
 from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
 from reconciler.placement.constraints.node_ports import NodePorts
-from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable, Placeholders
+from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
@@ -135,13 +135,11 @@ class State:
         """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""
         bins = self.bins
         bins.node_affinity.alone = not self.offers
-        placeholders = {number: words for number, words in bins.holding.items() if bins.origins[number].is_placeholder}
         return (
             NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
             bins.node_affinity,
             bins.taint_toleration,
             self.resources,
-            Placeholders(names, placeholders),
             NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
             self.ports,
         )

@@ -120,7 +120,7 @@ def reasons_of(
     if contradiction:
         return (UnplacedReason("contradiction", 1, contradiction),)
     found = [*_bins(state, batch)]
-    if batch.opens_nodes and not batch.needs.shape.resource_claims:
+    if batch.opens_nodes:
         found += [*pool_reasons(state, batch, partial(topology_words, state, batch, None)), *unused_pools]
         if not state.offers and not unused_pools:
             found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
@@ -172,10 +172,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
 
 
 def _general(state: State, batch: Batch) -> Iterable[UnplacedReason]:
-    if batch.needs.shape.resource_claims:
-        words = "resource claims are not judged, so no node is made for them"
-        yield UnplacedReason("resource claims", 1, words, NEAREST)
-    elif batch.opens_nodes and _wants_unknown_devices(state, batch):
+    if batch.opens_nodes and _wants_unknown_devices(state, batch):
         yield UnplacedReason(
             "resource claims",
             1,
@@ -210,7 +207,7 @@ def why_no_new_nodes(demand: Demand) -> str:
     return "headroom makes no new nodes for this demand now"
 
 
-_DEVICE_CLAIM = "ResourceClaim"
+_OF_DEVICES = ("ResourceClaim", "DeviceClass")
 
 
 def obstacle_reason(shape: PodShape) -> UnplacedReason:
@@ -246,7 +243,7 @@ def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) 
 
 
 def _reason(words: str) -> str:
-    return "resource claims" if words.startswith(_DEVICE_CLAIM) else "volumes"
+    return "resource claims" if words.startswith(_OF_DEVICES) else "volumes"
 
 
 _NEW = -1

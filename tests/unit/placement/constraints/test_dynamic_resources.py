@@ -1,4 +1,4 @@
-"""Pods with resource claims (DRA): counted where that can be done, and said to be not judged where not."""
+"""Pods with resource claims (DRA): counted where that can be done, and kept off every node where not."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ from reconciler.model.attachments import (
 )
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
-    HELD_ANNOTATION,
-    HOLDS_ANNOTATION,
     INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
-    PLACEHOLDER_LABEL,
 )
 from reconciler.model.placement import Placement
 from reconciler.model.pods import GeneratedClaim, PodShape
@@ -183,6 +180,10 @@ def test_two_classes_with_the_same_devices_share_the_count() -> None:
     assert on(placed(devices, *pods)) == {"a": 2}
 
 
+def reasons_of(placement: Placement) -> list[str]:
+    return [reason.example for left in placement.unplaced for reason in left.reasons]
+
+
 @pytest.mark.parametrize(
     ("devices", "words"),
     [
@@ -200,10 +201,11 @@ def test_two_classes_with_the_same_devices_share_the_count() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_counted_is_said_to_be_not_judged(devices: Devices, words: str) -> None:
+def test_what_cannot_be_counted_finds_no_place(devices: Devices, words: str) -> None:
+    """Neither a node that is there nor one to be made could be promised."""
     placement = placed(devices, pending("train", claiming("one-gpu")))
-    assert words in placement.assumptions
-    assert not placement.planned, "no node is made for what is not judged"
+    assert reasons_of(placement) == [words]
+    assert {item.cause for left in placement.unplaced for item in left.reasons} == {"resource claims"}
 
 
 def test_classes_that_share_some_devices_are_not_judged() -> None:
@@ -211,7 +213,10 @@ def test_classes_that_share_some_devices_are_not_judged() -> None:
     mixed = replace(devices_of("a", 1), devices=(Device("gpu-0", (GPU,)), Device("mig-0")))
     devices = Devices((mixed,), (WHOLE, every), templates=(template(), template("any", 1, "every")))
     placement = placed(devices, pending("p-0", claiming("one-gpu")), pending("p-1", claiming("any")))
-    assert "DeviceClasses gpu and every share some of their devices: they are not judged" in placement.assumptions
+    assert reasons_of(placement) == [
+        "DeviceClasses gpu and every share some of their devices: they are not judged",
+        "DeviceClasses every and gpu share some of their devices: they are not judged",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -237,10 +242,8 @@ def test_a_class_that_cannot_be_counted_is_no_class_without_devices() -> None:
     classes = (DeviceClass("fast", ("device.capacity['x'].y.isGreaterThan(quantity('1'))",)), WHOLE)
     found = Devices((), classes, templates=(template(), template("fast", device_class="fast")))
     placement = placed(found, pending("train", claiming("one-gpu")), pending("run", claiming("fast")), nodes=("a",))
-    assert [item.demand.name for item in placement.unplaced] == ["train"]
-    assert [item for item in placement.assumptions if item.startswith("DeviceClass")] == [
-        "DeviceClass fast selects by more than driver and attributes: it is not judged"
-    ]
+    assert sorted(item.demand.name for item in placement.unplaced) == ["run", "train"]
+    assert "DeviceClass fast selects by more than driver and attributes: it is not judged" in reasons_of(placement)
 
 
 def test_devices_that_cannot_be_counted_leave_other_classes_as_they_are() -> None:
@@ -256,44 +259,14 @@ def test_devices_that_cannot_be_counted_leave_other_classes_as_they_are() -> Non
     assert [holding.demand.name for item in placement.planned for holding in item.holdings] == ["train-1"]
 
 
-def test_of_several_claims_those_that_can_be_judged_are() -> None:
+def test_a_claim_that_cannot_be_judged_keeps_its_pod_off_whatever_else_it_has() -> None:
     odd = template("odd", simple=False)
     found = Devices((devices_of("b", 1),), (WHOLE,), templates=(template(), odd))
-    placement = placed(
-        found, pending("train-0", claiming("one-gpu", "odd")), pending("train-1", claiming("odd", "one-gpu"))
-    )
+    placement = placed(found, pending("train-0", claiming("one-gpu", "odd")), pending("train-1", claiming("one-gpu")))
     assert on(placement) == {"b": 1}
-    assert (
+    assert reasons_of(placement) == [
         "ResourceClaimTemplate/shop/odd asks for more than a number of devices: it is not judged"
-        in placement.assumptions
-    )
-
-
-def test_chunks_with_claims_that_are_not_judged_take_no_node_that_came_for_others() -> None:
-    """Else the others would have another node made at the next pass, whoever is more important."""
-    odd = replace(demand("train", count=2, pod_shape=claiming("odd")), priority=5)
-    web = demand("web", count=2, pod_shape=shape("1500m"))
-    devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
-    world = World(ClusterView(devices=devices), (node_pool(),), TYPES, (odd, web))
-    for made in (1, 0, 0):
-        placement = world.placed()
-        assert len(placement.planned) == made
-        assert [(left.demand.name, left.count) for left in placement.unplaced] == [("train", 2)]
-        world = carried_out(world, placement)
-    words = {reason.example for left in placement.unplaced for reason in left.reasons}
-    assert "claim-0 was made for other chunks, and resource claims are not judged" in words
-
-
-def test_what_is_nobodys_any_more_is_anybodys() -> None:
-    odd = demand("train", count=1, pod_shape=claiming("odd"))
-    devices = Devices((), (WHOLE,), templates=(template("odd", simple=False),))
-    labels = {PLACEHOLDER_LABEL: "true"}
-    for words, count in (("1 of CapacityBuffer/shop/web", 0), ("1 of CapacityBuffer/shop/train", 1), ("", 1)):
-        annotations = {HOLDS_ANNOTATION: words, HELD_ANNOTATION: "true"} if words else {}
-        there = node("a", labels=labels, annotations=annotations)
-        view = ClusterView(nodes=(there,), devices=devices)
-        placement = place(Problem(view, (), TYPES, (odd,)))
-        assert sum(on(placement).values()) == count
+    ]
 
 
 @pytest.mark.parametrize(
@@ -370,17 +343,3 @@ def test_a_claim_that_a_pod_names_beside_having_had_it_made_is_one_claim() -> No
     placement = placed(devices, pending("web-1", replace(WAITING, resource_claims=(MADE.name,))))
     assert on(placement) == {"a": 1}
     assert not placement.assumptions
-
-
-def test_what_claims_of_one_template_ask_for_beyond_counting_is_said_once() -> None:
-    odd = template(simple=False)
-    claims = tuple(ResourceClaim("shop", f"{name}-gpu", odd.spec, owner=f"uid-{name}") for name in ("web-1", "web-2"))
-    shapes = [
-        replace(shape("100m"), generated_claims=(GeneratedClaim("one-gpu", item.name, item.owner),)) for item in claims
-    ]
-    devices = Devices((devices_of("a", 1),), (WHOLE,), claims, (odd,))
-    placement = placed(devices, *(pending(f"web-{number}", each) for number, each in enumerate(shapes, start=1)))
-    assert placement.assumptions == (
-        "Pod/shop/web-1: its resource claims are not judged",
-        "ResourceClaimTemplate/shop/one-gpu asks for more than a number of devices: it is not judged",
-    )

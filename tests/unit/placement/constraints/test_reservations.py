@@ -10,7 +10,6 @@ import pytest
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
-    HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     NODEPOOL_LABEL,
     ZONE_LABEL,
@@ -20,8 +19,7 @@ from reconciler.model.nodes import (
     Offering,
 )
 from reconciler.model.placement import Placement
-from reconciler.model.pods import PodAffinityTerm, TopologySpread
-from reconciler.model.requirements import LabelSelector, Operator, Requirement
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import World
@@ -148,30 +146,6 @@ def test_of_two_that_tell_of_a_reservation_the_one_with_less_is_believed(told: O
     """Also when it says that nothing is left, as Karpenter has it: the other may be older."""
     placement = placed(with_reserved(reserved(2), told), demand(count=1))
     assert kinds_of(placement) == ["on-demand"]
-
-
-def test_the_node_that_a_limit_leaves_to_another_pool_is_made_where_nothing_is_reserved() -> None:
-    """Four chunks apart in three zones: the heavy pool may make three nodes, all of them from reservations, though spread lets
-    no two chunks into one zone before the third zone has its own."""
-    kind = instance_type("m-4x", cpu="4", price=0.2, zones=("zone-a", "zone-b", "zone-c"))
-    kind = replace(kind, offerings=(*kind.offerings, reserved(1, zone="zone-a"), reserved(3, "cr-2", zone="zone-b")))
-    of_web = LabelSelector((("app", "web"),))
-    apart = replace(
-        shape("3", "1Gi", labels={"app": "web"}),
-        topology_spread=(TopologySpread(ZONE_LABEL, 1, "DoNotSchedule", of_web, min_domains=2),),
-        pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, of_web),),
-    )
-    on_demand = Requirement(CAPACITY_TYPE_LABEL, Operator.IN, ("on-demand",))
-    pools = (node_pool("heavy", weight=10, limits={"nodes": "3"}), node_pool("light", requirements=(on_demand,)))
-
-    placement = placed(kind, demand(count=4, pod_shape=apart), pools=pools)
-
-    assert sorted((node.node_pool, *node.zones, *node.capacity_types) for node in placement.planned) == [
-        ("heavy", "zone-a", "reserved"),
-        ("heavy", "zone-b", "reserved"),
-        ("heavy", "zone-b", "reserved"),
-        ("light", "zone-c", "on-demand"),
-    ]
 
 
 def test_chunks_without_rules_take_turns_at_what_a_limit_leaves_of_the_heaviest_pool() -> None:
