@@ -125,8 +125,8 @@ def reasons_of(
         if not state.offers and not unused_pools:
             found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
-        why = "" if batch.opens_nodes else f", and {why_no_new_nodes(demand)}"
-        found.append(UnplacedReason("no node", 1, f"the cluster has no node{why}", NEAREST))
+        words = f"the cluster has no node, and {why_no_new_nodes(demand)}"
+        found.append(UnplacedReason("no node", 1, words, NEAREST))
     elif is_check(demand):
         found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(demand)))
     found += _general(state, batch)
