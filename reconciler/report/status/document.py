@@ -168,7 +168,7 @@ def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
         yield f"no pass has ended for {after}, so that all of this may be out of date"
     if document["stalled"]:
         stall = document["stalled"]
-        yield f"the last good commit stays in force, since the repository is stalled ({stall['reason']}: {stall['message']})"
+        yield f"the last good commit stays in force, since {stall['message']} ({stall['reason']})"
     if document["message"] and not (is_standby and not document["passes"]):
         yield f"the last pass failed ({document['result']}): {document['message']}"
     failed = sum(row["outcome"] in NOT_WRITTEN for row in document["writes"])

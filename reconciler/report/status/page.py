@@ -42,6 +42,18 @@ MOST_FINDINGS = 50
 MOST_HOLDERS = 3
 NO_POOL = "-"
 """Stands for the nodes of no NodePool in addresses, since no object can have this name."""
+_WHY_MADE = {
+    "start": "headroom started",
+    "request": "asked for",
+    "commit": "new commit",
+    "edge": "schedule",
+    "retry": "tried again",
+    "clock": "clock was set",
+    "taken": "room was taken",
+    "change": "cluster changed",
+    "tick": "regular pass",
+}
+"""By trigger."""
 _TONES = {
     "ready": "good", "booked": "good", "filling": "warn", "waiting": "warn", "short": "bad", "not ready": "bad",
     "not_ready": "bad", "failed": "bad", "capacity_revoked": "bad",
@@ -213,7 +225,7 @@ def _pool_row(row: Row, nodes: Sequence[StandingNode], now: datetime) -> dict[st
     return {
         "name": f"NodePool/{row['name']}" if row["name"] else "Nodes of no NodePool",
         "path": f"NodePool/{row['name'] or NO_POOL}",
-        "count": row["nodes"],
+        "count": counted(row["nodes"], "node"),
         "counts": ", ".join(pool_facts(row)),
         "tone": "bad" if row["notReady"] else "",
         "cpu": _percent(row["cpuUsed"]),
@@ -288,7 +300,7 @@ def _pass_row(row: Row, links: Links) -> dict[str, Any]:
     commit = (row.get("revision") or "").partition("@sha1:")[2]
     return {
         "finished": row["finished"],
-        "trigger": row["trigger"],
+        "trigger": _WHY_MADE.get(row["trigger"], row["trigger"]),
         "commit": commit[:12],
         "url": links.commit(row.get("revision")),
         "what": row["message"] or row["summary"] or row["result"],
