@@ -111,8 +111,8 @@ class Shop:
         self.world.last.observe(trigger, result, seen)
         return result
 
-    def settle(self) -> None:
-        for _ in range(6):
+    def settle(self, passes: int = 6) -> None:
+        for _ in range(passes):
             self.run("change", after=10)
 
 
@@ -151,7 +151,7 @@ def sick(begins: datetime = BEGINS) -> World:
     }
     shop = Shop(broken, begins=begins)
     shop.run("start")
-    shop.settle()
+    shop.settle(passes=3)
     shop.run(after=3600)
     held = next(item.name for item in shop.cluster.view().nodes if item.label("karpenter.sh/nodepool") == "general")
     shop.cluster.set_ready(held, ready=False)
