@@ -85,6 +85,11 @@ def test_what_a_pod_cannot_be(pod: str, code: str, path: str) -> None:
     assert (finding.code, finding.path) == (code, path)
 
 
+def test_a_workload_has_a_pod_template() -> None:
+    finding = only(head("apps/v1", "Deployment") + "spec: {replicas: 3}\n")
+    assert (finding.code, finding.path) == ("missing-field", "spec.template")
+
+
 def test_replicas_are_a_number() -> None:
     finding = only(head("apps/v1", "Deployment") + f"spec: {{replicas: '3', template: {POD}}}\n")
     assert (finding.code, finding.path) == ("wrong-type", "spec.replicas")

@@ -108,6 +108,9 @@ CASES = {
     "the pod's own, never to be granted": (
         with_own_resources(pod(cpu="1"), resources={"requests": {"cpu": "1500m"}}, conditions=INFEASIBLE), 1500,
     ),
+    "the pod's own in other words": (
+        with_own_resources(pod(cpu="1"), resources={"requests": {"cpu": "2000m"}}, allocatedResources={"cpu": "2"}), 2000,
+    ),
     "the pod's own in a status without resources": (
         with_own_resources(pod(cpu="1"), allocatedResources={"cpu": "4"}), 2000,
     ),
