@@ -27,9 +27,9 @@ class MixLimit:
 
 # About half of the speed that was measured, on a machine with other work, and the price that the product is after.
 MIXES = (
-    MixLimit(1000, faster=8, dearer=1.06),
-    MixLimit(5000, faster=15, dearer=1.06),
-    MixLimit(20_000, faster=20, dearer=1.06, large=True),
+    MixLimit(1000, faster=8, dearer=1.02),
+    MixLimit(5000, faster=15, dearer=1.02),
+    MixLimit(20_000, faster=20, dearer=1.02, large=True),
     MixLimit(50_000, faster=20, dearer=1.06, large=True),
 )
 
@@ -46,7 +46,7 @@ class OptimalLimit:
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
 OPTIMAL_DEARER = 1.02
 """What the optimal mode pays at most, times the lower bound; on buffers too."""
-ZONE_PRICES = {1000: (1.06, 1.025, 60), 5000: (1.06, 1.025, 120)}
+ZONE_PRICES = {1000: (1.05, 1.025, 60), 5000: (1.05, 1.025, 120)}
 """Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that."""
 SMALL = 1000
 """Pods with prices by zone up to which they are placed without being asked for: more take half a minute."""

@@ -11,7 +11,7 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.fill import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import COUNTS, LEAST, NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
+from reconciler.placement.loops.arrays import COUNTS, KEPT, LEAST, NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Joining, NodeTemplate
@@ -19,17 +19,21 @@ from reconciler.placement.offers.node_templates import Joining, NodeTemplate
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """chunks: how many are added to planned node `index`. template: what the node may be bought as from then on."""
+    """chunks: how many are added to planned node `index`. template: what the node may be bought as from then on; instance_type: what it
+    would be."""
 
     index: int
     chunks: int
     template: NodeTemplate
+    instance_type: int
 
 
-def grow(state: State, batch: Batch, index: int, template: NodeTemplate, amount: int) -> None:
+def grow(
+    state: State, batch: Batch, index: int, template: NodeTemplate, amount: int, instance_type: int = KEPT
+) -> None:
     """Adds chunks to a planned node, and charges the pool for the larger node in place of the smaller one."""
     before = state.charged(index)
-    state.add_planned(batch, template, (index,), (amount,))
+    state.add_planned(batch, template, (index,), (amount,), instance_type)
     charge_growth(state, index, before)
 
 
@@ -51,14 +55,15 @@ def cheapest_growth(
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.marks[LEAST] = 0
-    index, chunks = state.kernel.cheapest(
+    index, chunks, instance_type = state.kernel.cheapest(
         *(planned.arrays, task.batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
         *(limits.now(charged), joined, planned.count, count, limit),
     )
     if index < 0:
         return None
     # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
-    return Growth(int(index), int(chunks), state.templates.list[int(joined[planned.template[index]])])
+    template = state.templates.list[int(joined[planned.template[index]])]
+    return Growth(int(index), int(chunks), template, int(instance_type))
 
 
 def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:
@@ -74,23 +79,20 @@ def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbe
     return np.where(in_pools, joined, -1)
 
 
-def template_within_limits(state: State, batch: Batch, growth: Growth) -> NodeTemplate:
-    """The template of a node once it has grown.
-
-    Types over the pool's limits are taken out if the node's cheapest type is among them. With minValues they always are, since
-    minValues have to be met within the limits.
-    """
-    template, planned = growth.template, state.planned
-    if template.pool not in state.limited:
-        return template
-    used = planned.used_with(batch, growth.index, growth.chunks)
-    kept = (
-        planned.template[growth.index] == template.number
-        and (template.room[planned.position[growth.index]] >= used).all()
-    )
-    position = int(planned.position[growth.index]) if kept else int(template.cheapest(used[None, :])[0])
-    is_within = state.running_limits.larger_types(template.pool, state.charged(growth.index))[template.types[position]]
-    return template if is_within and not template.offers.minimums else growable(state, growth.index, template)
+def settle(state: State) -> None:
+    """Makes planned nodes as small as they can be: room that nobody came to is not bought."""
+    planned = state.planned
+    for number in [number for number, there in planned.census.items() if there]:
+        template, indices = state.templates.list[number], np.array(planned.with_template(number), dtype=np.int64)
+        positions = template.cheapest(planned.used[indices])
+        for at in np.flatnonzero(positions != planned.position[indices]).tolist():
+            index, position, chosen = int(indices[at]), int(positions[at]), template
+            before = state.charged(index)
+            if template.pool in state.limited:
+                chosen = growable(state, index, template)
+                position = int(chosen.cheapest(planned.used[index][None, :])[0])
+            state.settle(index, chosen, position)
+            charge_growth(state, index, before)
 
 
 def growable(state: State, index: int, template: NodeTemplate) -> NodeTemplate:

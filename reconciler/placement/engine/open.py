@@ -21,12 +21,13 @@ from reconciler.placement.engine.grow import (
     cheapest_growth,
     fill_planned,
     grow,
+    growable,
     most_with_minimums,
     serve,
-    template_within_limits,
 )
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import NEXT_LIMITED, NEXT_NOTE, ROUNDING, Numbers
+from reconciler.placement.engine.worth import net_prices
+from reconciler.placement.loops.arrays import NEXT_NOTE, ROUNDING, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
@@ -70,9 +71,10 @@ def _options_in(
 def _options(
     state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, compatibility: Compatibility
 ) -> SizeOptions:
+    costs = net_prices(prices, state.planned.discounts[types])
     found = np.empty(len(types), dtype=np.int64)
-    useful = found[state.kernel.useful(chunks, prices, found) :]
-    return SizeOptions(types, chunks, prices, useful, compatibility=compatibility)
+    useful = found[state.kernel.useful(chunks, costs, found) :]
+    return SizeOptions(types, chunks, prices, costs, useful, compatibility=compatibility)
 
 
 def _within_limits(state: State, options: SizeOptions, pools: tuple[int, ...], left: Mask) -> SizeOptions:
@@ -160,11 +162,8 @@ def _in_strides(
         placed, filling = placed + step, False
         if placed == count or following == NEXT_NOTE:
             continue
-        left, step = count - placed, 0
-        if following == NEXT_LIMITED:
-            price = mix_price(options.mix(left, state.kernel), options.prices)
-            step = _enlarge(state, task, relaxation, pools, count=left, price=price)
-        placed += step or _open(state, task, options, options.mix(left, state.kernel))
+        left = count - placed
+        placed += _open(state, task, options, options.mix(left, state.kernel))
         if placed == count - left:
             break
     return placed
@@ -173,7 +172,7 @@ def _in_strides(
 def _priced_mix(state: State, options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
     """The cheapest nodes for the chunks, and their price together (a number above every price where there are none)."""
     mix = _single(options, count) if single else options.mix(count, state.kernel)
-    return mix, mix_price(mix, options.prices) if mix else PLENTY
+    return mix, mix_price(mix, options.costs) if mix else PLENTY
 
 
 def _single(options: SizeOptions, count: int) -> Mix:
@@ -197,9 +196,9 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
         if pool not in state.limited:
             if pool not in options.empty_nodes:
                 options.empty_nodes[pool] = empty_node(state, pool, options)
-            state.open_planned(task.batch, options.empty_nodes[pool], amounts)
+            state.open_planned(task.batch, options.empty_nodes[pool], amounts, instance_type)
             if len(mix) == 1:
-                options.note_new(amounts[0], options.empty_nodes[pool])
+                options.note_new(amounts[0], options.empty_nodes[pool], instance_type)
             placed += sum(amounts)
             continue
         capacity = offers.capacities[instance_type - state.templates.type_base[pool]]
@@ -209,7 +208,7 @@ def _open(state: State, task: Task, options: SizeOptions, mix: Mix) -> int:
             template = empty_node(state, pool, options)
             held = most_on_new(template, task.batch, amount)
             if held:
-                state.open_planned(task.batch, template, (held,))
+                state.open_planned(task.batch, template, (held,), instance_type)
                 state.charge(offers.pool.name, state.charged(state.planned.count - 1))
                 placed += held
             if held < amount:
@@ -243,8 +242,10 @@ def _enlarge(
     growth = cheapest_growth(state, task, relaxation, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
     if growth is None:
         return 0
-    template = template_within_limits(state, task.batch, growth)
+    template = growth.template
+    if template.offers.minimums:  # they have to be met within the limits
+        template = growable(state, growth.index, template)
     amount = most_with_minimums(state, template, growth.index, task.batch, growth.chunks)
     if amount:
-        grow(state, task.batch, growth.index, template, amount)
+        grow(state, task.batch, growth.index, template, amount, growth.instance_type)
     return amount

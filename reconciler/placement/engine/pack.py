@@ -11,6 +11,7 @@ from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.balance import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
+from reconciler.placement.engine.grow import settle
 from reconciler.placement.engine.open import make_nodes
 from reconciler.placement.engine.over_domains import place_over_domains
 from reconciler.placement.engine.retention import Retention
@@ -57,6 +58,7 @@ class Packer:
                 left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
             self._state.roll_back(saved)
         self._place_refused(left_out)
+        settle(self._state)
         return self._unplaced
 
     @property
@@ -86,6 +88,7 @@ class Packer:
         """
         self._unplaced = dict(missing)
         self._place_refused(missing.keys())
+        settle(self._state)
         return self._unplaced
 
     def broken(self) -> dict[int, list[SpreadRule]]:

@@ -22,7 +22,8 @@ from reconciler.placement.constraints.node_unschedulable import NodeReadiness, N
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.rule_table import ConstraintSet
 from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.loops.arrays import NODES
+from reconciler.placement.engine.worth import worth_of_room
+from reconciler.placement.loops.arrays import KEPT, NODES
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
@@ -64,6 +65,15 @@ class LimitCharge:
     more: Resources
     instead_of: Resources
     nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A planned node that got another type. template, position: what it was."""
+
+    index: int
+    template: int
+    position: int
 
 
 Saved = NewType("Saved", int)
@@ -116,8 +126,10 @@ class State:
         self.near_limits = limits.are_near({**asked, NODES_LIMIT: float(counts.sum())})
         """Whether limits may leave chunks without a place. Then the first planned node that takes a chunk gets it, not the fullest, and
         those of other domains are left to chunks that have to go there: so more chunks find a place."""
-        scarcity = np.zeros(len(asked)) if self.near_limits else 1.0 / np.maximum(list(asked.values()), 1.0)
-        self.planned = PlannedNodes(self.templates, scarcity, kernel)
+        worth, discounts = worth_of_room(offers, self.templates.room, requests * counts[:, None])
+        if self.near_limits:
+            worth[:], discounts[:] = 0, 0
+        self.planned = PlannedNodes(self.templates, worth, discounts, kernel)
         self.topology.hosts.reach(self.base + len(self.planned.template))
         self.compatibilities = Compatibilities(self.templates)
         self._kept: dict[tuple[object, ...], Any] = {}
@@ -126,7 +138,7 @@ class State:
         self._reserving = tuple(item for item in self.constraints_on_nodes if item.reserves)
         self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
         """The constraints judged for each planned node. Labels and taints are judged by template, resources by the loops."""
-        self._journal: list[JournalEntry | LimitCharge] = []
+        self._journal: list[JournalEntry | LimitCharge | Settled] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
         self._fullness = bins.fullness()
@@ -175,6 +187,8 @@ class State:
             step = self._journal.pop()
             if isinstance(step, LimitCharge):
                 self.limits.charge(step.pool, step.instead_of, step.more, nodes=-step.nodes)
+            elif isinstance(step, Settled):
+                self.planned.settle(step.index, step.template, step.position)
             else:
                 self._undo(step)
 
@@ -206,6 +220,12 @@ class State:
         planned = self.planned
         return planned.of(index).charge(planned.used[index], int(planned.position[index]))
 
+    def settle(self, index: int, template: NodeTemplate, position: int) -> None:
+        """Gives a planned node another type, of this template."""
+        before = Settled(index, int(self.planned.template[index]), int(self.planned.position[index]))
+        self.planned.settle(index, template.number, position)
+        self._journal.append(before)
+
     def may_make_nodes(self) -> bool:
         """Whether the limits of any pool leave room for one more node."""
         return any(
@@ -230,14 +250,26 @@ class State:
         concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]
         self._note([JournalEntry(batch, number, count, self._counted_at(batch, number))], concerned)
 
-    def open_planned(self, batch: Batch, template: NodeTemplate, counts: Sequence[int]) -> None:
+    def open_planned(
+        self, batch: Batch, template: NodeTemplate, counts: Sequence[int], instance_type: int = KEPT
+    ) -> None:
         """Plans one node for each count, with that many chunks on it."""
         self.allocate_planned(len(counts))
-        self.add_planned(batch, template, range(self.planned.count, self.planned.count + len(counts)), counts)
+        indices = range(self.planned.count, self.planned.count + len(counts))
+        self.add_planned(batch, template, indices, counts, instance_type)
 
-    def add_planned(self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]) -> None:
-        """Adds chunks to planned nodes, none of them listed twice. `template` is what all of them are from now on."""
-        before = self.planned.add(batch, template, indices, counts)
+    def add_planned(
+        self,
+        batch: Batch,
+        template: NodeTemplate,
+        indices: Sequence[int],
+        counts: Sequence[int],
+        instance_type: int = KEPT,
+    ) -> None:
+        """Adds chunks to planned nodes, none of them listed twice. `template` is what all of them are from now on.
+
+        instance_type: what they would be bought as then."""
+        before = self.planned.add(batch, template, indices, counts, instance_type)
         self._note_planned(batch, zip(indices, counts, repeat(template.number), *before, strict=False))
 
     def allocate_planned(self, fresh: int) -> None:

@@ -24,9 +24,12 @@ TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
 ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
 """Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
 NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
-NEXT_NEW, NEXT_NOTE, NEXT_LIMITED = range(3)
-"""What to do for remaining chunks, if any. NEXT_NEW: make new nodes. NEXT_NOTE: record what was done, and call again.
-NEXT_LIMITED: find the type that a limit leaves for the node that would have grown."""
+NEXT_NEW, NEXT_NOTE = range(2)
+"""What to do for remaining chunks, if any. NEXT_NEW: make new nodes. NEXT_NOTE: record what was done, and call again."""
+MOST_WORTH = 0.8
+"""The room of a node counts as worth at most this part of its price."""
+KEPT = -1
+"""In place of a type: the one that the node has; of a new node the cheapest that holds its chunks."""
 ROUNDING = 1e-9
 """Prices per chunk are fractions. Two that differ by less than this count as equal."""
 
@@ -35,10 +38,11 @@ Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Fractions: TypeAlias = NDArray[np.float64]
 
-NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions]
-"""found, marks, loads, spans, line, room, scarcity. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
+NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions, Fractions]
+"""found, marks, loads, spans, line, room, worth, discounts. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
 parts × planned nodes × resources, what is on each. spans: rows × node templates. line: rows × types of all templates. room: types ×
-resources. scarcity: by resource, what a unit of it is of all that is asked for, so that room of several resources can be added up."""
+resources. worth: by resource, what a unit of free room is worth. discounts: by type, what its room takes off its price where a node is
+made or made larger. Both are in billionths of a USD an hour."""
 ChunkArrays: TypeAlias = tuple[Numbers, int, int]
 """request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
 HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]
@@ -50,8 +54,8 @@ nodes × limited resources, what each counts for; empty where that is its type's
 OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
 """joined, growing, bought_as, prices, new. joined: by node template, the template of a node once it has the chunks, -1 where they are
 not allowed. Empty if no node shall be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
-whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost, and the template of one node that
-takes them all (-1: not known)."""
+whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost less the worth of their room, and
+template and type of one node that takes them all (-1: not known)."""
 CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flags, Numbers, Numbers]
 """key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
 where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.

@@ -9,8 +9,9 @@ import numpy as np
 from reconciler.placement.loops.arrays import (
     COUNTS,
     END,
+    KEPT,
     LEAST,
-    NEXT_LIMITED,
+    MOST_WORTH,
     NEXT_NEW,
     NEXT_NOTE,
     NODES,
@@ -32,7 +33,7 @@ from reconciler.placement.loops.arrays import (
     Numbers,
     OptionArrays,
 )
-from reconciler.placement.loops.planned_nodes import add_found, cap_on, choose, fits_in, holds, is_within, remove
+from reconciler.placement.loops.planned_nodes import add_found, cap_on, choose, fits_in, holds, is_within
 
 
 def cheapest(  # noqa: C901, PLR0912 - as above
@@ -44,19 +45,21 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     planned: int,
     count: int,
     limit: float,
-) -> tuple[int, int]:
-    """(node, chunks) of the growth with the least price per chunk. The node is -1 if none is below the limit. See `grow.py`.
+) -> tuple[int, int, int]:
+    """(node, chunks, type) of the growth that costs least per chunk: its price, less what the room is worth that it adds. The node is
+    -1 if none is below the limit. See `grow.py`.
 
     Nodes whose LEAST is too dear are skipped. With fewer chunks no growth costs less per chunk, so LEAST holds for later calls."""
-    _, marks, loads, spans, line, room, _ = nodes
+    _, marks, loads, spans, line, room, _, discounts = nodes
     hosts, base, rules, more = caps
     capacities, spare, charged = limits
     by_type, all_counts = len(charged) == 0, chunk[2] == USED
     charges = capacities if by_type else charged
     template, position, instance_type, price = marks[TEMPLATE], marks[POSITION], marks[TYPE], marks[PRICE]
     bounds, used, taken, request = marks[LEAST], loads[USED], loads[chunk[2]], chunk[0]
+    most_off = discounts.max() if len(discounts) > 0 else 0.0
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
-    best, best_each, best_chunks = -1, limit, 0
+    best, best_each, best_chunks, best_type = -1, limit, 0, -1
     for node in range(planned):
         if bounds[node] >= best_each:
             continue
@@ -65,6 +68,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
         if after < 0:
             continue
         end, before = ends[after], price[node]
+        net_before = net(before, discounts[instance_type[node]])
         if after == template[node]:
             low = other_than(types, prices, starts[after], starts[after] + position[node], instance_type[node])
         else:
@@ -74,12 +78,13 @@ def cheapest(  # noqa: C901, PLR0912 - as above
             cap = min(cap, more[node])
         if low == end or cap <= 0:
             continue
-        node_each, node_chunks = np.inf, 0
+        node_each, node_chunks, node_type = np.inf, 0, -1
         for at in range(low, end):
-            growth = prices[at] - before
+            growth = max(0.0, net(prices[at], most_off) - net_before)
             if growth >= best_each * cap or growth > node_each * cap * (1 + ROUNDING):
                 bounds[node] = int(growth / cap)
                 break
+            growth = max(0.0, net(prices[at], discounts[types[at]]) - net_before)
             amount = fits_in(room, types[at], taken, node, request, cap)
             if amount <= 0 or not (all_counts or holds(room, types[at], used, node)):
                 continue
@@ -88,12 +93,16 @@ def cheapest(  # noqa: C901, PLR0912 - as above
                 continue
             each = growth / amount
             if each < node_each or (each == node_each and amount > node_chunks):
-                node_each, node_chunks = each, amount
+                node_each, node_chunks, node_type = each, amount, types[at]
         if node_chunks > 0:
             bounds[node] = min(bounds[node], int(node_each))
         if node_each < best_each:
-            best, best_each, best_chunks = node, node_each, node_chunks
-    return best, best_chunks
+            best, best_each, best_chunks, best_type = node, node_each, node_chunks, node_type
+    return best, best_chunks, best_type
+
+
+def net(price: int, discount: float) -> float:
+    return max(price - discount, price * (1 - MOST_WORTH))
 
 
 def other_than(types: Numbers, prices: Numbers, start: int, at: int, instance_type: int) -> int:
@@ -131,8 +140,7 @@ def serve(
 
     Returns how many nodes were filled, how many took chunks in all (none counted twice), and what comes next (NEXT_NEW, …).
     """
-    found, marks, _, spans, _, _, _ = nodes
-    capacities, spare, _ = limits
+    found, marks = nodes[0], nodes[1]
     joined, growing, bought_as, prices, new = options
     number = 0
     if len(joined) > 0:
@@ -140,29 +148,24 @@ def serve(
     filled = number
     for index in range(filled):
         node, chunks = found[NODES, index], found[COUNTS, index]
-        add_found(nodes, chunk, index, node, chunks, joined[marks[TEMPLATE, node]])
+        add_found(nodes, chunk, index, node, chunks, joined[marks[TEMPLATE, node]], KEPT)
         count -= chunks
     marks[LEAST, :planned] = 0
     while count > 0:
         limit = (prices[count] / count) * (1 + ROUNDING) + ROUNDING
-        node, chunks = cheapest(nodes, chunk, caps, limits, growing, planned, count, limit)
+        node, chunks, instance_type = cheapest(nodes, chunk, caps, limits, growing, planned, count, limit)
         if node < 0:
             break
         for index in range(number):
             if found[NODES, index] == node:
                 return filled, number, NEXT_NOTE
-        before, position, instance_type = marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node]
-        after = growing[before]
-        add_found(nodes, chunk, number, node, chunks, after)
-        if not is_within(capacities, spare, spans[POOL, after], marks[TYPE, node], capacities, instance_type):
-            remove(nodes, chunk, node, chunks, before, position)
-            return filled, number, NEXT_LIMITED
+        add_found(nodes, chunk, number, node, chunks, growing[marks[TEMPLATE, node]], instance_type)
         number += 1
         count -= chunks
-        if len(caps[3]) > 0 or capacities.shape[1] > 0:
+        if len(caps[3]) > 0 or limits[0].shape[1] > 0:
             return filled, number, NEXT_NOTE
-    if count > 0 and new[count] >= 0:
-        add_found(nodes, chunk, number, planned, count, new[count])
+    if count > 0 and new[0, count] >= 0:
+        add_found(nodes, chunk, number, planned, count, new[0, count], new[1, count])
         number += 1
     return filled, number, NEXT_NEW
 

@@ -99,7 +99,7 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth, ("other_than", "no_cheaper", "cheapest", "serve", "held", "useful", "mix_costs")),
+    (growth, ("net", "other_than", "no_cheaper", "cheapest", "serve", "held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
 
@@ -111,7 +111,7 @@ class Kernel:
     add_all: Callable[..., None]
     remove: Callable[..., None]
     choose: Callable[..., int]
-    cheapest: Callable[..., tuple[int, int]]
+    cheapest: Callable[..., tuple[int, int, int]]
     serve: Callable[..., tuple[int, int, int]]
     held: Callable[..., None]
     useful: Callable[..., int]

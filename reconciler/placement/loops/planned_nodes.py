@@ -14,8 +14,10 @@ from reconciler.placement.loops.arrays import (
     BOUND,
     COUNTS,
     EMPTY,
+    END,
     FITS,
     HOST_ROW,
+    KEPT,
     LEAN,
     LEAST,
     MINIMUM,
@@ -98,54 +100,66 @@ def is_within(capacities: Numbers, spare: Numbers, pool: int, then: int, charges
 
 def set_type(nodes: NodeArrays, node: int, number: int, at: int) -> None:
     """Gives a node the template `number` and the type at this position in the line."""
-    _, marks, _, spans, line, _, _ = nodes
+    _, marks, _, spans, line, _, _, _ = nodes
     marks[TEMPLATE, node], marks[POSITION, node], marks[TYPE, node] = number, at - spans[START, number], line[TYPES, at]
     marks[ROW, node], marks[PRICE, node], marks[LEAST, node] = line[TYPE_ROWS, at], line[TYPE_PRICES, at], 0
 
 
-def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int) -> None:
-    """Adds chunks to one node, which has the template `number` from now on."""
-    _, marks, loads, spans, line, room, _ = nodes
+def add(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, wanted: int) -> None:
+    """Adds chunks to one node, which has the template `number` from now on, and the type `wanted` of it; KEPT: the one that it has.
+
+    Where the template does not have that type, or it is too small, the node gets the cheapest that holds its chunks."""
+    _, marks, loads, spans, line, room, _, _ = nodes
     request, part, _ = chunk
     for column in range(len(request)):
         loads[part, node, column] += request[column] * count
         empty, minimum, running = loads[EMPTY, node, column], loads[MINIMUM, node, column], loads[RUNNING, node, column]
         loads[LEAN, node, column] = empty + minimum
         loads[USED, node, column] = empty + max(running, minimum)
-    used, start = loads[USED], spans[START, number]
-    at = start
-    if marks[TEMPLATE, node] == number and holds(room, line[TYPES, start + marks[POSITION, node]], used, node):
-        at = start + marks[POSITION, node]
-    else:
+    used, at, end = loads[USED], spans[START, number], spans[END, number]
+    if wanted == KEPT and marks[TEMPLATE, node] >= 0:
+        wanted = marks[TYPE, node]
+    if marks[TEMPLATE, node] == number and marks[TYPE, node] == wanted:
+        at += marks[POSITION, node]
+    while at < end and line[TYPES, at] != wanted:
+        at += 1
+    if at == end or not holds(room, wanted, used, node):
+        at = spans[START, number]
         while not holds(room, line[TYPES, at], used, node):
             at += 1
     set_type(nodes, node, number, at)
 
 
-def add_all(nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int) -> None:
-    """Adds chunks to the chosen nodes, which have the template `number` from now on. was: receives their template and position."""
+def add_all(
+    nodes: NodeArrays, chunk: ChunkArrays, chosen: Numbers, counts: Numbers, was: Numbers, number: int, wanted: int
+) -> None:
+    """Adds chunks to the chosen nodes, which have the template `number` from now on. was: receives their template and position.
+
+    wanted: see `add`."""
     marks = nodes[1]
     for index in range(len(chosen)):
         node = chosen[index]
         was[0, index], was[1, index] = marks[TEMPLATE, node], marks[POSITION, node]
-        add(nodes, chunk, node, counts[index], number)
+        add(nodes, chunk, node, counts[index], number, wanted)
 
 
-def add_found(nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int) -> None:
+def add_found(
+    nodes: NodeArrays, chunk: ChunkArrays, index: int, node: int, count: int, number: int, wanted: int
+) -> None:
     """The same as `add`, and records what was done in `found`."""
     found, marks = nodes[0], nodes[1]
     found[NODES, index], found[COUNTS, index], found[NOW_TEMPLATE, index] = node, count, number
     found[WAS_TEMPLATE, index], found[WAS_POSITION, index] = marks[TEMPLATE, node], marks[POSITION, node]
-    add(nodes, chunk, node, count, number)
+    add(nodes, chunk, node, count, number, wanted)
 
 
 def remove(nodes: NodeArrays, chunk: ChunkArrays, node: int, count: int, number: int, position: int) -> None:
     """Removes chunks from a node, and restores the template and the type that it had before."""
-    add(nodes, chunk, node, -count, number)
+    add(nodes, chunk, node, -count, number, KEPT)
     set_type(nodes, node, number, nodes[3][START, number] + position)
 
 
-def choose(  # noqa: C901, PLR0912 - one loop, as above
+def choose(  # noqa: C901 - one loop, as above
     nodes: NodeArrays,
     chunk: ChunkArrays,
     caps: HostArrays,
@@ -157,52 +171,40 @@ def choose(  # noqa: C901, PLR0912 - one loop, as above
 ) -> int:
     """Chooses among the `planned` nodes those that take chunks as they are; returns how many, at most `most_nodes`.
 
-    If some node takes all remaining chunks, it is the one with the least room to spare. Else it is the one that takes most, and so
-    on. Of equals it is the first.
+    They are filled one after the other: the one whose free room is worth least comes first, of equals the first. Where one node is to
+    take them, it is the one that takes most of them.
     """
-    found, marks, loads, _, _, room, scarcity = nodes
+    found, marks, loads, _, _, room, worth, _ = nodes
     request, _, counted = chunk
     hosts, base, rules, more = caps
     fits, able, template, instance_type, row = found[FITS], found[ABLE], marks[TEMPLATE], marks[TYPE], marks[ROW]
-    taken, best, least, number_able = loads[counted], -1, np.inf, 0
-    capped = rules.shape[1] > 0 or len(more) > 0
+    taken, number_able = loads[counted], 0
     for node in range(planned):
         if joined[template[node]] < 0 or not bought_as[row[node]]:
             continue
-        amount = fits_in(room, instance_type[node], taken, node, request, PLENTY if capped or best < 0 else count)
-        if amount > 0 and capped:
+        amount = fits_in(room, instance_type[node], taken, node, request, count)
+        if amount > 0 and rules.shape[1] > 0:
             amount = min(amount, cap_on(hosts, base + node, rules))
-            if len(more) > 0:
-                amount = min(amount, more[node])
-        if amount <= 0:
-            continue
-        if amount >= count:
-            spare = 0.0
-            for column in range(len(request)):
-                spare += scarcity[column] * (room[instance_type[node], column] - taken[node, column])
-            if spare < least:
-                best, least = node, spare
-        elif best < 0:
+        if amount > 0 and len(more) > 0:
+            amount = min(amount, more[node])
+        if amount > 0:
             able[number_able], fits[number_able] = node, amount
             number_able += 1
-    if best >= 0:
-        found[NODES, 0], found[COUNTS, 0] = best, count
-        return 1
-    number = 0
+    number, by_amount = 0, most_nodes == 1 or not worth.any()
     while count > 0 and number < most_nodes:
-        best, tightest, largest, most = -1, PLENTY, -1, 0
+        best, least, most = -1, np.inf, 0
         for index in range(number_able):
-            amount = fits[index]
-            if count <= amount < tightest:
-                best, tightest = index, amount
-            if amount > most:
-                largest, most = index, amount
-        if best >= 0:
-            largest, most = best, count
-        if largest < 0:
+            if fits[index] <= 0 or (by_amount and fits[index] < most):
+                continue
+            node, spare = able[index], 0.0
+            for column in range(len(request)):
+                spare += worth[column] * (room[instance_type[node], column] - taken[node, column])
+            if spare < least or (by_amount and fits[index] > most):
+                best, least, most = index, spare, fits[index]
+        if best < 0:
             break
-        found[NODES, number], found[COUNTS, number] = able[largest], most
-        fits[largest] = 0
+        found[NODES, number], found[COUNTS, number] = able[best], min(count, most)
+        fits[best] = 0
         number += 1
         count -= most
     return number

@@ -16,6 +16,7 @@ from reconciler.placement.loops.arrays import (
     LEAST,
     MINIMUM,
     RUNNING,
+    START,
     TEMPLATE,
     USED,
     Fractions,
@@ -23,6 +24,7 @@ from reconciler.placement.loops.arrays import (
     Numbers,
 )
 from reconciler.placement.loops.kernel import Kernel
+from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
 from reconciler.placement.requirements import Mask, distinct, settled
 
@@ -33,19 +35,19 @@ class PlannedNodes:
     """All planned nodes of a placement, a row for each. Rows from `count` on are unused, and their template is -1.
 
     template: the number of each node's template. position: the index in that template's types of what the node would be bought as
-    now, which is the cheapest that holds its chunks. type, row, price: of that one, in billionths of a USD an hour; types and
+    now: while chunks are placed it may be larger than they need. type, row, price: of that one, in billionths of a USD an hour; types and
     rows are numbered through all pools. All of these have shape (rows,).
 
     loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
-    (5, rows, resources). used, lean: the last two. scarcity: see `arrays.py`. census: by number of a template, how many nodes have it.
+    (5, rows, resources). used, lean: the last two. worth, discounts: see `arrays.py`. census: by number of a template, how many nodes have it.
     """
 
-    def __init__(self, templates: NodeTemplates, scarcity: Fractions, kernel: Kernel) -> None:
+    def __init__(self, templates: NodeTemplates, worth: Fractions, discounts: Fractions, kernel: Kernel) -> None:
         self.templates = templates
         self.kernel = kernel
         self.count = 0
-        self._columns = len(scarcity)
-        self._scarcity = scarcity
+        self._columns = len(worth)
+        self.worth, self.discounts = worth, discounts
         self.census: dict[int, int] = {}
         self.census_version = 0
         """Grows whenever a template gets its first node or loses its last, so that what follows from the census can be kept."""
@@ -67,15 +69,24 @@ class PlannedNodes:
     def arrays(self) -> NodeArrays:
         """As the loops take them; new ones whenever rows or templates are added."""
         templates = self.templates
-        return self.found, self.marks, self.loads, templates.spans, templates.line, templates.room, self._scarcity
+        return (
+            self.found,
+            self.marks,
+            self.loads,
+            templates.spans,
+            templates.line,
+            templates.room,
+            self.worth,
+            self.discounts,
+        )
 
     def __len__(self) -> int:
         return self.count
 
     def add(
-        self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int]
+        self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int], wanted: int
     ) -> tuple[list[int], list[int]]:
-        """Adds chunks to nodes, no node twice, and gives those nodes this template.
+        """Adds chunks to nodes, no node twice, and gives those nodes this template. wanted: see `add_all`.
 
         Call `took` afterwards for each whose template is another.
 
@@ -83,7 +94,7 @@ class PlannedNodes:
         """
         nodes, amounts = np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)
         was: Numbers = np.empty((2, len(indices)), dtype=np.int64)
-        self.kernel.add_all(self.arrays, batch.arrays, nodes, amounts, was, template.number)
+        self.kernel.add_all(self.arrays, batch.arrays, nodes, amounts, was, template.number, wanted)
         templates, positions = was.tolist()
         return templates, positions
 
@@ -104,6 +115,12 @@ class PlannedNodes:
             self.template[index] = -1
             return
         self.kernel.remove(self.arrays, batch.arrays, index, count, was, position)
+
+    def settle(self, index: int, template: int, position: int) -> None:
+        """Gives a node another type, of this template."""
+        if template != self.template[index]:
+            self._census(template, int(self.template[index]))
+        set_type(self.arrays, index, template, int(self.templates.spans[START, template]) + position)
 
     def used_with(self, batch: Batch, index: int, count: int) -> Amounts:
         """What a node would hold, by resource column, if this many chunks came to it."""

@@ -32,15 +32,16 @@ class SizeOptions:
         types: Numbers,
         chunks: Numbers,
         prices: Numbers,
+        costs: Numbers,
         useful: Numbers,
         *,
         compatibility: Compatibility,
     ) -> None:
-        self.types, self.chunks, self.prices, self.useful = types, chunks, prices, useful
+        self.types, self.chunks, self.prices, self.costs, self.useful = types, chunks, prices, costs, useful
         self.compatibility = compatibility
         self._known: dict[int, Mix] = {}
         self._mix_prices = self._mix_nodes = _NO_NUMBERS
-        self.new = _NO_NUMBERS
+        self.new: Numbers = np.zeros((2, 0), dtype=np.int64)
         self.empty_nodes: dict[int, NodeTemplate] = {}
         """By number of a pool without limits, the template of a new node."""
 
@@ -58,7 +59,7 @@ class SizeOptions:
 
     def _chosen(self, count: int, kernel: Kernel) -> Mix:
         """Goes back through the table of prices, from size to size."""
-        sizes = [(int(self.chunks[choice]), int(self.prices[choice]), choice) for choice in self.useful.tolist()]
+        sizes = [(int(self.chunks[choice]), int(self.costs[choice]), choice) for choice in self.useful.tolist()]
         if not sizes:
             return []
         costs = self.mix_prices(count, kernel)[: count + 1].tolist()
@@ -89,16 +90,16 @@ class SizeOptions:
         known = len(self._mix_prices)
         if count >= known:
             length = max(count + 1, 2 * known, _FEW)
-            table = np.empty((3, length), dtype=np.int64)
-            table[2, :known], table[2, known:] = self.new, -1
-            self._mix_prices, self._mix_nodes, self.new = table
-            kernel.mix_costs(self.chunks, self.prices, self.useful, self._mix_prices, self._mix_nodes)
+            table = np.empty((4, length), dtype=np.int64)
+            table[2:, :known], table[2:, known:] = self.new, -1
+            self._mix_prices, self._mix_nodes, self.new = table[0], table[1], table[2:]
+            kernel.mix_costs(self.chunks, self.costs, self.useful, self._mix_prices, self._mix_nodes)
         return self._mix_prices
 
-    def note_new(self, count: int, template: NodeTemplate) -> None:
-        """Notes that a new node of this template is what to make for this many chunks."""
-        if count < len(self.new):
-            self.new[count] = template.number
+    def note_new(self, count: int, template: NodeTemplate, instance_type: int) -> None:
+        """Notes that a new node of this template and type is what to make for this many chunks."""
+        if count < self.new.shape[1]:
+            self.new[:, count] = template.number, instance_type
 
 
 def mix_price(mix: Mix, prices: Numbers) -> int:

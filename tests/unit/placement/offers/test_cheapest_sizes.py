@@ -36,7 +36,7 @@ def options_of(sizes: list[NodeSize]) -> SizeOptions:
     chunks, prices = np.array([(size.chunks, size.price) for size in sizes], dtype=np.int64).T
     found = np.zeros(len(sizes), dtype=np.int64)
     useful = found[plain().useful(chunks, prices, found) :]
-    return SizeOptions(np.arange(len(sizes)), chunks, prices, useful, compatibility=NOBODY)
+    return SizeOptions(np.arange(len(sizes)), chunks, prices, prices, useful, compatibility=NOBODY)
 
 
 def cheapest_mix(count: int, sizes: list[NodeSize]) -> Mix:
