@@ -70,15 +70,20 @@ class SchedulerModel:
         self._even = np.arange(len(self.nodes), dtype=np.int64)
         self._journal: list[Numbers] = []
 
-    def schedule(self, order: Sequence[int] | Numbers, lots: Numbers | None = None) -> Numbers:
+    def schedule(self, order: Sequence[int] | Numbers, lots: Numbers | None = None, *, again: bool = False) -> Numbers:
         """Binds a pod for each of these kinds, one after the other. Returns the row of each pod's node, -1 where it has to wait.
 
-        lots: by row, all different; of nodes with equal scores, of which kube-scheduler takes any, the one with the lowest lot wins."""
+        lots: by row, all different; of nodes with equal scores, of which kube-scheduler takes any, the one with the lowest lot wins.
+        again: whether pods that wait are tried again once others were bound."""
         asked = np.full((2, len(order)), -1, dtype=np.int64)
         asked[0] = order
         if len(self.nodes):
             walk = self._walk(len(order))
-            walk.schedule(*self._groups, asked, self._even if lots is None else lots, self._most)
+            lots = self._even if lots is None else lots
+            if again:
+                walk.settle(self._groups, asked, lots, self._most)
+            else:
+                walk.schedule(*self._groups, asked, lots, self._most)
         self._journal.append(asked)
         nodes: Numbers = asked[1].copy()
         return nodes

@@ -223,17 +223,11 @@ def take_back(bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows:
             bind(bins, counters, kinds, rows, order[0, place], order[1, place], -1)
 
 
-def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers) -> int:
-    """How hard an order is on one demand: a thousand for each of its pods that waits; if none does, less one for each further pod of
-    its kind that would find room.
-
-    pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. Pods that wait are tried again once others
-    were bound, since some that they want beside them may have come only then. What is bound is taken back."""
+def settle(groups: Groups, order: Numbers, lots: Numbers, most: int) -> None:
+    """As `schedule`, and pods that wait are tried again once others were bound: some that they want beside them may have come only then."""
     bins, counters, kinds, rows, scratch = groups
-    order = np.full((2, pods.shape[1]), -1)
-    order[0] = pods[0]
     schedule(bins, counters, kinds, rows, scratch, order, lots, most)
-    again, before = np.flatnonzero(order[1] < 0), pods.shape[1]
+    again, before = np.flatnonzero(order[1] < 0), order.shape[1]
     while 0 < len(again) < before:
         before = len(again)
         tried = np.full((2, before), -1)
@@ -241,7 +235,18 @@ def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: i
         schedule(bins, counters, kinds, rows, scratch, tried, lots, most)
         order[1][again] = tried[1]
         again = again[tried[1] < 0]
-    strain = 1000 * np.count_nonzero(pods[1][again] == target)
+
+
+def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: int, further: Numbers) -> int:
+    """How hard an order is on one demand: a thousand for each of its pods that waits; if none does, less one for each further pod of
+    its kind that would find room.
+
+    pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. What is bound is taken back."""
+    bins, counters, kinds, rows, scratch = groups
+    order = np.full((2, pods.shape[1]), -1)
+    order[0] = pods[0]
+    settle(groups, order, lots, most)
+    strain = 1000 * np.count_nonzero((order[1] < 0) & (pods[1] == target))
     if strain == 0:
         schedule(bins, counters, kinds, rows, scratch, further, lots, most)
         strain = -np.count_nonzero(further[1] >= 0)
@@ -297,11 +302,12 @@ class Walk:
     filter_nodes: Callable[..., tuple[int, int]]
     score_nodes: Callable[..., None]
     schedule: Callable[..., None]
+    settle: Callable[..., None]
     take_back: Callable[..., None]
     worsen: Callable[..., int]
 
 
-PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, take_back, worsen)
+PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, settle, take_back, worsen)
 _PARTS = (
     (planned_nodes, ("allowed",)),
     (topology_spread, ("least_count", "score_spread")),
@@ -312,7 +318,7 @@ _PARTS = (
 )
 _OWN = (
     *("bind", "set_bounds", "verdict_of_rules", "filter_nodes", "score_nodes", "schedule", "take_back"),
-    *("strain_of", "move", "worsen"),
+    *("settle", "strain_of", "move", "worsen"),
 )
 
 

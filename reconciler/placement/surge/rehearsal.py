@@ -228,20 +228,9 @@ class Rehearsal:
     def _tried(self, pods: Numbers, lots: Numbers) -> _Tried:
         kinds, coming = pods
         self.steps += len(kinds) * len(self._model.nodes)
-        nodes = self._model.schedule(kinds, lots)
-        self._retry(kinds, nodes, lots)
+        nodes = self._model.schedule(kinds, lots, again=True)
         self._model.take_back()
         return _Tried(coming, nodes, Counter(coming[nodes < 0].tolist()))
-
-    def _retry(self, kinds: Numbers, nodes: Numbers, lots: Numbers) -> None:
-        """Pods that wait are tried again once others were bound: some of those they want beside them may have come only then."""
-        waiting = np.flatnonzero(nodes < 0)
-        while len(waiting) and len(waiting) < len(kinds):
-            nodes[waiting] = self._model.schedule(kinds[waiting], lots)
-            still = waiting[nodes[waiting] < 0]
-            if len(still) == len(waiting):
-                return
-            waiting = still
 
     def _worst(self, number: int, all_tried: Iterable[_Tried]) -> _Tried | None:
         worst = max(all_tried, key=lambda tried: tried.waiting[number], default=None)
