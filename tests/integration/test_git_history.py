@@ -19,6 +19,8 @@ from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
 HOLD = timedelta(minutes=10)
+WHATEVER_THE_SERVER = pytest.mark.parametrize("five_commits", [True], indirect=True, ids=["filtering"])
+"""Nothing here depends on whether the remote can leave contents out of a clone."""
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["filtering", "plain"])
@@ -112,6 +114,7 @@ def test_commits_dated_before_the_last_one_are_held_to_be_safe(
     assert tree.rewound
 
 
+@WHATEVER_THE_SERVER
 def test_the_hold_outlives_a_restart(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
     GitSource(repository.url, clock=clock, options=GitOptions(state=tmp_path / "state", rewind_hold=HOLD)).read()
@@ -124,6 +127,7 @@ def test_the_hold_outlives_a_restart(repository: GitRepository, tmp_path: Path) 
         clock.advance(60)
 
 
+@WHATEVER_THE_SERVER
 def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
     repository.git("push", "--quiet", str(repository.remote), "HEAD:production")
@@ -140,6 +144,7 @@ def test_a_branch_that_vanished_stays_in_force_until_it_is_back(repository: GitR
     assert (back.stalled, back.rewound) == (None, False)
 
 
+@WHATEVER_THE_SERVER
 def test_a_revision_that_never_was_names_the_default_branch(repository: GitRepository, tmp_path: Path) -> None:
     with pytest.raises(Stalled, match="no branch or tag 'mian'") as caught:
         opened(repository, tmp_path, revision="mian").read()
@@ -152,6 +157,7 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
         opened(empty, tmp_path).read()
 
 
+@WHATEVER_THE_SERVER
 def test_tags_and_commits(repository: GitRepository, tmp_path: Path) -> None:
     commit = repository.git("rev-parse", "HEAD~2")
     repository.git("tag", "light", commit)
@@ -162,6 +168,7 @@ def test_tags_and_commits(repository: GitRepository, tmp_path: Path) -> None:
         assert (tree.revision, tree.files) == (f"{name}@sha1:{commit}", {"pool.yaml": b"pool 2"})
 
 
+@WHATEVER_THE_SERVER
 def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, tmp_path: Path) -> None:
     clock = ManualClock()
     source = GitSource(
@@ -186,6 +193,7 @@ def test_a_bad_commit_waits_and_a_newer_one_does_not(repository: GitRepository, 
     assert (sorted(tree.files), tree.stalled, source.retry_at) == (["b.yaml", "pool.yaml"], None, None)
 
 
+@WHATEVER_THE_SERVER
 def test_submodules_are_not_followed(repository: GitRepository, tmp_path: Path) -> None:
     repository.git(
         "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository.remote), "vendored"
@@ -323,6 +331,7 @@ def test_what_was_committed_before_signing_began_is_not_asked_about(signed: Sign
     assert signed.source().read().stalled is None
 
 
+@WHATEVER_THE_SERVER
 def test_a_repository_on_this_machine_is_held_to_the_same(signed: Signed, repository: GitRepository) -> None:
     source = LocalRevision(repository.work, "main", clock=signed.clock, allowed_signers=signed.allowed)
     source.read()
@@ -334,6 +343,7 @@ def test_a_repository_on_this_machine_is_held_to_the_same(signed: Signed, reposi
 ALLOWED = "Remove the old shops\n\nHeadroom-Allow-Removals: true\n"
 
 
+@WHATEVER_THE_SERVER
 def test_a_commit_since_the_last_one_may_allow_removals(
     repository: GitRepository, poll: Callable[[], SourceTree]
 ) -> None:
@@ -348,6 +358,7 @@ def test_a_commit_since_the_last_one_may_allow_removals(
     assert not poll().removals_allowed
 
 
+@WHATEVER_THE_SERVER
 @pytest.mark.parametrize(
     "message",
     ["Headroom-Allow-Removals: true\n\nis what I would write", "Say it\n\nHeadroom-Allow-Removals: false\n"],
@@ -373,6 +384,7 @@ def test_after_a_force_push_only_the_newest_commit_counts(
     assert not poll().removals_allowed
 
 
+@WHATEVER_THE_SERVER
 def test_a_local_revision_may_allow_removals_too(repository: GitRepository) -> None:
     source = LocalRevision(repository.work, "main", clock=ManualClock())
     assert not source.read().removals_allowed

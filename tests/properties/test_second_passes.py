@@ -15,7 +15,7 @@ from reconciler.placement.loops.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
 from tests.unit.placement.worlds import World, carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "15"))
 """3,000 take four minutes for each of the loops."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -34,7 +34,7 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel, world: World
     assert missing(second) == missing(first)
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 15))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 3, 10))
 @given(world=crowded_worlds())
 def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None:
     assert placed_with(kernel.compiled(), world) == placed_with(kernel.plain(), world)
