@@ -110,5 +110,6 @@ def _fetch(address: str, known: str = "") -> _Answer:
 def _silent(address: str, reason: str) -> Transient:
     return Transient(
         f"no daemon answers at {address} ({reason})",
-        hint="start one with `headroom run`, or name its address with --address",
+        hint="start one with `headroom run`, or name its address with --address; for one in a cluster first run "
+        "kubectl -n headroom-system port-forward deploy/headroom 8080",
     )

@@ -58,7 +58,7 @@ def headline(document: Row) -> str:
     others = f"; {len(idle):,} {'is' if len(idle) == 1 else 'are'} suspended, empty or kept by others" if idle else ""
     if not full:
         return "No buffer asks for capacity of headroom's now"
-    whole = "The 1 buffer is ready" if full == 1 else f"All {full:,} buffers are ready"
+    whole = f"All {full:,} buffers are ready" if full > 1 else "1 buffer is ready" if idle else "The buffer is ready"
     return f"{whole}{others}"
 
 

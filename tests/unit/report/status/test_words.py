@@ -54,9 +54,9 @@ def test_a_buffer_in_a_few_words(outcome: DemandOutcome, state: str, words: str)
     ("outcomes", "said"),
     [
         ((), "No buffers are declared"),
-        ((READY,), "The 1 buffer is ready"),
+        ((READY,), "The buffer is ready"),
         ((READY, OTHER), "All 2 buffers are ready"),
-        ((READY, SUSPENDED), "The 1 buffer is ready; 1 is suspended, empty or kept by others"),
+        ((READY, SUSPENDED), "1 buffer is ready; 1 is suspended, empty or kept by others"),
         ((SUSPENDED, EMPTY), "No buffer asks for capacity of headroom's now"),
         ((READY, FILLING), "1 of 2 buffers is not full: shop/filling waits for 3 of 4 chunks"),
         (
