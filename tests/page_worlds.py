@@ -250,7 +250,7 @@ kind: CapacityBuffer
 metadata: {name: flash-sale, namespace: shop}
 spec:
   podTemplateRef: {name: flash-sale}
-  replicas: 30
+  replicas: 14
 ---
 apiVersion: v1
 kind: PodTemplate

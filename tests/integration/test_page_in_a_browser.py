@@ -83,7 +83,7 @@ def test_everything_is_in_sight_and_can_be_read(
 
 def test_the_first_line_says_what_is_wrong_and_the_title_too(addresses: dict[str, str], browser: Browser) -> None:
     with browser.opened(f"{addresses['sick']}/", width=390, height=844) as tab:
-        first = "2 of 5 buffers are not full: shop/search is not ready and shop/flash-sale lacks 19 of 30 chunks"
+        first = "2 of 5 buffers are not full: shop/search is not ready and shop/flash-sale lacks 3 of 14 chunks"
         assert tab.value('document.querySelector("h1").textContent') == first
         assert tab.value("document.title") == f"! {first} · production"
         bottom = tab.value('document.querySelector(".alarm:not([hidden])").getBoundingClientRect().bottom')
