@@ -1,6 +1,7 @@
 """Git as a program: its options, its commands, and what its failures mean.
 
-Git has a process group, which is ended as a whole, since `git fetch` waits for helpers that may hang on the network.
+GitPython starts the processes. Its own time limit kills only the children it finds at that moment. Here git has a process group,
+which is ended as a whole, since `git fetch` waits for helpers that may hang on the network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
+from types import ModuleType
 
 from reconciler.model.errors import Stalled
 from reconciler.model.source import REMOVALS_TRAILER
@@ -172,8 +174,6 @@ class Commands:
         self.timeout = timeout
         self._secrets = tuple(secret for secret in secrets if secret)
         self.environment = {
-            "LANGUAGE": "C",  # failures are told apart by their English words
-            "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
@@ -215,20 +215,19 @@ class Commands:
     @contextmanager
     def started(self, *arguments: str, feed: bool) -> Iterator[Child]:
         """A running command, which is ended when the block is left. feed: whether it gets input."""
+        git = load_git()
+        program = git.Git()
         try:
-            process = subprocess.Popen(  # noqa: S603 - no shell reads the arguments
-                ["git", *arguments],  # noqa: S607 - the one on PATH
-                stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=os.environ | self.environment,
+            process = program.execute(
+                [git.Git.GIT_PYTHON_GIT_EXECUTABLE or "git", *arguments],
+                istream=subprocess.PIPE if feed else None,
+                as_process=True,
+                env=self.environment,
                 start_new_session=True,
             )
-        except FileNotFoundError as error:
-            raise Stalled(
-                "git is not installed", reason=OPERATION_FAILED, hint="install git and have it on PATH"
-            ) from error
-        child = Child(process)
+        except git.GitCommandNotFound as error:
+            raise _no_git() from error
+        child = Child(process.proc)
         try:
             yield child
         finally:
@@ -266,6 +265,19 @@ def time_of(commands: Commands, commit: str) -> int:
     """The committer's time in seconds since 1970. `git show` would also compare the tree with that of its parent, which a malicious
     tree can make endless."""
     return int(commands.line("rev-list", "--max-count=1", "--timestamp", commit).partition(" ")[0])
+
+
+def load_git() -> ModuleType:
+    """GitPython, imported on first use, since the import runs git. Raises `Stalled` if git is not installed."""
+    try:
+        import git
+    except ImportError as error:
+        raise _no_git() from error
+    return git
+
+
+def _no_git() -> Stalled:
+    return Stalled("git is not installed", reason="GitOperationFailed", hint="install git and have it on PATH")
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from reconciler.source.commands import (
     CommandFailedError,
     Commands,
     allows_removals,
+    load_git,
     stalled,
     time_of,
 )
@@ -128,20 +130,14 @@ def find_repository(
     path: Path, *, hint: str = "leave --revision out to read the folder as it stands"
 ) -> tuple[Path, str]:
     """The repository that contains a folder, and the folder's path in it. Raises `Invalid` with this hint if there is none."""
-    start = path.resolve()
-    for folder in (start, *start.parents) if start.exists() else ():
-        inside = folder / ".git"
-        if inside.is_file():  # of a submodule or a further working tree
-            inside = (folder / inside.read_text(errors="replace").removeprefix("gitdir:").strip()).resolve()
-            if (inside / "HEAD").is_file():
-                return inside, _below(folder, start)
-        elif is_repository(inside):
-            return inside.resolve(), _below(folder, start)
-        elif is_repository(folder):
-            return folder, ""
-    raise Invalid(f"{path} is in no Git repository, so it has no revisions", hint=hint)
-
-
-def _below(folder: Path, path: Path) -> str:
-    below = path.relative_to(folder).as_posix()
-    return "" if below == "." else below
+    git = load_git()
+    try:
+        with git.Repo(path, search_parent_directories=True) as repository:
+            top = repository.working_tree_dir
+            prefix = "" if top is None else path.resolve().relative_to(Path(top).resolve()).as_posix()
+            return Path(repository.git_dir).resolve(), "" if prefix == "." else prefix
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError, configparser.Error) as error:
+        raise Invalid(
+            f"{path} is in no Git repository, so it has no revisions",
+            hint=hint,
+        ) from error

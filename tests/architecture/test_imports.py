@@ -43,7 +43,7 @@ PLANTED = [
         ("stray.py", f"import {library}", contract["id"], f"reconciler.stray -> {library}")
         for library, contract in PROTECTED.items()
     ),
-    ("summary/planted.py", "import yaml", "owner-of-yaml", "reconciler.summary.planted -> yaml"),
+    ("summary/planted.py", "import git", "owner-of-git", "reconciler.summary.planted -> git"),
     ("outlook.py", "import numba", "owner-of-numba", "reconciler.outlook -> numba"),
     ("outlook.py", "def late():\n    import highspy", "owner-of-highspy", "reconciler.outlook -> highspy"),
 ]
@@ -128,7 +128,7 @@ def test_only_libraries_with_an_owner_are_imported() -> None:
 def test_a_library_that_came_with_another_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "reconciler").mkdir()
     (tmp_path / "reconciler" / "planted.py").write_text(
-        "import yaml, json\n\ndef late():\n    import requests.sessions\n"
+        "import git, json\n\ndef late():\n    import requests.sessions\n"
     )
     assert without_an_owner(tmp_path) == {("planted.py", "requests")}
 
