@@ -1,14 +1,14 @@
 """The daemon: decides when passes are made, one at a time, until it is stopped or settled.
 
 Three threads of its own: one makes passes, one polls the repository, and the caller's waits and looks at the clock each
-second, and when a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.
+second. APScheduler's jobs only say that a poll, a tick or an edge is due. `timetable/agenda.py` has the rules of timing.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
@@ -16,7 +16,7 @@ from time import monotonic
 
 from reconciler.daemon.ending import Watchdog, stopped_by_signals
 from reconciler.daemon.state import DaemonState, Timing, as_failure, tell
-from reconciler.daemon.timers import Edges, Regularly, Requests
+from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
@@ -26,8 +26,7 @@ from reconciler.telemetry.passes import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Trigger
 
 HEARTBEAT = 1.0
-"""Seconds between looks at the clock, which may be set."""
-POLLS_SPREAD = 0.05
+"""Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
 SET_BACK = timedelta(seconds=1)
 """A clock that jumps back by more than this was set. Smaller jumps are ordinary corrections."""
 
@@ -67,10 +66,12 @@ class Daemon:
         self._clock = clock
         self._listeners = listeners or Listeners()
         self._is_leader = is_leader
-        self._timing = timing or Timing()
+        timing = timing or Timing()
+        self._jobs = Jobs((self.poll_now, timing.poll), (lambda: self._want(Trigger.TICK), timing.tick))
         self._edges = Edges(next_edge, clock, self._at_edge)
+        self._grace = timing.grace
         self._log = self._listeners.log or logger()
-        self._agenda = Agenda(self._timing.pacing)
+        self._agenda = Agenda(timing.pacing)
         self._turn = threading.Condition()
         self._poll_due = threading.Event()
         self._stopping = threading.Event()
@@ -169,7 +170,7 @@ class Daemon:
             target=self._make_passes, args=(until_settled, max_passes), name="passes", daemon=True
         )
         polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
-        with stopped_by_signals(self.stop), closing(self._watchdog):
+        with stopped_by_signals(self.stop), self._scheduled():
             seen = self._clock.now()
             self._watchdog.feed()
             passes.start()
@@ -185,13 +186,10 @@ class Daemon:
 
     def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
         """Watches the clock until an exit code, or None for a stop, is on the queue. seen: the time of the start."""
-        polls = Regularly(self.poll_now, self._timing.poll, spread=POLLS_SPREAD)
-        ticks = Regularly(lambda: self._want(Trigger.TICK), self._timing.tick)
         while True:
             self._watchdog.feed()
-            due = min(polls.look(), ticks.look(), self._edges.look())
             try:
-                return self._ending.get(timeout=max(0.0, min(HEARTBEAT, due)))
+                return self._ending.get(timeout=HEARTBEAT)
             except Empty:
                 self._heartbeat = monotonic()
             now = self._clock.now()
@@ -200,21 +198,34 @@ class Daemon:
                 with self._turn:
                     self._agenda.set_back(seen - now, now)
                     self._turn.notify_all()
+                self._jobs.plan()
                 self._edges.look_from(now)
+            self._edges.look()
             seen = now
+            self._jobs.wake()
             if give_up is not None and monotonic() >= give_up:
                 self._log.error("gave up: not settled in time")
                 return 1
 
     def _wait_for(self, passes: threading.Thread) -> None:
         """Waits for the write under way, but not for a pass that takes longer: a kill at any instant loses nothing."""
-        deadline = monotonic() + self._timing.grace.total_seconds()
+        deadline = monotonic() + self._grace.total_seconds()
         while passes.is_alive() and monotonic() < deadline:
             passes.join(timeout=0.05)
             if not self._ending.empty() and self._ending.get() is None:
                 break
         if passes.is_alive():
-            self._log.warning("stopped in the middle of a pass", grace=str(self._timing.grace))
+            self._log.warning("stopped in the middle of a pass", grace=str(self._grace))
+
+    @contextmanager
+    def _scheduled(self) -> Iterator[None]:
+        self._edges.start(self._jobs.start())
+        try:
+            yield
+        finally:
+            self._edges.stop()
+            self._jobs.stop()
+            self._watchdog.close()
 
     # The polling thread
 

@@ -1,20 +1,26 @@
 """When a pass is due: the next edge, polls and ticks, and what people ask for.
 
-Edges are by a clock that may be set, and machines sleep: `look` compares with it each second. Edges that have passed count once, as the
-present, and are never replayed.
+An APScheduler date job wakes at the instant of an edge. Its date is by the machine's clock, which may be set, and machines sleep.
+So `look` compares with the clock each second. Edges that have passed count once, as the present, and are never replayed.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from math import inf
-from random import uniform
+from datetime import UTC, datetime, timedelta
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock
+
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
+
+_JOB = "edge"
+_CLOSE = timedelta(milliseconds=500)
+"""A job whose date is off by more than this, since a clock was set, gets another date."""
 
 
 class Edges:
@@ -35,11 +41,22 @@ class Edges:
         self._lock = threading.RLock()
         self._next: Edge | None = None
         self._told: datetime | None = None
+        self._job_at: datetime | None = None
+        self._scheduler: BackgroundScheduler | None = None
 
     @property
     def next(self) -> Edge | None:
         with self._lock:
             return self._next
+
+    def start(self, scheduler: BackgroundScheduler) -> None:
+        with self._lock:
+            self._scheduler = scheduler
+            self._set_job()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._scheduler = None
 
     def look_from(self, since: datetime) -> None:
         """Finds the first edge after `since`, which may be past, since the declaration or the clock may have changed."""
@@ -52,8 +69,8 @@ class Edges:
             self._next = self._ask(since)
             self.look()
 
-    def look(self) -> float:
-        """Reports the next edge if it has come; the first one after the present is then next. Returns the seconds until that one."""
+    def look(self) -> None:
+        """Reports the next edge if it has come; the first one after the present is then next."""
         with self._lock:
             now = self._clock.now()
             edge = self._next
@@ -61,7 +78,7 @@ class Edges:
                 self._told = now
                 self._next = self._ask(now)
                 self._at_edge(edge)
-            return inf if self._next is None else (self._next.at - now).total_seconds()
+            self._set_job()
 
     def _ask(self, after: datetime) -> Edge | None:
         try:
@@ -69,28 +86,72 @@ class Edges:
         except Exception:  # noqa: BLE001 - a defect there makes passes fail too, which report it; ticks still come
             return None
 
+    def _set_job(self) -> None:
+        if self._scheduler is None:
+            return
+        if self._next is None:
+            if self._job_at is not None and self._scheduler.get_job(_JOB) is not None:
+                self._scheduler.remove_job(_JOB)
+            self._job_at = None
+            return
+        at = datetime.now(UTC) + (self._next.at - self._clock.now())
+        if self._job_at is not None and abs(at - self._job_at) < _CLOSE and self._scheduler.get_job(_JOB) is not None:
+            return
+        self._scheduler.add_job(self.look, "date", run_date=at, id=_JOB, replace_existing=True)
+        self._job_at = at
 
-class Regularly:
-    """spread: the share by which intervals vary, so that many daemons do not ask a Git server at the same time.
 
-    Counted by a clock that nobody sets.
-    """
+if TYPE_CHECKING:
+    from apscheduler.schedulers.background import BackgroundScheduler
 
-    def __init__(self, job: Callable[[], None], interval: timedelta, *, spread: float = 0.0) -> None:
-        self._job = job
-        self._interval = interval.total_seconds()
-        self._spread = spread
-        self._due = self._next()
+JITTER = 0.05
+"""The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
 
-    def look(self) -> float:
-        """Calls the job if it is due. Returns the seconds until it is due again."""
-        if monotonic() >= self._due:
-            self._due = self._next()
-            self._job()
-        return self._due - monotonic()
 
-    def _next(self) -> float:
-        return monotonic() + self._interval * uniform(1 - self._spread, 1 + self._spread)  # noqa: S311 - spreads load
+Job = tuple[Callable[[], None], timedelta]
+"""A function to call from the scheduler's thread, and how often."""
+
+
+class Jobs:
+    """poll and tick are called between `start` and `stop`."""
+
+    def __init__(self, poll: Job, tick: Job) -> None:
+        self._poll, self._poll_interval = poll
+        self._tick, self._tick_interval = tick
+        self._scheduler: BackgroundScheduler | None = None
+
+    def start(self) -> BackgroundScheduler:
+        """Starts the scheduler and returns it, for other jobs."""
+        from apscheduler.schedulers.background import BackgroundScheduler
+
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1}
+        )
+        self.plan()
+        self._scheduler.start()
+        return self._scheduler
+
+    def stop(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.shutdown(wait=False)
+            self._scheduler = None
+
+    def plan(self) -> None:
+        """Sets the dates of all jobs, counted from now. After a clock was set back they would otherwise be late."""
+        if self._scheduler is None:
+            return
+        poll, tick = self._poll_interval.total_seconds(), self._tick_interval.total_seconds()
+        jobs: tuple[tuple[Callable[[], None], str, dict[str, Any]], ...] = (
+            (self._poll, "poll", {"seconds": poll, "jitter": poll * JITTER}),
+            (self._tick, "tick", {"seconds": tick}),
+        )
+        for job, name, interval in jobs:
+            self._scheduler.add_job(job, "interval", id=name, replace_existing=True, **interval)
+
+    def wake(self) -> None:
+        """Makes the scheduler look at the clock. It sleeps until its next job, and would not notice that the clock was set."""
+        if self._scheduler is not None:
+            self._scheduler.wakeup()
 
 
 PATIENCE = 15.0

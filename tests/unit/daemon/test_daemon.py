@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from queue import Queue
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,48 @@ def test_a_clock_that_is_set_back_makes_a_pass_and_holds_nothing_up() -> None:
         assert running.passes.next() is Trigger.CLOCK
         running.daemon.changed()
         assert running.passes.next() is Trigger.CHANGE
+
+
+def test_after_that_ticks_are_reckoned_from_the_new_time() -> None:
+    with Running(Passes()) as running:
+        running.passes.next()
+        before = tick_of(running).next_run_time
+        running.clock.advance(-7200)
+        running.passes.next()
+        assert eventually(lambda: tick_of(running).next_run_time > before)
+
+
+def test_a_clock_that_jumps_ahead_is_noticed_within_a_second_by_what_is_overdue() -> None:
+    with Running(Passes()) as running:
+        running.passes.next()
+        tick = tick_of(running)
+        # The scheduler itself is not told, as nobody tells it when the machine's clock is set.
+        tick._modify(next_run_time=datetime.now(UTC))
+        scheduler_of(running)._jobstores["default"].update_job(tick)
+        assert running.passes.next() is Trigger.TICK
+
+
+def scheduler_of(running: Running) -> Any:
+    assert running.daemon._jobs._scheduler is not None
+    return running.daemon._jobs._scheduler
+
+
+def tick_of(running: Running) -> Any:
+    return scheduler_of(running).get_job("tick")
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Within PATIENCE."""
+    over = threading.Event()
+    timer = threading.Timer(PATIENCE, over.set)
+    timer.start()
+    try:
+        while not over.wait(0.01):
+            if holds():
+                return True
+    finally:
+        timer.cancel()
+    return False
 
 
 def test_it_is_ready_once_a_pass_has_succeeded() -> None:

@@ -61,8 +61,8 @@ def test_debug_is_for_headroom_alone_and_other_libraries_speak_from_warnings_up(
     configure_logs(form="json", level="debug", stream=output)
     logger().debug("ours")
     logging.getLogger("reconciler.source").debug("ours too")
-    logging.getLogger("urllib3.connectionpool").info("theirs")
-    logging.getLogger("urllib3.connectionpool").warning("theirs, and it %s", "matters")
+    logging.getLogger("apscheduler.scheduler").info("theirs")
+    logging.getLogger("apscheduler.scheduler").warning("theirs, and it %s", "matters")
     assert [line["event"] for line in lines(output)] == ["ours", "ours too", "theirs, and it matters"]
 
 
