@@ -19,10 +19,12 @@ CHUNKS_WORTH_COMPILING = 4000
 
 
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
-    """A decorator that compiles a loop at its first call; None where numba is absent."""
+    """A decorator that compiles a loop at its first call; None where numba is absent, or told to compile nothing (NUMBA_DISABLE_JIT)."""
     try:
-        from numba import njit
+        from numba import config, njit
     except ImportError:
+        return None
+    if getattr(config, "DISABLE_JIT", False):  # its module sets the names of environment variables at run time
         return None
 
     def jitted(loop: Callable[..., Any]) -> Callable[..., Any]:
