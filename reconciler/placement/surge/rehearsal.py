@@ -104,7 +104,7 @@ class Rehearsal:
         )
         sure = self._model.always_bound(counts)
         self._unsure = [number for number, item in enumerate(self._coming) if not sure[item.kinds].all()]
-        if self._unsure and counts.sum() * len(nodes) * MOST_TRIES >= WORTH_SCHEDULING:
+        if self._unsure and (counts.sum() + _FURTHER) * len(nodes) * MOST_TRIES >= WORTH_SCHEDULING:
             compiled_walk()
 
     def waits(
