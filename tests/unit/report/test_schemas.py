@@ -81,5 +81,5 @@ def test_the_daemons_status_reads_well() -> None:
     text = daemon_status_text(DOCUMENTS["status.v1"]())
     assert "headroom" in text.splitlines()[1]
     assert "not healthy" in text
-    assert "GitOperationFailed: remote down" in text
+    assert "remote down (GitOperationFailed)" in text
     assert "0/4 ready, 4 missing: NodePool general is at its cpu limit of 64" in text
