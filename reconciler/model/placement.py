@@ -130,6 +130,16 @@ class Placement:
         """How many chunks and pods have no place."""
         return sum(item.count for item in self.unplaced)
 
+    @property
+    def price(self) -> float:
+        """Of all new nodes together, USD an hour; without those whose price is not known (see `price_known`)."""
+        return sum(node.price for node in self.planned)
+
+    @property
+    def price_known(self) -> bool:
+        """Whether the price of every new node is known."""
+        return all(node.price_known for node in self.planned)
+
 
 MOST_TAKERS = 3
 

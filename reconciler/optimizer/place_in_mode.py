@@ -75,23 +75,23 @@ def _optimal(problem: Problem, solution: Solution, seconds_left: Callable[[], fl
     fast = solution.placement()
     if not fast.planned:
         return fast
-    if not all(node.price_known for node in fast.planned):
+    if not fast.price_known:
         return _with(fast, "placement.mode optimal: some prices are not known: the fast placement stands")
     outcome = repack(solution.state, seconds_left=seconds_left)
     packed = fast if outcome.reason else solution.placement()
     reason = outcome.reason or _objection(packed, fast, problem)
     if reason:
-        price = f"${_price(fast):.2f}/h{_gap(fast, outcome)}"
+        price = f"${fast.price:.2f}/h{_gap(fast, outcome)}"
         return _with(fast, f"placement.mode optimal: {reason}: the fast placement stands, {price}")
-    saved = f"new nodes cost ${_price(packed):.2f}/h instead of ${_price(fast):.2f}/h{_gap(packed, outcome)}"
+    saved = f"new nodes cost ${packed.price:.2f}/h instead of ${fast.price:.2f}/h{_gap(packed, outcome)}"
     late = f"; {OUT_OF_TIME} before all was tried, and another run may find more" if outcome.timed_out else ""
     return replace(_with(packed, f"placement.mode optimal: {saved}{late}"), checked=True)
 
 
 def _objection(packed: Placement, fast: Placement, problem: Problem) -> str:
-    if not all(node.price_known for node in packed.planned):
+    if not packed.price_known:
         return "some prices are not known"
-    if _price(packed) > _price(fast) - _ROUNDING:
+    if packed.price > fast.price - _ROUNDING:
         return NOTHING_CHEAPER
     return "what was cheaper broke a rule" if violations(problem, packed) else ""
 
@@ -105,16 +105,12 @@ def _gap(placement: Placement, outcome: Repacked) -> str:
     if outcome.bound is None or outcome.bound <= 0:
         return ""
     bound = outcome.bound * (1 + _SOLVED_TO)
-    gap = math.ceil(max(0.0, _price(placement) / bound - 1) * 1000) / 1000
+    gap = math.ceil(max(0.0, placement.price / bound - 1) * 1000) / 1000
     if not gap:
         return ", the least possible"
     least = math.floor(bound * 100) / 100
     doubt = ", which may be out of reach" if gap > _LARGE_GAP else ""
     return f", at most {gap:.1%} over the least possible (not under ${least:.2f}/h{doubt})"
-
-
-def _price(placement: Placement) -> float:
-    return sum(node.price for node in placement.planned)
 
 
 def _with(placement: Placement, sentence: str) -> Placement:

@@ -119,7 +119,7 @@ class Consolidate:
         problem, trial = self._without_chunks(state, candidate, bins, moved, savings, memory)
         if trial is None or (self.rules.check_placement and violations(problem, trial)):
             return None
-        saved = candidate.price - moved.price - sum(node.price for node in trial.planned)
+        saved = candidate.price - moved.price - trial.price
         trial = replace(trial, planned=(*trial.planned, *moved.made))
         if capped_nodes(trial.planned, state.demands, bins, Prices(state.instance_types), self.rules.caps).cuts:
             return None
@@ -152,11 +152,7 @@ class Consolidate:
             )
             problem = replace(problem, options=replace(problem.options, promised=moved.promised))
             trial = place(problem, memory=memory)
-            if (
-                trial.missing > state.placement.missing
-                or sum(node.price for node in trial.planned) >= most_price
-                or not all(node.price_known for node in trial.planned)
-            ):
+            if trial.missing > state.placement.missing or trial.price >= most_price or not trial.price_known:
                 break
             wrong = _emptied(candidate, bins, trial) if trial.planned else frozenset()
             suspected = [item for item in bins if item.name in suspects]
@@ -189,8 +185,7 @@ class Consolidate:
             most_price = price - self.rules.consolidation.least(price)
             everywhere = {machine.name for machine in moved.room.machines}
             answer = place(moving(state, pods, moved.room, everywhere, most_price=most_price), memory=memory)
-            cheaper = sum(node.price for node in answer.planned) < most_price
-            if cheaper and not answer.unplaced and all(node.price_known for node in answer.planned):
+            if answer.price < most_price and not answer.unplaced and answer.price_known:
                 found.add(item.name)
         return frozenset(found)
 

@@ -112,7 +112,7 @@ def _seen(problem: Problem, placement: Placement) -> tuple[object, ...]:
 
 def _notes(mode: SurgeMode, found: Firm, tight: Placement) -> Iterator[str]:
     """What firmness costs, as long as it changes anything."""
-    before = sum(node.price for node in tight.planned)
+    before = tight.price
     spare = abridged((f"{count:,} for {ref}" for ref, count in sorted(found.spare.items())), 3)
     if found.price > before:
         share = f" ({(found.price - before) / before:.1%})" if before else ""

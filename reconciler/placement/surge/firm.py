@@ -62,7 +62,7 @@ class Firm:
     @property
     def price(self) -> float:
         """USD an hour of the new nodes."""
-        return sum(node.price for node in self.placement.planned)
+        return self.placement.price
 
     @property
     def waiting(self) -> int:
