@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,21 +10,20 @@ from reconciler.model.quantity import Resources
 from reconciler.placement.batches import Batch
 from reconciler.placement.engine.fill import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import COUNTS, KEPT, LEAST, NEXT_NOTE, NODES, WAS_POSITION, WAS_TEMPLATE, Numbers
+from reconciler.placement.loops.arrays import (
+    COUNTS,
+    KEPT,
+    LEAST,
+    NEXT_NOTE,
+    NODES,
+    ROUNDING,
+    WAS_POSITION,
+    WAS_TEMPLATE,
+    Numbers,
+)
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Joining, NodeTemplate
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """chunks: how many are added to planned node `index`. template: what the node may be bought as from then on; instance_type: what it
-    would be."""
-
-    index: int
-    chunks: int
-    template: NodeTemplate
-    instance_type: int
 
 
 def grow(
@@ -42,28 +40,38 @@ def charge_growth(state: State, index: int, before: Resources) -> None:
     state.charge(state.planned.of(index).offers.pool.name, state.charged(index), before, nodes=0)
 
 
-def cheapest_growth(
-    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], count: int, *, limit: float
-) -> Growth | None:
-    """The growth with the least price per chunk, if that is below the limit. Ties: the first node, then the type that takes
-    most chunks."""
-    planned = state.planned
+def enlarge(
+    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], *, count: int, price: int
+) -> int:
+    """Makes one planned node larger if that costs no more per chunk than new nodes: `price` for all remaining chunks.
+
+    It is the growth that costs least per chunk. Ties: the first node, then the type that takes most chunks. Returns how many it took.
+    """
+    planned, batch = state.planned, task.batch
     if not planned.count:
-        return None
+        return 0
     joined = within_pools(state, joining(state, task, relaxation).joined(), pools)
     caps = host_caps(state, task)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.marks[LEAST] = 0
-    index, chunks, instance_type = state.kernel.cheapest(
-        *(planned.arrays, task.batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
-        *(limits.now(charged), joined, planned.count, count, limit),
+    # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
+    index, chunks, instance_type = map(
+        int,
+        state.kernel.cheapest(
+            *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
+            *(limits.now(charged), joined, planned.count, count, (price / count) * (1 + ROUNDING) + ROUNDING),
+        ),
     )
     if index < 0:
-        return None
-    # The loop returns numpy integers when it is not compiled. They must not leave the arrays.
+        return 0
     template = state.templates.list[int(joined[planned.template[index]])]
-    return Growth(int(index), int(chunks), template, int(instance_type))
+    if template.offers.minimums:  # they have to be met within the limits
+        template = growable(state, index, template)
+    amount = most_with_minimums(state, template, index, batch, chunks)
+    if amount:
+        grow(state, batch, index, template, amount, instance_type)
+    return amount
 
 
 def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:

@@ -18,16 +18,13 @@ from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
 from reconciler.placement.engine.grow import (
-    cheapest_growth,
+    enlarge,
     fill_planned,
-    grow,
-    growable,
-    most_with_minimums,
     serve,
 )
 from reconciler.placement.engine.state import State
 from reconciler.placement.engine.worth import net_prices
-from reconciler.placement.loops.arrays import NEXT_NOTE, ROUNDING, Numbers
+from reconciler.placement.loops.arrays import NEXT_NOTE, Numbers
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
@@ -142,9 +139,9 @@ def _in_steps(
         if not step and opening:
             options = size_options_of(state, task, relaxation, pools)
             mix, price = _priced_mix(state, options, left, single=task.single)
-            step = _enlarge(state, task, relaxation, pools, count=left, price=price) or _open(state, task, options, mix)
+            step = enlarge(state, task, relaxation, pools, count=left, price=price) or _open(state, task, options, mix)
         elif not step:
-            step = _enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
+            step = enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
         placed += step
         if not step:
             break
@@ -233,19 +230,3 @@ def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
         rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
     own = offers.own_labels(compatibility.wanted)
     return state.templates.get(pool, rows, own, compatibility.wanted, compatibility.own_taint)
-
-
-def _enlarge(
-    state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...], *, count: int, price: int
-) -> int:
-    """Makes one planned node larger if that costs no more per chunk than new nodes: `price` for all remaining chunks."""
-    growth = cheapest_growth(state, task, relaxation, pools, count, limit=(price / count) * (1 + ROUNDING) + ROUNDING)
-    if growth is None:
-        return 0
-    template = growth.template
-    if template.offers.minimums:  # they have to be met within the limits
-        template = growable(state, growth.index, template)
-    amount = most_with_minimums(state, template, growth.index, task.batch, growth.chunks)
-    if amount:
-        grow(state, task.batch, growth.index, template, amount, growth.instance_type)
-    return amount

@@ -17,7 +17,6 @@ from reconciler.placement.loops.arrays import (
     NODES,
     PLENTY,
     POOL,
-    POSITION,
     PRICE,
     ROUNDING,
     START,
@@ -55,7 +54,7 @@ def cheapest(  # noqa: C901, PLR0912 - as above
     capacities, spare, charged = limits
     by_type, all_counts = len(charged) == 0, chunk[2] == USED
     charges = capacities if by_type else charged
-    template, position, instance_type, price = marks[TEMPLATE], marks[POSITION], marks[TYPE], marks[PRICE]
+    template, instance_type, price = marks[TEMPLATE], marks[TYPE], marks[PRICE]
     bounds, used, taken, request = marks[LEAST], loads[USED], loads[chunk[2]], chunk[0]
     most_off = discounts.max() if len(discounts) > 0 else 0.0
     starts, ends, types, prices = spans[START], spans[END], line[TYPES], line[TYPE_PRICES]
@@ -69,10 +68,9 @@ def cheapest(  # noqa: C901, PLR0912 - as above
             continue
         end, before = ends[after], price[node]
         net_before = net(before, discounts[instance_type[node]])
-        if after == template[node]:
-            low = other_than(types, prices, starts[after], starts[after] + position[node], instance_type[node])
-        else:
-            low = no_cheaper(prices, starts[after], end, before)
+        low = starts[after]
+        while low < end and prices[low] < before:
+            low += 1
         cap = min(count, cap_on(hosts, base + node, rules))
         if len(more) > 0:
             cap = min(cap, more[node])
@@ -80,6 +78,8 @@ def cheapest(  # noqa: C901, PLR0912 - as above
             continue
         node_each, node_chunks, node_type = np.inf, 0, -1
         for at in range(low, end):
+            if after == template[node] and types[at] == instance_type[node]:
+                continue
             growth = max(0.0, net(prices[at], most_off) - net_before)
             if growth >= best_each * cap or growth > node_each * cap * (1 + ROUNDING):
                 bounds[node] = int(growth / cap)
@@ -103,25 +103,6 @@ def cheapest(  # noqa: C901, PLR0912 - as above
 
 def net(price: int, discount: float) -> float:
     return max(price - discount, price * (1 - MOST_WORTH))
-
-
-def other_than(types: Numbers, prices: Numbers, start: int, at: int, instance_type: int) -> int:
-    """The first position from `start` on with the price of `at`; the one after it if the first is the node's present type."""
-    low = at
-    while low > start and prices[low - 1] == prices[at]:
-        low -= 1
-    return low + 1 if types[low] == instance_type else low
-
-
-def no_cheaper(prices: Numbers, low: int, high: int, price: int) -> int:
-    """The first position from `low` on that costs at least `price`; `high` where there is none. Prices are ascending."""
-    while low < high:
-        middle = (low + high) // 2
-        if prices[middle] < price:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def serve(

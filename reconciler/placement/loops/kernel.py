@@ -101,7 +101,7 @@ _PARTS = (
             "choose",
         ),
     ),
-    (growth, ("net", "other_than", "no_cheaper", "cheapest", "serve", "held", "useful", "mix_costs")),
+    (growth, ("net", "cheapest", "serve", "held", "useful", "mix_costs")),
 )
 """In the order in which they call each other."""
 

@@ -51,11 +51,8 @@ class SizeOptions:
         Exact up to a few times the largest size. Beyond that, most nodes have the size with the lowest price per chunk. Among equal
         prices fewer nodes win, then the first choice."""
         if count not in self._known:
-            self._known[count] = self._cheapest() if count == 1 else self._chosen(count, kernel)
+            self._known[count] = self._chosen(count, kernel)
         return self._known[count]
-
-    def _cheapest(self) -> Mix:
-        return [(int(self.useful[0]), 1)] if len(self.useful) else []
 
     def _chosen(self, count: int, kernel: Kernel) -> Mix:
         """Goes back through the table of prices, from size to size."""
