@@ -46,7 +46,7 @@ class OptimalLimit:
 OPTIMAL_MIXES = (OptimalLimit(1000, 15), OptimalLimit(5000, 30), OptimalLimit(20_000, 60, large=True))
 OPTIMAL_DEARER = 1.02
 """What the optimal mode pays at most, times the lower bound; on buffers too."""
-ZONE_PRICES = {1000: (1.05, 1.025, 60), 5000: (1.05, 1.025, 120)}
+ZONE_PRICES = {1000: (1.04, 1.025, 60), 5000: (1.035, 1.025, 120)}
 """Where prices differ by zone, by pods: times the lower bound at most in the fast mode and the optimising one, and seconds of that."""
 SMALL = 1000
 """Pods with prices by zone up to which they are placed without being asked for: more take half a minute."""

@@ -151,7 +151,9 @@ def place_over_domains(
     alike = not (opening and combinations[1:]) or not prices.differ(combinations)
     if not alike:
         combinations = prices.cheapest_first(combinations, count)
-    place = _place_in_shares if constraints.shared else partial(_place_freely, alike=alike)
+    shape = batch.needs.shape
+    joins_all = alike or not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
+    place = _place_in_shares if constraints.shared else partial(_place_freely, joins_all=joins_all)
     return place(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
 
 
@@ -178,7 +180,7 @@ def _first_together(
             groups.setdefault(values, []).append(combination)
     prices = DomainPrices(state, batch, constraints)
     all_alike = not opening or not prices.differ(combinations)
-    place_others = _place_in_shares if constraints.shared else partial(_place_freely, alike=all_alike)
+    place_others = _place_in_shares if constraints.shared else partial(_place_freely, joins_all=all_alike)
     following = None if all_alike else _following(state, batch, constraints, others)
     best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
     for group in groups.values():
@@ -278,14 +280,15 @@ def _place_freely(
     *,
     count: int,
     opening: bool,
-    alike: bool,
+    joins_all: bool,
 ) -> int:
     """For rules that these chunks do not affect: every allowed domain takes as many as fit.
 
-    Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise they
-    leave the room in dearer domains to those that have to go there; so they do where a limit may leave these nothing else.
+    Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise
+    chunks with rules leave the room in dearer domains to those that have to go there. Pods without rules come after these, and
+    join whatever is left. Where a limit may leave others nothing else, all chunks keep to one domain after the other.
 
-    alike: whether new nodes cost the same in all domains."""
+    joins_all: whether chunks join nodes of dearer domains too."""
     allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
     wheres = [item.where for item in allowed]
     if not wheres:
@@ -295,6 +298,6 @@ def _place_freely(
     placed = fill(wheres, count, False) if state.base else 0
     for number in range(len(wheres)):
         if placed < count:
-            together = wheres[number:] if alike and not state.near_limits else wheres[number : number + 1]
+            together = wheres[number:] if joins_all and not state.near_limits else wheres[number : number + 1]
             placed += fill(together, count - placed, True)
     return placed
