@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol
 
@@ -62,12 +63,14 @@ class Market:
 
     def __init__(self, instance_types: Iterable[InstanceType]) -> None:
         self.instance_types = tuple(sorted(instance_types, key=lambda item: item.name))
-        self._by_name = {item.name: item for item in self.instance_types}
+        self._room = {item.name: item.allocatable for item in self.instance_types}
         self._sold_out: set[tuple[str, str, str]] = set()
         self._keys = {key for item in self.instance_types for key in _keys(item)}
         self._sold = {
             item.name: [(each, _labels(item, each)) for each in item.offerings] for item in self.instance_types
         }
+        # Controllers ask the same of each NodePool again and again.
+        self._matching = lru_cache(maxsize=256)(self._options)
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         offer = (instance_type, zone, capacity_type)
@@ -90,38 +93,29 @@ class Market:
         defines is a custom one and excludes nothing.
         """
         wanted = tuple(item for item in requirements if item.key in self._keys or item.key in labels)
-        found = [
-            purchase
-            for item in self._listed(wanted)
-            if requests.fits(item.allocatable)
-            for purchase in self._offers(item, wanted, labels, in_stock=in_stock)
+        fitting = {name for name, room in self._room.items() if requests.fits(room)}
+        return [
+            option
+            for option in self._matching(wanted, tuple(labels.items()))
+            if option.instance_type.name in fitting and (not in_stock or self._is_in_stock(option))
         ]
-        return sorted(found, key=lambda purchase: purchase.order)
 
-    def _listed(self, requirements: tuple[Requirement, ...]) -> Iterator[InstanceType]:
-        """The types that an instance type requirement names, else all."""
-        for requirement in requirements:
-            if requirement.key == INSTANCE_TYPE_LABEL and requirement.operator is Operator.IN:
-                yield from (self._by_name[name] for name in sorted(set(requirement.values)) if name in self._by_name)
-                return
-        yield from self.instance_types
+    def _is_in_stock(self, option: LaunchOption) -> bool:
+        offering = option.offering
+        offer = (option.instance_type.name, offering.zone, offering.capacity_type)
+        return offering.available and offer not in self._sold_out
 
-    def _offers(
-        self,
-        item: InstanceType,
-        requirements: tuple[Requirement, ...],
-        labels: Mapping[str, str],
-        *,
-        in_stock: bool,
-    ) -> Iterator[LaunchOption]:
-        for offering, labels_of_systems in self._sold[item.name]:
-            offer = (item.name, offering.zone, offering.capacity_type)
-            if in_stock and (not offering.available or offer in self._sold_out):
-                continue
-            for own in labels_of_systems:
-                if all(wanted.holds(own.get(wanted.key, labels.get(wanted.key))) for wanted in requirements):
-                    yield LaunchOption(item, offering, {**labels, **own})
-                    break
+    def _options(self, wanted: tuple[Requirement, ...], labels: tuple[tuple[str, str], ...]) -> list[LaunchOption]:
+        """Every way to launch a node that meets the requirements, in stock or not, cheapest first."""
+        given = dict(labels)
+        found = []
+        for item in self.instance_types:
+            for offering, labels_of_systems in self._sold[item.name]:
+                for own in labels_of_systems:
+                    if all(each.holds(own.get(each.key, given.get(each.key))) for each in wanted):
+                        found.append(LaunchOption(item, offering, {**given, **own}))
+                        break
+        return sorted(found, key=lambda option: option.order)
 
 
 def _labels(item: InstanceType, offering: Offering) -> list[dict[str, str]]:

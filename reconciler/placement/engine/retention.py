@@ -33,16 +33,18 @@ Stays: TypeAlias = dict[tuple[str, int], Held]
 def stays_of(state: State) -> Stays:
     """The bins that held each demand's chunks: those where pods run first, then those that hold most.
 
-    A demand that became smaller so gives up whole nodes that hold nothing else."""
+    A demand that became smaller so gives up whole nodes that hold nothing else. Bins that take no chunks at all are left out: no
+    order lets a chunk stay there, so none is to be looked for."""
     stays: Stays = {}
+    usable = state.bins.usable
     booked = {(number, demand) for number, demand, _ in state.bins.booked}
     for number, words in state.bins.holding.items():
         for key, count in read_holdings(words).items():
-            if (number, key[0]) not in booked:
+            if usable[number] and (number, key[0]) not in booked:
                 stays.setdefault(key, []).append((number, count))
     for number, demand, counts in state.bins.booked:
         for group, count in enumerate(counts):
-            if count:
+            if count and usable[number]:
                 stays.setdefault((demand, group), []).append((number, count))
     for places in stays.values():
         if len(places) > 1:
