@@ -92,18 +92,21 @@ class SchedulerModel:
         """By kind, whether its pods find room whatever comes before them. counts: by kind, how many pods come at most.
 
         A pod without rules between pods waits only if every node that would take it has become full, each in some resource. All pods
-        together cannot fill that many where the shares of what comes that nodes have free are more than there are resources."""
+        that may come to these nodes cannot fill that many where the shares of them that nodes have free are more than there are
+        resources in which any node could become full."""
         _, room, used, _ = self._arrays.bins
         looks, requests, _, masks, _, _ = self._arrays.kinds
         rules = np.diff(self._arrays.rows[0][RULES])
         asked = requests[looks[:, FIT]]
-        coming = asked.T @ counts
+        takes = masks[looks[:, MASK]] == ABLE
         found = np.zeros(len(self.kinds), dtype=np.bool_)
         for kind in np.flatnonzero(rules == 0):
-            free = (room - used)[masks[looks[kind, MASK]] == ABLE] - asked[kind]
-            others = coming - asked[kind]
+            free = (room - used)[takes[kind]] - asked[kind]
+            others = asked.T @ (counts * takes[:, takes[kind]].any(axis=1)) - asked[kind]
             shares = np.where(others > 0, np.maximum(free + 1, 0) / np.maximum(others, 1), np.inf)
-            found[kind] = np.where((free < 0).any(axis=1), 0, shares.min(axis=1)).sum() > len(others)
+            shares[shares > 1] = np.inf
+            filled = np.isfinite(shares).any(axis=0).sum()
+            found[kind] = np.where((free < 0).any(axis=1), 0, shares.min(axis=1)).sum() > filled
         return found
 
     def worsen(self, pods: Numbers, lots: Numbers, target: int, further: Numbers, tries: int, seed: int) -> int:
