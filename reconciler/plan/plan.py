@@ -193,17 +193,22 @@ def _held(
     blocked: bool,
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
+    coming = [item for item in bins if item.is_on_its_way]
+    holdings = (*(item.chunks for item in coming), *(item.planned.holdings for item in created))
+    awaited = {str(part.demand) for parts in holdings for part in parts}
+    awaited |= {demand for item in coming if item.name in waiting for demand, _ in item.held_before}
     # If no node can take the chunks, what they left goes all the same: a NodePool at its limit could never replace a node otherwise.
-    replacement_waits = (
-        bool(created)
-        or any(item.is_on_its_way and (item.chunks or item.name in waiting) for item in bins)
-        or any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
-    )
+    is_cut = any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+
+    def is_awaiting(item: Bin) -> bool:
+        """Whether what it held, or what runs there, has room that is not there yet."""
+        return is_cut or not awaited.isdisjoint({f"Node/{item.name}", *(demand for demand, _ in item.held_before)})
+
     held = holds(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
-        replaced=facts.replaced if replacement_waits else frozenset(),
+        replaced=frozenset(item.name for item in bins if item.name in facts.replaced and is_awaiting(item)),
         opened=opened(bins, facts.departures, facts.cluster_now),
         rooms=waiting,
         price_of=prices.of,

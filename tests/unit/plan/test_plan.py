@@ -22,6 +22,7 @@ from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
     HELD,
+    HOLDS_ONE,
     NOW,
     OWNER,
     carried_out,
@@ -148,7 +149,7 @@ def test_what_others_remember_in_the_inventory_stays() -> None:
 
 
 def test_a_replaced_node_is_released_once_its_successor_is_there() -> None:
-    old = with_node("node-1", HELD)
+    old = with_node("node-1", HOLDS_ONE)
     inputs: dict[str, Any] = {"demands": (demand(),), "replaced": frozenset({"node-1"})}
     first = plan(old, placement=Placement(planned=(planned(chunks(3)),)), **inputs)
     assert first.node_claims.release == ()
@@ -156,5 +157,7 @@ def test_a_replaced_node_is_released_once_its_successor_is_there() -> None:
     on_its_way = Placement((OccupiedBin(None, name, (chunks(3),)),))
     assert plan(carried_out(old, first), placement=on_its_way, **inputs).node_claims.release == ()
     there = together(old, with_node("node-2", HELD))
-    done = plan(there, placement=Placement(occupied(node_2=[chunks(3)])), **inputs)
-    assert [action.node for action in done.node_claims.release] == ["node-1"]
+    successor = occupied(node_2=[chunks(3)])
+    of_another = plan(there, placement=Placement(successor, (planned(chunks(1, "other")),)), **inputs)
+    for done in (plan(there, placement=Placement(successor), **inputs), of_another):
+        assert [action.node for action in done.node_claims.release] == ["node-1"]
