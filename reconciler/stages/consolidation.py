@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from hashlib import sha256
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from reconciler.model.departures import Departure
@@ -30,21 +29,22 @@ from reconciler.plan.holding.consolidation import (
     candidates,
     is_guest,
     is_left_by_chunks,
-    pods_by_node,
 )
-from reconciler.plan.holding.vacating import unchanged_since
+from reconciler.plan.holding.vacating import is_rested, with_starting_nodes
 from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.moved_pods import Moved, chunks_as_pods, moving, without_pods
 from reconciler.stages.opening import Opening
 from reconciler.stages.state import PassState, Rules
-from reconciler.stages.vacating import problem_without
+from reconciler.stages.vacating import problem_without, savings_of
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
 _KEPT = 24
 """Placements of trials that are kept. One of 150,000 pods keeps the list of them, 1.2 MB."""
-_TURN = timedelta(minutes=1)
+_TURN = timedelta(seconds=10)
 """How long the same nodes have their turn."""
+_MOST_TURNS = 24
+"""Nodes that have their turn one after the other without a change. The others wait for the next change or tick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,22 @@ class Consolidate:
             return state
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
-        pods = pods_by_node(state.prepared.room)
-        savings = Savings(self.rules.consolidation, state.instance_types, state.demands, pods)
+        savings = savings_of(state, self.rules.consolidation, self.memory)
+        pods = savings.pods
         memory = self.memory.of("consolidating", answers=_KEPT)
         opening = Opening(state, bins, pods, savings.shapes, memory)
         state = opening.judged_again()
-        moving = any(
-            item.pods or (item.chunks and (item.is_on_its_way or not item.says_what_it_holds)) for item in bins
-        )
-        if state.placement.planned or moving:
+        settling = any(item.pods or (item.chunks and not item.says_what_it_holds) for item in bins)
+        if state.placement.planned or settling:
             return state  # chunks on the move settle first; that change starts another pass
-        state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible)
+        starting = with_starting_nodes(bins)
+        state, turns = self._candidates(state, bins, pods, is_left_by_chunks, savings.price_if_possible, starting)
         for candidate in turns:
             left = self._left(state, candidate, bins, savings, memory)
             if left is not None:
                 return left
+        if starting:
+            return state
         state, guests = self._candidates(state, bins, pods, is_guest, savings.price)
         return replace(opening, state=state).opened(guests)
 
@@ -87,19 +88,30 @@ class Consolidate:
         pods: Mapping[str, tuple[Pod, ...]],
         may_be_left: Callable[[Bin], bool],
         price_of: Callable[[Bin], float | None],
+        starting: frozenset[str] = frozenset(),
     ) -> tuple[PassState, list[Candidate]]:
-        """Those that this pass judges, and the state in which another pass will look at those whose time has not come."""
+        """Those that this pass judges, none of these NodePools, and the state in which another pass will look at those whose time has not come."""
         found = candidates(
-            *(bins, state.effective.node_pools, state.prepared.room, state.cluster_now),
+            bins,
+            (pool for pool in state.effective.node_pools if pool.name not in starting),
+            *(state.prepared.room, state.cluster_now),
             staying=self._staying(state, bins),
             known=state.departures,
             price_of=lambda item: price_of(item) if may_be_left(item) else None,
             pods=pods,
         )
-        if found.next_look is not None:
-            look = Edge(found.next_look + state.view.clock_skew, "a node may be left for cheaper room")
+        looks = [] if found.next_look is None else [found.next_look]
+        waiting = [candidate for of_pool in found.by_pool for candidate in of_pool]
+        turn = int(state.cluster_now.timestamp() / _TURN.total_seconds())
+        # As long as nothing changes, each has its turn once. No change would start the passes for that.
+        seen = (tuple(item.bin.name for item in waiting), state.placement.occupied, state.prepared.room.pods)
+        first = self.memory.once(f"first turn of {may_be_left.__name__}", seen, lambda: turn)
+        if (MOST_TRIALS - 1) * (turn - first + 1) < min(len(waiting) - 1, _MOST_TURNS):
+            looks.append(datetime.fromtimestamp((turn + 1) * _TURN.total_seconds(), UTC))
+        if looks:
+            look = Edge(min(looks) + state.view.clock_skew, "a node may be left for cheaper room")
             state = replace(state, edges=(*state.edges, look))
-        return state, _turns([candidate for of_pool in found.by_pool for candidate in of_pool], state.cluster_now)
+        return state, _turns(waiting, turn)
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
         """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers."""
@@ -190,13 +202,13 @@ class Consolidate:
         return frozenset(found)
 
 
-def _turns(found: Sequence[Candidate], now: datetime) -> list[Candidate]:
-    """Those that this pass judges: the dearest, and others whose turn the time of day decides. Otherwise a few dear nodes that cannot be
-    had for less would keep all others from being judged."""
-    by_price = sorted(found, key=lambda item: -item.price)
-    turn = int(now.timestamp() / _TURN.total_seconds())
-    others = sorted(by_price[1:], key=lambda item: sha256(f"{turn} {item.bin.name}".encode()).digest())
-    return [*by_price[:1], *others][:MOST_TRIALS]
+def _turns(waiting: Iterable[Candidate], turn: int) -> list[Candidate]:
+    """Those that this pass judges: the dearest, and others in turn. Otherwise a few dear nodes that cannot be had for less would keep all
+    others from being judged."""
+    by_price = sorted(waiting, key=lambda item: -item.price)
+    others = by_price[1:]
+    begin = turn * (MOST_TRIALS - 1) % max(1, len(others))
+    return [*by_price[:1], *(others[begin:] + others[:begin])[: MOST_TRIALS - 1]]
 
 
 def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> frozenset[str]:
@@ -211,8 +223,7 @@ def _counted(holdings: Iterable[Holding]) -> dict[tuple[ObjectRef, int], int]:
 
 
 def _closed(candidate: Candidate, bins: Sequence[Bin], now: datetime, entered: frozenset[str]) -> frozenset[str]:
-    """Bins that take no more chunks: those whose room has changed lately, and those that the pods will come to (entered). Once chunks were
+    """Bins that take no more chunks: those that are on their way or whose room has changed lately, and those that the pods will come to (entered). Once chunks were
     there, the latter would be held, and Karpenter moves no pod to them."""
     rested = now - candidate.wait
-    unused = (item for item in bins if not (item.chunks or item.in_use) or unchanged_since(item) > rested)
-    return entered.union(item.name for item in unused)
+    return entered.union(item.name for item in bins if not is_rested(item, rested))

@@ -17,7 +17,7 @@ from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
 from reconciler.plan.findings import rejections
-from reconciler.plan.holding.consolidation import Savings, pods_by_node
+from reconciler.plan.holding.consolidation import ConsolidationRules, LeastPrices, Savings, pods_by_node
 from reconciler.plan.holding.vacating import Vacancy, vacancies
 from reconciler.stages.state import PassState, Rules
 
@@ -52,9 +52,7 @@ class Vacate:
                 "chunks may move to room that is free for `consolidateAfter` by then",
             )
             state = replace(state, edges=(*state.edges, look))
-        savings = Savings(
-            self.rules.consolidation, state.instance_types, state.demands, pods_by_node(state.prepared.room)
-        )
+        savings = savings_of(state, self.rules.consolidation, self.memory)
         left: frozenset[str] = frozenset()
         trials = iter(range(MOST_TRIALS))
         for vacancy in found.by_pool:
@@ -94,6 +92,13 @@ class Vacate:
                 state, placement=trial, broken_rules=broken, findings=(*state.findings, *rejections(broken))
             )
         return state, left
+
+
+def savings_of(state: PassState, rules: ConsolidationRules, memory: Memory) -> Savings:
+    pools = state.effective.node_pools
+    sold = (state.instance_types, pools)
+    least = memory.once("least prices", sold, lambda: LeastPrices(state.instance_types, pools))
+    return Savings(rules, state.instance_types, least, state.demands, pods_by_node(state.prepared.room))
 
 
 def problem_without(

@@ -22,10 +22,17 @@ from tests.fakes.kept_cluster import KeptCluster
 FAMILIES = (("c", 2, 0.0271), ("m", 4, 0.0330), ("r", 8, 0.0430))
 """Name, GiB a core, USD a core and hour."""
 TYPES = tuple(
-    instance_type(f"{name}-{cores}x", cpu=str(cores), memory=f"{cores * ratio}Gi", price=cores * price)
+    instance_type(
+        f"{name}-{cores}x",
+        cpu=str(cores),
+        memory=f"{cores * ratio}Gi",
+        price=cores * price,
+        capacity_types=("on-demand", "spot"),
+    )
     for name, ratio, price in FAMILIES
     for cores in (1, 2, 4, 8, 16, 32, 64)
 )
+"""The NodePool buys them on demand only."""
 PRICES = {item.name: item.offerings[0].price for item in TYPES}
 STEP = 5
 MOST_PODS, MOST_CHUNKS = 60, 14

@@ -17,9 +17,10 @@ from typing import Any
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
-from reconciler.model.nodes import CAPACITY_TYPE_LABEL, InstanceType, NodePool
+from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
+from reconciler.model.requirements import Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
 from reconciler.plan.cost import Prices
@@ -59,14 +60,15 @@ class Savings:
         self,
         rules: ConsolidationRules,
         instance_types: Sequence[InstanceType],
+        least: LeastPrices,
         demands: Iterable[Demand],
-        pods: Mapping[str, Sequence[Pod]],
+        pods: Mapping[str, tuple[Pod, ...]],
     ) -> None:
         """pods: the running ones by node, as of `pods_by_node`."""
         self._rules = rules
-        self._pods = pods
+        self.pods = pods
         self._prices = Prices(instance_types)
-        self._least = LeastPrices(instance_types)
+        self._least = least
         self._requests: dict[str, Resources] = {}
         self.shapes = {
             (demand.ref, index): group.shape for demand in demands for index, group in enumerate(demand.groups)
@@ -101,7 +103,7 @@ class Savings:
         """What its pods and chunks request."""
         known = self._requests.get(item.name)
         if known is None:
-            pods = self._pods.get(item.name, ())
+            pods = self.pods.get(item.name, ())
             known = Resources.total([self.chunks(item), *(pod.shape.requests for pod in pods)])
             self._requests[item.name] = known
         return known
@@ -238,6 +240,8 @@ def candidates(
                 continue
             spot = any(side.label(CAPACITY_TYPE_LABEL) == "spot" for side in item.sides)
             of_pool.append(Candidate(item, price, running, not spot, wait))
+        if of_pool:  # what they need may be room that has not rested yet
+            looks += [rested for item in own if (rested := unchanged_since(item) + wait) > now]
         found.append(tuple(sorted(of_pool, key=lambda each: (-each.price, each.bin.name))))
     return Candidates(tuple(filter(None, found)), min(looks, default=None))
 
@@ -292,12 +296,18 @@ def is_serving(item: Bin, known: Iterable[Departure]) -> bool:
 
 
 class LeastPrices:
-    """For each resource the least that one unit of it costs, in USD an hour. No mix of nodes has the resource for less."""
+    """For each resource the least that one unit of it costs where a NodePool may buy it, in USD an hour. No mix of nodes has the resource
+    for less. Offerings that no NodePool may buy do not count: next to spot prices each on-demand node would look too large."""
 
-    def __init__(self, instance_types: Iterable[InstanceType]) -> None:
+    def __init__(self, instance_types: Iterable[InstanceType], node_pools: Iterable[NodePool]) -> None:
         self._by_unit: dict[str, float] = {}
+        wanted = {pool.template.requirements for pool in node_pools}
         for kind in instance_types:
-            prices = [offering.price for offering in kind.offerings if offering.available and offering.price_known]
+            prices = [
+                offering.price
+                for offering in kind.offerings
+                if offering.available and offering.price_known and _is_sold(kind, offering, wanted)
+            ]
             for name, amount in kind.allocatable if prices else ():
                 if amount > 0:
                     price = min(prices) / amount
@@ -305,3 +315,9 @@ class LeastPrices:
 
     def of(self, requests: Resources) -> float:
         return max((self._by_unit.get(name, 0.0) * amount for name, amount in requests), default=0.0)
+
+
+def _is_sold(kind: InstanceType, offering: Offering, wanted: Collection[tuple[Requirement, ...]]) -> bool:
+    """Whether the requirements of some NodePool allow it. Those on labels that it does not have are the NodePool's own."""
+    labels = dict(kind.labels) | {CAPACITY_TYPE_LABEL: offering.capacity_type, ZONE_LABEL: offering.zone}
+    return any(all(need.holds(labels[need.key]) for need in needs if need.key in labels) for needs in wanted)

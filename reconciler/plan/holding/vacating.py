@@ -39,6 +39,16 @@ def unchanged_since(item: Bin) -> datetime:
     return max((time for time in times if time is not None), default=LONG_AGO)
 
 
+def is_rested(item: Bin, since: datetime) -> bool:
+    """Whether it is used, and its room has not changed since then, so that more chunks may come there."""
+    return bool(item.chunks or item.in_use) and not item.is_on_its_way and unchanged_since(item) <= since
+
+
+def with_starting_nodes(bins: Iterable[Bin]) -> frozenset[str]:
+    """NodePools in which chunks wait for a node that is on its way. Others of their nodes are left once it is there."""
+    return frozenset(item.node_pool for item in bins if item.chunks and item.is_on_its_way)
+
+
 @dataclass(frozen=True, slots=True)
 class Vacancy:
     """candidates: names of a NodePool's placeholders that chunks may leave, the dearest first. most: how many at once; None: any number.
@@ -68,8 +78,9 @@ def vacancies(
     price_of: Callable[[Bin], float | None],
 ) -> Vacancies:
     """now: by the cluster's clock. unavailable: bins whose chunks are on the move already."""
-    if any(item.pods or (item.chunks and item.is_on_its_way) for item in bins):
-        return Vacancies()  # chunks on the move settle first; that change starts another pass
+    if any(item.pods for item in bins):
+        return Vacancies()  # they settle first; that change starts another pass
+    starting = with_starting_nodes(bins)
     states = pool_states(bins)
     by_pool = by_node_pool(bins)
     elsewhere = [item for item in bins if item.chunks or item.in_use]
@@ -79,7 +90,7 @@ def vacancies(
         wait = wait_of(pool)
         own = by_pool.get(pool.name, [])
         held = [item for item in own if _may_be_left(item) and item.name not in unavailable]
-        if wait is None or not held:
+        if wait is None or not held or pool.name in starting:
             continue
         times = _times((*held, *elsewhere), wait)
         looks += [time for time in times.values() if time > now]
@@ -87,7 +98,7 @@ def vacancies(
         most = _most(pool, own, states, now)
         candidates = sorted((item for item in held if item.name in rested), key=_dearest_first(price_of))
         if candidates and most != 0:
-            closed = frozenset(item.name for item in bins if item not in elsewhere or item.name not in rested)
+            closed = frozenset(item.name for item in bins if not is_rested(item, now - wait))
             found.append(Vacancy(tuple(item.name for item in candidates), most, closed))
     return Vacancies(tuple(found), min(looks, default=None))
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload, workload_ref
+from tests.builders import instance_type
+from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 
 
@@ -38,6 +39,33 @@ def test_a_placeholder_is_left_once_room_elsewhere_has_been_free_for_consolidate
     assert max(shop.hold_changes().values()) == 1
     assert len(shop.passes) <= 3
     assert shop.keep(900) == []
+
+
+def test_those_of_many_node_pools_are_left_without_a_tick_where_spot_is_sold_too() -> None:
+    """By spot prices each node on demand would look too large to take chunks, and only a few nodes are judged in one pass."""
+    types = [
+        instance_type(f"m-{cpu}x", cpu=str(cpu), price=0.05 * cpu, capacity_types=("on-demand", "spot"))
+        for cpu in (2, 4, 8, 16)
+    ]
+    shop = KeptCluster(instance_types=types, provisions_pending=True)
+    names = [f"web-{number}" for number in range(4)]
+    for name in names:
+        shop.cluster.apply(node_pool(name, consolidate_after="15s"))
+        shop.cluster.apply(workload(name, replicas=10, cpu="1500m", affinity=in_node_pool(name)))
+        target = {"apiGroup": "apps", "kind": "Deployment", "name": name}
+        shop.cluster.apply(buffer(name, replicas=3, scalableRef=target))
+    shop.keep(60)
+    assert len(shop.node_names()) == 12
+    for name in names:
+        shop.cluster.scale(workload_ref(name), 7)
+    shop.keep(60)
+    assert len(shop.node_names()) == 4
+    assert shop.short() == 0
+
+
+def in_node_pool(name: str) -> Document:
+    term = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 def test_it_stays_in_a_pool_that_never_consolidates() -> None:
