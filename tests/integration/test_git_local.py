@@ -166,7 +166,7 @@ def test_a_copy_that_is_damaged_between_polls(repository: GitRepository, tmp_pat
     assert (tree.files, tree.stalled, tree.rewound) == ({**before, "pool.yaml": b"two"}, None, False)
 
 
-@pytest.mark.parametrize("kept", [0, 12, 40, 1_000])
+@pytest.mark.parametrize("kept", [12, 1_000])
 def test_a_pack_that_was_cut_off_before_a_restart(
     kept: int, repository: GitRepository, tmp_path: Path, clock: ManualClock
 ) -> None:

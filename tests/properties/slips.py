@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,13 @@ class Slip:
         return self.what in {"dropped", "emptied", "renamed"} and bool(REFERENCES & {*self.path[-2:]})
 
 
-def slips(sample: int) -> Iterator[Slip]:
+@cache
+def slips(sample: int) -> tuple[Slip, ...]:
     """All slips of one sample."""
+    return tuple(_slips(sample))
+
+
+def _slips(sample: int) -> Iterator[Slip]:
     document = SAMPLES[sample]
     for path in _keys(document):
         key = str(path[-1])
@@ -86,7 +91,7 @@ def slips(sample: int) -> Iterator[Slip]:
 
 def some_slips(count: int) -> list[Slip]:
     """So many of all slips, in equal steps over each sample and each kind of slip; all of them for 0."""
-    every = [list(slips(sample)) for sample in range(len(SAMPLES))]
+    every = [slips(sample) for sample in range(len(SAMPLES))]
     if not count:
         return [slip for of_one in every for slip in of_one]
     shares = [of_one[:: max(1, len(of_one) * len(every) // count)] for of_one in every]
@@ -136,19 +141,19 @@ def _at(node: Any, path: Steps) -> Any:
 
 
 def _without(document: Any, path: Steps) -> Any:
-    copy = deepcopy(document)
+    copy = json.loads(json.dumps(document))
     del _at(copy, path[:-1])[path[-1]]
     return copy
 
 
 def _changed(document: Any, path: Steps, value: object) -> Any:
-    copy = deepcopy(document)
+    copy = json.loads(json.dumps(document))
     _at(copy, path[:-1])[path[-1]] = value
     return copy
 
 
 def _renamed(document: Any, path: Steps, written: str) -> Any:
-    copy = deepcopy(document)
+    copy = json.loads(json.dumps(document))
     parent = _at(copy, path[:-1])
     entries = [(written if key == path[-1] else key, value) for key, value in parent.items()]
     parent.clear()

@@ -268,7 +268,7 @@ FROZEN = """
             3 ** (10 ** 9)
         threading.Event().wait()
 
-    watchdog = Watchdog(patience=0.5, ends_process=True, frozen=2)
+    watchdog = Watchdog(patience=0.5, ends_process=True, frozen=1)
     daemon = Daemon(run_pass=run_pass, poll_source=lambda: False, clock=SystemClock(), watchdog=watchdog)
     sys.exit(daemon.run())
 """
@@ -310,8 +310,11 @@ MOST_OF_A_PIPE = 2**16
 """Bytes that a pipe takes without a reader."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--until-settled",), 1)], ids=["daemon", "bounded"])
+@pytest.mark.parametrize(
+    ("number", "flags", "code"),
+    [(signal.SIGTERM, (), 0), (signal.SIGINT, ("--until-settled",), 1)],
+    ids=["daemon", "bounded"],
+)
 def test_it_ends_in_order_while_its_settings_are_still_read(
     tmp_path: Path, number: signal.Signals, flags: tuple[str, ...], code: int
 ) -> None:

@@ -233,10 +233,10 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 
 def test_a_slow_decline_is_remembered_in_few_steps_and_none_is_forgotten_early() -> None:
     life = Life()
-    sizes = {minute: life.size(minute, 10 * (400 - minute)) for minute in range(300)}
-    for minute in range(20, 300):
+    sizes = {minute: life.size(minute, 10 * (160 - minute)) for minute in range(120)}
+    for minute in range(20, 120):
         # What was asked for up to ten minutes ago, and no more than a tenth longer.
-        assert 401 - (minute - 10) - 1 <= (sizes[minute] or 0) <= 401 - (minute - 11)
+        assert 161 - (minute - 10) - 1 <= (sizes[minute] or 0) <= 161 - (minute - 11)
     (entry,) = life.memory["shares"].values()  # type: ignore[attr-defined]
     assert len(entry["larger"]) <= 11
 

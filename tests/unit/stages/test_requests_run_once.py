@@ -200,7 +200,7 @@ def test_ended_requests_take_little_room_in_the_inventory() -> None:
     """The ConfigMap holds 1 MiB: 1,000 requests that have ended take less than a quarter of it."""
     shop = BatchShop()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
-    count = 50
+    count = 12
     documents: list[Any] = [request(f"training-of-the-{number:04}", class_name=ATOMIC) for number in range(count)]
     shop.source.commit(files(*documents, pod_template()))
     shop.settle(passes=3)

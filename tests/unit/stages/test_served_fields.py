@@ -50,11 +50,11 @@ class Serving(Sandbox):
             return None
         return tuple(f"spec.{key}" for key in sorted(apply.manifest.get("spec", {})) if key in self.unknown)
 
-    def passes(self, seconds: int = 30) -> PassResult:
-        for _ in range(seconds // 10):
+    def passes(self, seconds: int = 30, *, every: int = 10) -> PassResult:
+        for _ in range(seconds // every):
             result = self.cycle.run("commit")
             assert result.failure is None, result.failure
-            self.wait(10)
+            self.wait(every)
         return result
 
     def chunks(self, result: PassResult) -> int | None:
@@ -129,13 +129,13 @@ def test_an_object_that_a_file_with_an_error_does_not_declare_any_more_stays() -
     other = REF._replace(name="other")
 
     world.source.commit({"web.yaml": BUFFER.replace("replicas:", "replicsa:")})
-    result = world.passes(seconds=7200)
+    result = world.passes(seconds=7200, every=120)
     assert world.cluster.get(other) is not None
     assert world.cluster.get(REF) is not None
     assert world.chunks(result) == 2
 
     world.source.commit({"web.yaml": BUFFER})
-    world.passes(seconds=7200)
+    world.passes(seconds=7200, every=120)
     assert world.cluster.get(other) is None
 
 
@@ -145,7 +145,7 @@ def test_a_document_that_loses_its_namespace_does_not_lose_its_object() -> None:
     world.passes()
     world.source.commit({"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web")})
 
-    result = world.passes(seconds=7200)
+    result = world.passes(seconds=7200, every=120)
 
     assert {(code, path) for code, path in errors(result)} == {("missing-field", "metadata.namespace")}
     assert world.chunks(result) == 2
@@ -157,7 +157,7 @@ def test_a_document_may_be_moved_to_another_namespace_by_name() -> None:
     world = Serving()
     world.passes()
     world.source.commit({"web.yaml": BUFFER.replace("namespace: shop", "namespace: default")})
-    world.passes(seconds=7200)
+    world.passes(seconds=7200, every=120)
     assert world.cluster.get(REF) is None
     assert world.cluster.get(REF._replace(namespace="default")) is not None
 
