@@ -30,8 +30,7 @@ from reconciler.report.difference.difference import Details, Difference, differe
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes
 from reconciler.report.words import moment
-from reconciler.spending.month import Basis, as_declared, spending
-from reconciler.spending.states import first_differences
+from reconciler.spending.month import Basis, as_declared, first_differences, spending
 from reconciler.stages.placement import lowered_limits
 from reconciler.stages.state import PassResult
 

@@ -35,8 +35,8 @@ from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import configure_logs, logger
 from reconciler.telemetry.metrics import Metrics
 from reconciler.web.server import PageServer
-from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
+from reconciler.wiring.session import make_cycle
 from tests.browser import Browser
 from tests.builders import demand, deployment_ref, instance_type, node, pod, shape
 from tests.fakes.clock import ManualClock

@@ -30,6 +30,8 @@ COMMANDS = {
     "init": "Scaffold a capacity repository.",
     "schema": "Print the JSON Schema of an output, or of manifests.",
 }
+_FILES = {"run": "apply", "release": "apply", "explain": "plan", "snapshot": "status", "crd": "schema"}
+"""Commands that stand in the file of another one. `plan` stands in plan.py, as `plan_command`."""
 
 
 class _Commands(click.Group):
@@ -41,7 +43,8 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"reconciler.cli.{cmd_name}").command
+        file = import_module(f"reconciler.cli.{_FILES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(file, f"{cmd_name}_command")
         return command
 
     def resolve_command(

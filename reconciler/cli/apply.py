@@ -1,4 +1,4 @@
-"""`headroom apply`: one pass, applied."""
+"""The commands that change a cluster: `headroom run` (the daemon), `apply` (one pass) and `release` (hands every held node back)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,49 @@ from typing import Any
 import click
 
 from reconciler.cli.console import Progress
-from reconciler.cli.options import options, settings_from
+from reconciler.cli.options import options, served_from, settings_from
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
 from reconciler.report.escaping import terminal
 
 
-@click.command("apply", short_help="One pass, applied.")
+@click.command("run")
+@options(
+    "repo", "revision", "path", "cluster", "catalog", "dialect", "placement_mode", "check_placement", "now", "config"
+)
+@click.option("--until-settled", is_flag=True, help="Exit 0 once nothing is left that can be changed now.")
+@click.option(
+    "--at-most",
+    metavar="SECONDS",
+    type=float,
+    default=None,
+    help="With --until-settled: give up after this many seconds.",
+)
+def run_command(*, now: datetime | None, until_settled: bool, at_most: float | None, **values: Any) -> int:
+    """Poll the repository, watch the cluster, and keep the capacity that is declared, until stopped.
+
+    \b
+        headroom run --repo https://git.example/platform/capacity.git --path clusters/production
+        headroom run --repo . --cluster embedded --until-settled
+    """
+    from reconciler.daemon.ending import ended_by_signals
+
+    with ended_by_signals(int(until_settled)):
+        return _run(now, until_settled=until_settled, at_most=at_most, values=values)
+
+
+def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, values: dict[str, Any]) -> int:
+    from reconciler.wiring.daemon import run_daemon
+
+    if at_most is not None and not until_settled:
+        raise click.UsageError("--at-most goes with --until-settled.")
+    clusters = served_from(values)
+    if any(each.settings.cluster.partition(":")[0] in {"snapshot", "published"} for each in clusters):
+        raise click.UsageError("A snapshot is read-only: use headroom plan with it instead.")
+    return run_daemon(clusters, now=now, until_settled=until_settled, at_most=at_most)
+
+
+@click.command("apply")
 @options(
     "repo",
     "revision",
@@ -33,12 +69,12 @@ from reconciler.report.escaping import terminal
 @click.option(
     "--allow-removals", is_flag=True, help="Delete at once all that Git no longer declares, however much it is."
 )
-def command(*, now: datetime | None, timings: str | None, yes: bool, allow_removals: bool, **values: Any) -> int:
+def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow_removals: bool, **values: Any) -> int:
     """Show what one pass would change, ask, and change it.
 
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
-    from reconciler.cli.planning import print_plan, write_timings
+    from reconciler.cli.plan import print_plan, write_timings
     from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.session import open_session
 
@@ -79,3 +115,31 @@ def _tell(changes: ChangeSet) -> int:
     if failed:
         raise Transient(f"{len(failed)} of {len(changes.results)} writes failed", hint="see the lines above")
     return 0
+
+
+@click.command("release")
+@click.option("--all", "everything", is_flag=True, help="All nodes and NodeClaims that headroom holds.")
+@options("cluster", "config")
+def release_command(*, everything: bool, **values: Any) -> int:
+    """Take headroom's protection from every node and NodeClaim, so that Karpenter consolidates what is empty.
+
+    Stop the daemon first: it would hold them again. What somebody else protected stays protected.
+
+    \b
+        kubectl -n headroom-system scale deployment headroom --replicas 0
+        headroom release --all
+    """
+    if not everything:
+        raise click.UsageError("Say --all: every node that headroom holds is released.")
+    from reconciler.wiring.session import release_all
+
+    settings = settings_from(values)
+    with Progress() as progress:
+        progress("view")
+        results = release_all(settings)
+    for result in results:
+        words = "released" if result.ok else f"{result.outcome.value}: {result.message}"
+        click.echo(f"{result.write.ref} {words}")
+    if not results:
+        click.echo("Nothing is held.")
+    return int(any(not result.ok for result in results))

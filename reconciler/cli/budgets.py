@@ -66,7 +66,7 @@ class Pools:
     local_budgets: tuple[PoolBudgets, ...] = ()
 
 
-@click.command("budgets", short_help="Disruptions allowed by NodePool and reason, now and hour by hour.")
+@click.command("budgets")
 @options("repo", "revision", "path", "cluster", "catalog", "now")
 @click.option("--from", "start", type=Moment(), help="Start of the span.  [default: now]")
 @click.option("--to", "end", type=Moment(), help="End of the span.  [default: one week after its start]")
@@ -79,7 +79,7 @@ class Pools:
 @click.option("--time-zone", "zone", type=Zone(), help="Show times in this zone.  [default: the machine's]")
 @options("config")
 @output_option("text", "json", "svg", "html")
-def command(
+def budgets_command(
     *,
     now: datetime | None,
     start: datetime | None,

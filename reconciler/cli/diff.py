@@ -17,7 +17,7 @@ import click
 from reconciler.cli.application import exit_code_of_changes, exit_code_of_gates
 from reconciler.cli.console import Progress
 from reconciler.cli.options import options, output_option, settings_from
-from reconciler.cli.planning import tell_age
+from reconciler.cli.plan import tell_age
 from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 
 
@@ -60,7 +60,7 @@ def _amount(_context: click.Context, _option: click.Parameter, value: float | No
     return value
 
 
-@click.command("diff", short_help="What merging BASE..HEAD would change.")
+@click.command("diff")
 @click.argument("revisions", metavar="BASE..HEAD|FOLDER")
 @click.argument("other", metavar="[FOLDER]", required=False)
 @options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
@@ -97,7 +97,7 @@ def _amount(_context: click.Context, _option: click.Parameter, value: float | No
 )
 @output_option("text", "json", "markdown", "html", "sarif", "github")
 @post_options
-def command(
+def diff_command(
     *,
     revisions: str,
     other: str | None,
@@ -167,7 +167,7 @@ def _report(
     name: str = "",
 ) -> Difference:
     """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
-    from reconciler.cli.planning import write_file, write_timings
+    from reconciler.cli.plan import write_file, write_timings
     from reconciler.comparison import compare
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.pages import reported_cluster
@@ -207,7 +207,7 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
 
 def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> ComparisonRequest:
     from reconciler.comparison import ComparisonRequest
-    from reconciler.wiring.cycle import caps_of
+    from reconciler.wiring.session import caps_of
 
     caps = caps_of(settings)
     return ComparisonRequest(
@@ -244,7 +244,7 @@ def print_difference(
     timelines: tuple[CapacityTimeline, CapacityTimeline] | None,
 ) -> None:
     """timelines: of base and head, which show how the coming week differs."""
-    from reconciler.cli.planning import print_page
+    from reconciler.cli.plan import print_page
     from reconciler.report.difference.document import difference_document
     from reconciler.report.difference.page import difference_page
     from reconciler.report.escaping import to_json

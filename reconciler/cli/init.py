@@ -48,7 +48,7 @@ class _Init(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-@click.command("init", cls=_Init, short_help="Scaffold a capacity repository.")
+@click.command("init", cls=_Init)
 @click.argument("folder", default=".")
 @click.option(
     "--name",
@@ -67,7 +67,7 @@ class _Init(click.Command):
     "--example", is_flag=True, help="Write the whole example repository instead: two clusters and a snapshot of each."
 )
 @options("cluster", "config")
-def command(*, folder: str, cluster_name: str, forge: str | None, example: bool, **values: Any) -> int:
+def init_command(*, folder: str, cluster_name: str, forge: str | None, example: bool, **values: Any) -> int:
     """Write a small capacity repository to FOLDER (default: here). Existing files are never overwritten.
 
     Its first buffer is for the largest Deployment of your cluster. Without a cluster, or with --cluster embedded, it is an

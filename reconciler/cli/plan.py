@@ -1,30 +1,43 @@
-"""`headroom plan`: what one pass would change."""
+"""`headroom plan` (what one pass would change), `headroom explain` (where each chunk of a demand landed, or why it did not), and how plans are printed."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.application import exit_code_of_changes
-from reconciler.cli.console import Progress
+from reconciler.cli.console import Progress, paint_for_stdout, width_of_stdout
 from reconciler.cli.options import options, output_option, settings_from
-from reconciler.cli.planning import tell_age
+from reconciler.model.changes import Plan
+from reconciler.model.errors import Invalid
+from reconciler.model.spending import Spending
+from reconciler.outlook import Outlook
+from reconciler.report.escaping import to_json
+from reconciler.report.plan.document import plan_document
+from reconciler.report.plan.page import plan_page
+from reconciler.report.plan.rows import page_text
 
 if TYPE_CHECKING:
     from reconciler.cycle import Cycle
-    from reconciler.model.spending import Spending
+    from reconciler.ports import Cluster
     from reconciler.stages.state import PassResult
+    from reconciler.wiring.pages import ReportedCluster
 
 
-@click.command("plan", short_help="What one pass would change.")
+@click.command("plan")
 @options(
     "repo", "revision", "path", "cluster", "catalog", "dialect", "include_pending", "placement_mode", "check_placement", "cost", "now", "config", "timings",
     "detailed_exitcode",
 )  # fmt: skip
 @output_option("text", "json", "markdown", "html")
-def command(*, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any) -> int:
+def plan_command(
+    *, output: str, now: datetime | None, timings: str | None, detailed_exitcode: bool, **values: Any
+) -> int:
     """Show what one pass would change, without changing anything.
 
     Exits 0 when nothing would change, 1 when something would, 2 on an error. Findings do not change the exit
@@ -34,7 +47,6 @@ def command(*, output: str, now: datetime | None, timings: str | None, detailed_
         headroom plan --path clusters/production
         headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
     """
-    from reconciler.cli.planning import print_plan, write_timings
     from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.session import open_session
 
@@ -72,3 +84,123 @@ def _forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending |
         # Objects that are no longer declared count in this pass, but not after it.
         basis = cycle.plan(tree=result.tree, settled=True).basis or basis
     return spending(basis)
+
+
+STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
+_OLD = timedelta(hours=25)
+"""The daemon renews its snapshot every day, even if nothing has changed."""
+
+
+def print_plan(
+    plan: Plan,
+    output: str,
+    *,
+    cluster: ReportedCluster,
+    outlook: Outlook | None = None,
+    spending: Spending | None = None,
+) -> None:
+    """Prints a plan. outlook: for pages, which also show the coming week. spending: of the coming 30 days, if it was computed."""
+    if output == "json":
+        click.echo(to_json(plan_document(plan, spending)), nl=False)
+    else:
+        timeline = None if outlook is None or output == "text" else outlook.ahead()
+        page = plan_page(plan, cluster=cluster.name, snapshot=cluster.snapshot, timeline=timeline, spending=spending)
+        print_page(page, output)
+
+
+def print_page(page: Mapping[str, Any], output: str) -> None:
+    """Prints a plan or a difference. output: text, markdown or html."""
+    if output == "text":
+        click.echo(page_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
+        return
+    from reconciler.wiring.pages import rendered_page
+
+    name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
+    click.echo(rendered_page(name, page), nl=False)
+
+
+def write_timings(path: str, timings: Mapping[str, float]) -> None:
+    """Writes the seconds of each stage and their sum; 0 for a stage that did not run."""
+    stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
+    document = {"stages": stages, "total": round(sum(stages.values()), 6)}
+    write_file("--timings", path, json.dumps(document, indent=2) + "\n")
+
+
+def write_file(flag: str, path: str, text: str) -> None:
+    """Writes what a flag asks for. Raises `Invalid` where that cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"{flag} {path}: cannot be written ({error.strerror})") from error
+
+
+def tell_age(cluster: Cluster, now: datetime) -> None:
+    """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
+    from reconciler.wiring.repository import PublishedCluster
+
+    if not isinstance(cluster, PublishedCluster):
+        return
+    age = now - cluster.taken
+    click.echo(f"headroom: planned on {cluster.name}: {age_in_words(age)}", err=True)
+    if age > _OLD:
+        click.echo("  the daemon renews it every day: look whether it runs, and whether it may push", err=True)
+
+
+def age_in_words(age: timedelta) -> str:
+    """`12 minutes old`; in hours from two hours on, in days from two days on."""
+    minutes = int(age / timedelta(minutes=1))
+    for unit, length in (("day", 24 * 60), ("hour", 60)):
+        if minutes >= 2 * length:
+            return f"{minutes // length} {unit}s old"
+    if age < timedelta(0):
+        return "taken after the time that is planned for"
+    return f"{minutes} minute{'' if minutes == 1 else 's'} old"
+
+
+@click.command("explain")
+@click.argument("demand", metavar="KIND/NAMESPACE/NAME")
+@options(
+    "repo",
+    "revision",
+    "path",
+    "cluster",
+    "catalog",
+    "dialect",
+    "include_pending",
+    "placement_mode",
+    "check_placement",
+    "now",
+    "config",
+)
+@click.option("--surge", is_flag=True, help="Print where each pod would go in the worst order found.")
+@output_option("text", "json")
+def explain_command(*, demand: str, output: str, surge: bool, now: datetime | None, **values: Any) -> int:
+    """Show the size of one demand and why, where each of its chunks is, and why any could not be placed.
+
+    Of a MetricsProducer: its value, what gives it, and what follows it. Of a NodePool: the nodes that the plan makes in it,
+    what it has no room for, and its disruption budgets.
+
+    \b
+        headroom explain CapacityBuffer/shop/web
+        headroom explain CapacityBuffer/shop/web --surge
+        headroom explain Pod/shop/web-7d9f --include-pending
+        headroom explain MetricsProducer/shop/business-hours
+        headroom explain NodePool/general
+    """
+    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.report.escaping import to_json
+    from reconciler.report.explanation import explained
+    from reconciler.wiring.session import open_session
+
+    settings = settings_from(values)
+    with Progress() as progress, open_session(settings, now=now, progress=progress, published=True) as session:
+        tell_age(session.cluster, session.clock.now())
+        result = session.cycle.plan(include_pending=bool(values["include_pending"]))
+    if result.failure is not None:
+        raise result.failure
+    outlook = session.cycle.outlook
+    effective = None if outlook is None else outlook.facts.effective
+    paint, width = paint_for_stdout(), width_of_stdout()
+    found = explained(result.required_plan, effective, demand, surge=surge, paint=paint, width=width)
+    click.echo(to_json(found.document) if output == "json" else found.text, nl=False)
+    return 0

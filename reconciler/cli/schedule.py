@@ -71,7 +71,7 @@ class Span:
         return _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
 
 
-@click.command("schedule", short_help="The value of each capacity schedule, now and over time.")
+@click.command("schedule")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @options("repo", "revision", "path")
 @click.option(
@@ -83,7 +83,7 @@ class Span:
 @click.option("--span", type=click.Choice(list(_DAYS)), help="Length of the timeline.  [default: week]")
 @options("config")
 @output_option("text", "json", "svg", "html", "ics")
-def command(
+def schedule_command(
     *,
     paths: tuple[str, ...],
     names: tuple[str, ...],
@@ -191,7 +191,7 @@ def _files(
     paths: Sequence[str], values: dict[str, Any], now: datetime
 ) -> tuple[Mapping[str, bytes], tuple[Finding, ...]]:
     """The files of the paths, or of the repository that flags and settings name."""
-    from reconciler.cli.manifest_files import read_paths
+    from reconciler.cli.validate import read_paths
 
     if paths:
         if values["repo"] or values["revision"] or values["path"]:

@@ -1,24 +1,29 @@
-"""`headroom schema NAME`: prints the JSON Schema of one of the JSON outputs."""
+"""`headroom schema NAME` prints the JSON Schema of an output, `headroom crd` headroom's CustomResourceDefinitions."""
 
 from __future__ import annotations
 
 import json
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from reconciler.model.view import Manifest
 
 _FOLDER = files("reconciler.report") / "schemas"
 _SUFFIX = ".json"
 MANIFESTS = "manifests"
+_KINDS = ("Buffer", "MetricsProducer", "ProvisioningClass", "ProvisioningRequest")
 
 
 def schema_names() -> list[str]:
     return sorted(entry.name.removesuffix(_SUFFIX) for entry in _FOLDER.iterdir() if entry.name.endswith(_SUFFIX))
 
 
-@click.command("schema", short_help="Print the JSON Schema of an output, or of manifests.")
+@click.command("schema")
 @click.argument("name", required=False)
-def command(name: str | None) -> None:
+def schema_command(name: str | None) -> None:
     """Print the JSON Schema of an output, such as plan.v1, or of all manifests (manifests). Without NAME, list the schemas.
 
     Editors complete and check manifests with the latter: headroom init writes it to .headroom/manifests.schema.json.
@@ -37,3 +42,51 @@ def command(name: str | None) -> None:
     if name not in schema_names():
         raise click.UsageError(f"There is no schema {name!r}; there are {', '.join((*schema_names(), MANIFESTS))}.")
     click.echo((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"), nl=False)
+
+
+@click.command("crd")
+@click.argument("kinds", nargs=-1, type=click.Choice(_KINDS, case_sensitive=False), metavar="[KIND]...")
+@click.option("--all", "everything", is_flag=True, help="Also what the cluster has already. It is not asked.")
+@click.option("--output", "-o", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+def crd_command(kinds: tuple[str, ...], output: str, *, everything: bool) -> None:
+    """Print the CustomResourceDefinitions of Buffer, MetricsProducer, ProvisioningClass and ProvisioningRequest, or of some KINDs.
+
+    What the current cluster has from somebody else, or in a newer form, is left out, and told on stderr. So ProvisioningRequest, which is
+    Cluster Autoscaler's kind, is never replaced. CapacityBuffer and NodePool come with Karpenter and are not printed.
+
+    \b
+        headroom crd | kubectl apply --server-side -f -
+        headroom crd ProvisioningRequest | kubectl create -f -
+    """
+    from reconciler.manifests.crds import crds, to_yaml
+
+    chosen = list(crds(kinds or _KINDS))
+    if not everything:
+        chosen = _without_those_there(chosen)
+    if output == "json":
+        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": chosen}, indent=2))
+        return
+    click.echo("---\n".join(to_yaml(definition) for definition in chosen), nl=False)
+
+
+def _without_those_there(chosen: list[Manifest]) -> list[Manifest]:
+    """If the cluster does not say what it has, the kind that may be somebody else's is left out."""
+    from reconciler.manifests.crds import why_left_out
+    from reconciler.model.errors import Failure
+    from reconciler.wiring.cluster import definitions_there
+
+    try:
+        there = definitions_there(item["metadata"]["name"] for item in chosen)
+        left_out = {
+            item["metadata"]["name"]: why_left_out(item, there.get(item["metadata"]["name"])) for item in chosen
+        }
+    except Failure as failure:
+        why = f"whether the cluster has one is not known ({failure.message}); --all prints it"
+        left_out = {
+            item["metadata"]["name"]: why if item["spec"]["names"]["kind"] == "ProvisioningRequest" else ""
+            for item in chosen
+        }
+    for name, why in left_out.items():
+        if why:
+            click.echo(f"{name} is left out: {why}", err=True)
+    return [item for item in chosen if not left_out[item["metadata"]["name"]]]

@@ -1,15 +1,17 @@
-"""`headroom status`: how buffers and nodes are, and what the daemon last did, as the daemon itself says."""
+"""`headroom status`: how buffers and nodes are, and what the daemon last did, as the daemon itself says. `headroom snapshot`: a cluster as files."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from reconciler.cli.options import output_option
+from reconciler.cli.console import Progress
+from reconciler.cli.options import options, output_option, settings_from
 from reconciler.model.errors import Misused, Transient
 from reconciler.settings.load import load_settings
 
@@ -19,12 +21,12 @@ _EVERY = 2.0
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-@click.command("status", short_help="How buffers and nodes are.")
+@click.command("status")
 @click.option("--address", metavar="HOST:PORT", help="Where the daemon listens. Default: the setting `listen`.")
 @click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting.")
 @click.option("--watch", "-w", is_flag=True, help="Show it again whenever something is new, until Ctrl-C.")
 @output_option("text", "json")
-def command(*, address: str | None, config: str | None, watch: bool, output: str) -> int:
+def status_command(*, address: str | None, config: str | None, watch: bool, output: str) -> int:
     """Ask the running daemon: how full each buffer is, requests, nodes, cost, findings, what waits, and its last pass.
 
     In a cluster: kubectl -n headroom-system port-forward deploy/headroom 8080.
@@ -113,3 +115,35 @@ def _silent(address: str, reason: str) -> Transient:
         hint="start one with `headroom run`, or name its address with --address; for one in a cluster first run "
         "kubectl -n headroom-system port-forward deploy/headroom 8080",
     )
+
+
+@click.command("snapshot")
+@click.option(
+    "-o", "--output", "target", metavar="PATH", required=True, help="A folder, or a file that ends in .tar.gz."
+)
+@options("cluster", "catalog", "config")
+def snapshot_command(*, target: str, **values: Any) -> int:
+    """Write what planning needs to know about a cluster to PATH. Secrets and environment values are never included.
+
+    \b
+        headroom snapshot -o before.tar.gz
+        headroom plan --cluster snapshot:before.tar.gz
+    """
+    from reconciler.wiring.session import capture_snapshot
+
+    settings = settings_from(values)
+    with Progress() as progress:
+        progress("view")
+        counts = capture_snapshot(settings, target)
+    click.echo(f"{target}: {found_words(counts) or 'an empty cluster'}.")
+    return 0
+
+
+def found_words(counts: Mapping[str, int]) -> str:
+    """`3 nodes, 1 nodepool`. counts: by the plural names of resources."""
+    return ", ".join(f"{count:,} {_singular(name) if count == 1 else name}" for name, count in counts.items() if count)
+
+
+def _singular(plural: str) -> str:
+    """As in "1 nodepool" or "1 priorityclass": of a resource's name, which is plural."""
+    return plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")

@@ -1,4 +1,4 @@
-"""`headroom validate`: findings about manifests, with no cluster."""
+"""`headroom validate`: findings about manifests, with no cluster. And which files a path on the command line stands for."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli.options import Moment, output_option
+from reconciler.clocks import SystemClock
+from reconciler.files import read_named_file
+from reconciler.manifests.repository.declared import left_out, read
+from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding, Severity
+from reconciler.settings.settings import Settings
+from reconciler.source.opening import WorkingTree, near_path, tree_at
 
 if TYPE_CHECKING:
     from reconciler.model.declared import Declared
 
 
-@click.command("validate", short_help="Check manifests; works with no cluster.")
+@click.command("validate")
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--path", metavar="SUBDIR", help="Folder of this repository to check, with the templates at its root.")
 @click.option("--base", metavar="REF", help="Also report what may not change since this revision.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--now", type=Moment(), help="Use this as the current time.")
 @output_option("text", "json", "sarif", "github")
-def command(
+def validate_command(
     *, paths: tuple[str, ...], path: str | None, base: str | None, strict: bool, now: datetime | None, output: str
 ) -> int:
     """Check every manifest below PATH… (default: this folder), and report what is wrong, where, and what to write instead.
@@ -39,21 +46,18 @@ def command(
         headroom validate clusters/production --strict
         headroom validate --output github --base origin/main
     """
-    from reconciler.cli.manifest_files import read_paths, read_subdirectory
-    from reconciler.clocks import SystemClock
-    from reconciler.manifests.repository.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
     from reconciler.report.words import listed
 
     if paths and path:
         raise click.UsageError("PATH and --path both name what to read: give one of them.")
     places = paths or (path or ".",)
-    files, left_out = read_subdirectory(path) if path else read_paths(places)
+    files, unread = read_subdirectory(path) if path else read_paths(places)
     declared = read(files, one_cluster=False)
     present = now or SystemClock().now()
     told = (
         *declared.findings,
-        *left_out,
+        *unread,
         *schedule_findings(declared.schedules, present),
         *_template_findings(files, declared),
         *_changes_refused(base, places, files),
@@ -91,7 +95,6 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
         return ()
     if not base.strip():
         raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
-    from reconciler.cli.manifest_files import paths_at
     from reconciler.manifests.repository.transitions import changed_since
 
     return changed_since(paths_at(base, places), files, one_cluster=False)
@@ -108,3 +111,71 @@ def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[
     with Progress() as progress:
         progress("templates")
         return findings_of_files(files, packaged_texts("templates", suffix=".j2"), read_rendered, declared.manifests)
+
+
+def read_paths(paths: Sequence[str]) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
+    """Files by the path that a person would type, and a finding for each that was left out.
+
+    A folder stands for every manifest in it that `.sourceignore` does not leave out; a file for itself, whatever its name. Raises
+    `Stalled` if a path does not exist.
+    """
+    files: dict[str, bytes] = {}
+    findings: list[Finding] = []
+    for path in paths:
+        place = _from_here(path)
+        if place.is_dir():
+            tree = WorkingTree(place).read()
+            prefix = "" if place == Path() else f"{place.as_posix()}/"
+            files |= {prefix + name: content for name, content in tree.files.items()}
+            findings += [left_out((prefix + name, why)) for name, why in tree.skipped]
+        else:
+            try:
+                files[place.as_posix()] = read_named_file(place)
+            except OSError as error:
+                hint = near_path(path) or "name a file or a folder"
+                message = f"{path}: cannot be read ({error.strerror})"
+                raise Stalled(message, reason=PATH_NOT_FOUND, hint=hint) from error
+    return files, tuple(findings)
+
+
+def read_subdirectory(path: str) -> tuple[dict[str, bytes], tuple[Finding, ...]]:
+    """What a daemon would read of this folder as its repository: the files below `path`, and the root's templates.
+
+    The root's `.sourceignore` counts too. A file, or a path outside this folder, is read for itself.
+    """
+    place = _from_here(path)
+    if not place.is_dir() or place.is_absolute() or ".." in place.parts:
+        return read_paths((path,))
+    tree = WorkingTree(Path(), place.as_posix(), templates=Settings().templates).read()
+    return dict(tree.files), tuple(map(left_out, tree.skipped))
+
+
+def paths_at(revision: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """The same files at a revision of their repository, without those that did not exist then.
+
+    Raises `Stalled`, and `Invalid` for a path outside any repository.
+    """
+    from reconciler.source.revision import find_repository
+
+    files: dict[str, bytes] = {}
+    for path in paths:
+        place = _from_here(path)
+        folder = place if place.is_dir() else place.parent
+        prefix = "" if folder == Path() else f"{folder.as_posix()}/"
+        find_repository(folder, hint="leave --base out, or name a folder of a Git repository")
+        tree = tree_at(str(folder), revision, "", clock=SystemClock())
+        found = {prefix + name: content for name, content in tree.files.items()}
+        files |= found if place.is_dir() else {name: found[name] for name in (place.as_posix(),) if name in found}
+    return files
+
+
+def _from_here(path: str) -> Path:
+    """The path as seen from the current folder, so that every spelling of a place gives the same file names.
+
+    A path outside the current folder stays as it was typed.
+    """
+    place = Path(path)
+    if not place.is_absolute() and ".." not in place.parts:
+        return place
+    here, there = Path.cwd(), place.resolve()
+    return there.relative_to(here) if there.is_relative_to(here) else place

@@ -9,26 +9,48 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from time import monotonic
 
 from reconciler.daemon.ending import Watchdog, stopped_by_signals
-from reconciler.daemon.state import DaemonState, Timing, as_failure, tell
 from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
 from reconciler.stages.state import PassResult as BrokenPass
-from reconciler.telemetry.logs import Log, logger
-from reconciler.telemetry.passes import failure_of, wrote
-from reconciler.timetable.agenda import Agenda, Trigger
+from reconciler.telemetry.logs import Log, as_failure, logger, tell
+from reconciler.telemetry.metrics import failure_of, wrote
+from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 
 HEARTBEAT = 1.0
 """Seconds between looks at the clock: APScheduler sleeps until its next job and would not notice one that is set."""
 SET_BACK = timedelta(seconds=1)
 """A clock that jumps back by more than this was set. Smaller jumps are ordinary corrections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """poll: the time between polls of the repository. tick: between passes when nothing happens. pacing: waits after changes and
+    failures. grace: how long a pass under way may take to end when the daemon is stopped."""
+
+    poll: timedelta = timedelta(minutes=1)
+    tick: timedelta = timedelta(minutes=5)
+    pacing: Pacing = field(default_factory=Pacing)
+    grace: timedelta = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonState:
+    """What the daemon does and will do next. held_up: why the pass under way makes no progress, "" if it does."""
+
+    leads: bool
+    passes: int
+    under_way: Trigger | None
+    handled_request: str
+    next_edge: Edge | None
+    held_up: str = ""
 
 
 @dataclass(frozen=True, slots=True)

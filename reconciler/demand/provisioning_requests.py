@@ -51,8 +51,7 @@ from reconciler.model.provisioning_requests import (
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records
 from reconciler.model.view import ClusterView, ResourceQuota
-from reconciler.requests.acceptance import AcceptedRequest, accepted_requests
-from reconciler.requests.conditions import over_quota
+from reconciler.requests.conditions import AcceptedRequest, accepted_requests, over_quota
 from reconciler.requests.consumption import Consumption, consumption_of
 from reconciler.requests.life import attempts_in, phase_of, record_of, spec_digest, valid_until
 

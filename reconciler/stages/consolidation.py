@@ -1,6 +1,8 @@
 """Lets chunks leave a held node whose pods and chunks can be had for less. Two placements judge one node, and one node is left in a pass.
 
-If none can be left, held nodes are opened to the pods of a node that they have room for beside their chunks.
+If none can be left, held nodes are opened to the pods of another node that they have room for beside their chunks, so that Karpenter can
+consolidate that node. Karpenter knows nothing of chunks, and other nodes' pods may come there as well. So placements judge first whether the
+chunks keep their room whichever nodes Karpenter consolidates, and judge again in each pass.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import ClassVar
 
 from reconciler.model.departures import Departure
 from reconciler.model.placement import Holding, Placement
-from reconciler.model.pods import Pod
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
+from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
@@ -23,6 +27,7 @@ from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import (
+    OPEN,
     PATIENCE,
     Candidate,
     Savings,
@@ -32,19 +37,101 @@ from reconciler.plan.holding.consolidation import (
 )
 from reconciler.plan.holding.vacating import is_rested, with_starting_nodes
 from reconciler.plan.launching.caps import capped_nodes
-from reconciler.stages.moved_pods import Moved, chunks_as_pods, moving, without_pods
-from reconciler.stages.opening import Opening
+from reconciler.stages.moved_pods import Moved, arrived, chunks_as_pods, moving, without_pods, would_go
 from reconciler.stages.state import PassState, Rules
 from reconciler.stages.vacating import problem_without, savings_of
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
+MOST_RISKS = 8
+"""Other nodes that are judged by a placement each. Where there are more, no held node is opened."""
 _KEPT = 24
 """Placements of trials that are kept. One of 150,000 pods keeps the list of them, 1.2 MB."""
 _TURN = timedelta(seconds=10)
 """How long the same nodes have their turn."""
 _MOST_TURNS = 24
 """Nodes that have their turn one after the other without a change. The others wait for the next change or tick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Held nodes that may be opened. pods: the running ones by node. shapes: of chunks, by demand and group."""
+
+    state: PassState
+    bins: Sequence[Bin]
+    pods: Mapping[str, tuple[Pod, ...]]
+    shapes: Mapping[tuple[ObjectRef, int], PodShape]
+    memory: Memory
+
+    def opened(self, guests: Iterable[Candidate]) -> PassState:
+        """The state in which held nodes are open to the pods of one of these nodes, or else the same state."""
+        held = [item for item in self.bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
+        for guest in guests if held else ():
+            hosts = self._hosts(guest.bin, held)
+            if hosts and self._chunks_keep_room(guest.bin, hosts):
+                now = self.state.cluster_now
+                names = tuple(item.name for item in hosts)
+                admitted = Departure(guest.bin.name, now, now + guest.wait + OPEN, guest.price, admits=names)
+                return replace(self.state, departures=(*self.state.departures, admitted))
+        return self.state
+
+    def judged_again(self) -> PassState:
+        """The state in which held nodes are closed where other pods could take their chunks' room by now."""
+        now, by_name = self.state.cluster_now, {item.name: item for item in self.bins}
+        departures = []
+        for known in self.state.departures:
+            guest = by_name.get(known.node)
+            is_open = bool(known.admits) and known.is_under_way(now) and guest is not None and not guest.is_going
+            hosts = [by_name[name] for name in known.admits if name in by_name]
+            safe = not is_open or guest is None or self._chunks_keep_room(guest, hosts)
+            departures.append(known if safe else replace(known, until=now))
+        return replace(self.state, departures=tuple(departures))
+
+    def _hosts(self, guest: Bin, held: Sequence[Bin]) -> list[Bin]:
+        """The held nodes that the guest's pods would come to if chunks were pods; none where its pods do not all find room."""
+        room = self._with_chunks(self.state.prepared.room, held)
+        answer = place(
+            moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), memory=self.memory
+        )
+        entered = {pod.node_name for pod in arrived(self.pods[guest.name], answer)}
+        return [] if answer.unplaced else [item for item in held if item.name in entered]
+
+    def _chunks_keep_room(self, guest: Bin, hosts: Sequence[Bin]) -> bool:
+        """Whether no other node can go whose pods fit on the hosts, but not beside the guest's pods and the chunks. Each is judged alone and
+        all are judged together, since Karpenter may take several at once."""
+        names = {item.name for item in hosts}
+        others = {item.name for item in self.bins} - names
+        room = self.state.prepared.room
+        came = self._arrived(self.pods.get(guest.name, ()), self._with_chunks(room, hosts), others)
+        full = replace(room, pods=(*(pod for pod in room.pods if pod.node_name != guest.name), *came))
+        full = self._with_chunks(full, hosts)
+        risks = []
+        for item in self.bins:
+            own = self.pods.get(item.name, ())
+            if item.name == guest.name or not own or not is_guest(item):
+                continue
+            if len(self._arrived(own, full, others)) < len(own) and self._arrived(own, room, others):
+                risks.append(item)
+            if len(risks) > MOST_RISKS:
+                return False
+        closed = {item.name for item in self.bins if item.is_marked} - names
+        return not any(self._would_go(some, closed, room) for some in (*([item] for item in risks), risks) if some)
+
+    def _would_go(self, items: Sequence[Bin], closed: set[str], room: ClusterView) -> bool:
+        prices = Prices(self.state.instance_types)
+        pods = [pod for item in items for pod in self.pods[item.name]]
+        price = sum(inf if (known := prices.of(item)) is None else known for item in items)
+        away = closed | {item.name for item in items}
+        return would_go(self.state, pods, price, room, away, self.memory)
+
+    def _arrived(self, pods: Sequence[Pod], room: ClusterView, closed: set[str]) -> tuple[Pod, ...]:
+        """Those of the pods that fit on nodes which are not closed to them."""
+        return arrived(pods, place(moving(self.state, pods, room, closed, most_price=None), memory=self.memory))
+
+    def _with_chunks(self, room: ClusterView, hosts: Iterable[Bin]) -> ClusterView:
+        """The room in which the hosts' chunks are pods."""
+        chunks = (pod for item in hosts for pod in chunks_as_pods(item.name, item.chunks, self.shapes))
+        return replace(room, pods=(*room.pods, *chunks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from reconciler.report.status.document import PassReport, Seen, pass_summary, re
 from reconciler.report.words import counted, listed
 from reconciler.telemetry.buffers import FillHistory
 from reconciler.telemetry.logs import Log
-from reconciler.telemetry.metrics import Metrics
-from reconciler.telemetry.passes import Problems, problems_of, result_of
+from reconciler.telemetry.metrics import Metrics, Problems, problems_of, result_of
 
 MOST_HISTORY = 20
 MOST_WRITES = 20

@@ -1,15 +1,17 @@
 """Structured logs on stderr: JSON lines or a form for people, with secrets masked. Configured once, by wiring.
 
-Messages of other libraries, from warnings up, are logged in the same way.
+Messages of other libraries, from warnings up, are logged in the same way. A failure is logged at the level that its type calls for.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import MutableMapping
 from typing import Any, Protocol, TextIO
 
+from reconciler.model.errors import Failure, Transient, Waiting
 from reconciler.model.redaction import redacted
 from reconciler.report.escaping import terminal, without_url_secrets
 
@@ -96,3 +98,29 @@ def logger(name: str = "headroom", **facts: str) -> Log:
 
     log: Log = structlog.stdlib.get_logger(name, **facts)
     return log
+
+
+def as_failure(error: Exception, log: Log) -> Failure:
+    """The failure for any exception. One that is not a `Failure` is a defect of headroom, and the pass is retried."""
+    if isinstance(error, Failure):
+        return error
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    log.debug("internal error", exc_info=error)
+    return Transient(
+        f"internal error: {type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})",
+        hint="this is a defect of headroom; with logs.level debug its trace is logged",
+    )
+
+
+def tell(failure: Failure, event: str, log: Log, **facts: str) -> None:
+    """Logs a failure at the level that its type calls for."""
+    facts |= {"kind": type(failure).__name__, "message": failure.message}
+    if failure.hint:
+        facts["hint"] = failure.hint
+    match failure:
+        case Waiting():
+            log.info(event, **facts)
+        case Transient():
+            log.warning(event, **facts)
+        case _:
+            log.error(event, **facts)

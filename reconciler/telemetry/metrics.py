@@ -1,9 +1,10 @@
-"""The daemon's metrics for Prometheus. One `Metrics` object with its own registry, updated after every pass and served by web."""
+"""What came of a pass, in one word and for a person at a console, and the daemon's metrics for Prometheus: one `Metrics` object with its own
+registry, updated after every pass and served by web."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,17 +19,77 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Plan, Write
+from reconciler.model.errors import Failure, Transient
 from reconciler.model.placement import Holding
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
+from reconciler.report.plan.words import summary
 from reconciler.telemetry.gauges import PassGauges
-from reconciler.telemetry.passes import GOOD, WORDS, result_of
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-
-
 _SECONDS_TO_FULL = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _BUFFER_KINDS = ("Buffer", "CapacityBuffer")
+
+
+GOOD = frozenset({"applied", "unchanged"})
+Problems = frozenset[tuple[str, str, str]]
+"""Writes that were not made: object, outcome and message of each."""
+WORDS = ("applied", "unchanged", "partial", "invalid", "waiting", "stalled", "transient")
+
+
+def result_of(result: PassResult) -> str:
+    """applied, unchanged, partial (some writes failed), or its failure's type in lower case.
+
+    A write that has to wait for another does not make the pass partial: the next pass makes it.
+    """
+    if result.failure is not None:
+        return type(result.failure).__name__.lower()
+    writes = result.change_set.results if result.change_set is not None else ()
+    if any(not write.ok and write.outcome is not Outcome.SKIPPED for write in writes):
+        return "partial"
+    return "applied" if any(write.outcome is Outcome.APPLIED for write in writes) else "unchanged"
+
+
+def failure_of(result: PassResult) -> Failure | None:
+    """The pass's own failure, or a transient one if some of its writes should be tried again."""
+    if result.failure is not None or result.change_set is None:
+        return result.failure
+    again = [write for write in result.change_set.results if write.outcome is Outcome.FAILED]
+    if not again:
+        return None
+    return Transient(f"{len(again)} writes failed, the first of {again[0].write.ref}: {again[0].message}")
+
+
+def wrote(result: PassResult) -> bool:
+    """Whether anything was written to the cluster."""
+    writes = result.change_set.results if result.change_set is not None else ()
+    return any(write.outcome is Outcome.APPLIED for write in writes)
+
+
+def problems_of(change_set: ChangeSet) -> Problems:
+    """Its writes that were not made."""
+    return frozenset((str(item.write.ref), item.outcome.value, item.message) for item in change_set.failures)
+
+
+class ShownPasses:
+    """A write that fails for the same cause at every pass, such as a conflict of field managers, is shown once."""
+
+    def __init__(self) -> None:
+        self._before: tuple[str, Problems] | None = None
+
+    def is_news(self, result: PassResult) -> bool:
+        """Whether it did something, or fails in another way than the pass before."""
+        plan, change_set = result.plan, result.change_set
+        if plan is None:
+            return False
+        if change_set is None:
+            return True
+        came_to = summary(plan, UTC), problems_of(change_set)
+        before, self._before = self._before, came_to
+        did = any(
+            item.outcome is Outcome.APPLIED and not isinstance(item.write, ApplyStatus) for item in change_set.results
+        )
+        return plan.has_changes and (did or came_to != before)
 
 
 class Metrics:

@@ -1,4 +1,8 @@
-"""A small threaded HTTP server for a few pages. Started and closed by wiring."""
+"""Two small threaded HTTP servers, started and closed by wiring: one for a few pages, one that receives webhooks on a port of its own.
+
+What the forge signed is handed on, every other webhook is refused. A webhook only hastens what would happen at the next interval. So none
+is kept, and one that is lost does no harm.
+"""
 
 from __future__ import annotations
 
@@ -166,7 +170,7 @@ class PageServer(Listener):
         limits = ServerLimits(deadline, most_connections, most_pages)
         super().__init__(
             address,
-            lambda place: _Server(
+            lambda place: _PageServer(
                 place, limits, pages=dict(pages), probes=dict(probes or {}), find=find, hosts=frozenset(hosts)
             ),
             name="web",
@@ -174,7 +178,7 @@ class PageServer(Listener):
         )
 
 
-class _Server(BoundedServer):
+class _PageServer(BoundedServer):
     def __init__(
         self,
         address: tuple[str, int],
@@ -189,10 +193,10 @@ class _Server(BoundedServer):
         self.pages = pages
         self.probes = probes
         self.find = find
-        super().__init__(address, _Handler, limits)
+        super().__init__(address, _PageHandler, limits)
 
 
-def _page(server: _Server, path: str) -> Response:
+def _page(server: _PageServer, path: str) -> Response:
     page = server.pages.get(path) or server.find(path)
     if page is None:
         words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
@@ -208,46 +212,30 @@ def _response(page: Page) -> Response:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """allowed: the methods that it knows."""
+
     timeout = SILENCE
     server_version = "headroom"
     sys_version = ""
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        server = cast("_Server", self.server)
-        server.has_asked(self.request)
-        strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, server.hosts)]
-        if strange:
-            words = (
-                f"this is headroom, which is not known as {strange[0][:100]!a}: ask by IP address, as localhost, or by the name of a"
-                " Service (NAME.NAMESPACE.svc). To allow another name, add it to the setting allowedHosts.\n"
-            )
-            self._answer(Response(words.encode(), status=421))
-        elif path in server.probes:
-            self._answer(_response(server.probes[path]))
-        elif not server.slots.acquire(blocking=False):
-            self._answer(Response(b"too many pages are asked for at once\n", status=503))
-        else:
-            try:
-                self._answer(_response(lambda: _page(server, path)))
-            finally:
-                server.slots.release()
-
-    do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
+    allowed: str
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """For what is no GET or HEAD, and for what is no HTTP at all: one line instead of the library's page."""
+        """For another method, and for what is no HTTP at all: one line instead of the library's page."""
         del explain
         status = 405 if code == 501 else code  # noqa: PLR2004 - the library takes an unknown method for unfinished work
-        self.close_connection = True
-        self._answer(Response(f"{message or 'bad request'}\n".encode(), TEXT, status))
+        self.say(status, message or "bad request")
 
-    def _answer(self, response: Response) -> None:
+    def say(self, status: int, words: str) -> None:
+        """Answers with one line, whatever is left of the request."""
+        self.close_connection = True
+        self.answer(Response(f"{words}\n".encode(), TEXT, status))
+
+    def answer(self, response: Response) -> None:
         if response.tag and response.tag in self.headers.get("If-None-Match", ""):
             response = Response(b"", response.content_type, 304, response.tag)
         self.send_response(response.status)
         if response.status == 405:  # noqa: PLR2004 - Method Not Allowed says which are
-            self.send_header("Allow", "GET, HEAD")
+            self.send_header("Allow", self.allowed)
         self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(response.body)))
         if response.tag:
@@ -260,4 +248,95 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(response.body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's own argument
-        """Probes come every few seconds: nothing is logged."""
+        """Nothing is logged: probes come every few seconds, and anyone can send as many webhooks as they like."""
+
+
+class _PageHandler(_Handler):
+    allowed = "GET, HEAD"
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        server = cast("_PageServer", self.server)
+        server.has_asked(self.request)
+        strange = [host for host in self.headers.get_all("Host", []) if not is_known_host(host, server.hosts)]
+        if strange:
+            self.say(
+                421,
+                f"this is headroom, which is not known as {strange[0][:100]!a}: ask by IP address, as localhost, or by the name of a"
+                " Service (NAME.NAMESPACE.svc). To allow another name, add it to the setting allowedHosts.",
+            )
+        elif path in server.probes:
+            self.answer(_response(server.probes[path]))
+        elif not server.slots.acquire(blocking=False):
+            self.say(503, "too many pages are asked for at once")
+        else:
+            try:
+                self.answer(_response(lambda: _page(server, path)))
+            finally:
+                server.slots.release()
+
+    do_HEAD = do_GET  # noqa: N815 - the name is the standard library's
+
+
+PATH = "/webhook"
+MOST_BYTES = 5 * 2**20
+"""Of a body; a push of thousands of commits may have more, and is then found by the next poll."""
+_MOST_CONNECTIONS = 16
+_MOST_BODIES = 4
+"""In memory at once."""
+
+Take = Callable[[Mapping[str, str], bytes], int]
+"""(headers in lower case, body) → the HTTP status to answer with."""
+_WORDS = {
+    200: "nothing to do",
+    202: "taken",
+    400: "the body is not what its header says",
+    401: "the signature is missing or wrong",
+}
+
+
+class WebhookServer(Listener):
+    """address: as for `Listener`. take: decides about each; it must answer at once and is called from several threads."""
+
+    def __init__(self, address: str, take: Take, *, deadline: float = DEADLINE) -> None:
+        limits = ServerLimits(deadline, _MOST_CONNECTIONS, _MOST_BODIES)
+        super().__init__(
+            address,
+            lambda place: _WebhookServer(place, take, limits),
+            name="webhooks",
+            hint="set webhooks.listen to a free address of this machine, such as 127.0.0.1:8081",
+        )
+
+
+class _WebhookServer(BoundedServer):
+    def __init__(self, address: tuple[str, int], take: Take, limits: ServerLimits) -> None:
+        self.take = take
+        super().__init__(address, _WebhookHandler, limits)
+
+
+class _WebhookHandler(_Handler):
+    allowed = "POST"
+
+    def do_POST(self) -> None:
+        server = cast("_WebhookServer", self.server)
+        if self.path.partition("?")[0] != PATH:
+            return self.say(404, f"webhooks are taken at {PATH}")
+        lengths = self.headers.get_all("Content-Length") or ()
+        length = (
+            whole_number(lengths[0]) if len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit() else None
+        )
+        if length is None:
+            return self.say(411, "a webhook needs one Content-Length")
+        if length > MOST_BYTES:
+            return self.say(413, f"a webhook has at most {MOST_BYTES} bytes")
+        if not server.slots.acquire(blocking=False):
+            return self.say(503, "too many webhooks at once")
+        try:
+            body = self.rfile.read(length)
+            if len(body) < length:
+                return self.say(400, _WORDS[400])
+            server.has_asked(self.request)
+            status = server.take({name.lower(): value for name, value in self.headers.items()}, body)
+        finally:
+            server.slots.release()
+        return self.say(status, _WORDS.get(status, "refused"))

@@ -21,9 +21,8 @@ from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
 from reconciler.daemon.beside_passes import Reviews, Snapshots
-from reconciler.daemon.daemon import Daemon, Listeners
+from reconciler.daemon.daemon import Daemon, Listeners, Timing
 from reconciler.daemon.ending import GIT, Watchdog, stopped_by_signals
-from reconciler.daemon.state import Timing
 from reconciler.model.refs import abridged
 from reconciler.ports import Clock, Cluster, PassResult
 from reconciler.report.plan.page import pass_text
@@ -34,16 +33,15 @@ from reconciler.source.state import LatestTree
 from reconciler.telemetry.gauges import ScheduledCapacity
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import configure_logs, logger
-from reconciler.telemetry.metrics import MergedMetrics, Metrics
-from reconciler.telemetry.passes import ShownPasses
+from reconciler.telemetry.metrics import MergedMetrics, Metrics, ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.cluster import open_catalog, open_cluster
-from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
 from reconciler.wiring.forge import Announced, proposals_of, receive_webhooks, reporter_of, reviews_by
 from reconciler.wiring.repository import latest_tree
+from reconciler.wiring.session import make_cycle
 from reconciler.wiring.snapshot_publisher import snapshots_by
 
 

@@ -26,12 +26,12 @@ from reconciler.settings.settings import Settings
 from reconciler.source.state import LatestTree
 from reconciler.telemetry.logs import Log, logger
 from reconciler.web.pages import HTML, Page, Response
-from reconciler.web.webhooks import PATH, WebhookServer
+from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.cluster import open_catalog
-from reconciler.wiring.cycle import caps_of, make_cycle
 from reconciler.wiring.pages import rendered_page, reported_cluster
 from reconciler.wiring.posting import check_forge_of, complete_page, failed, forge_of, is_too_little, publication
 from reconciler.wiring.repository import git_options
+from reconciler.wiring.session import caps_of, make_cycle
 
 
 def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> Reporter | None:

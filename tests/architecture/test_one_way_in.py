@@ -114,7 +114,7 @@ assert 'headroom_notes{cluster="east"} 2.0' in MergedMetrics({"east": metrics.re
                 (
                     "import click\n\nfrom reconciler.cli.options import options, settings_from\n\n\n"
                     '@click.command("greet")\n@options("path")\n'
-                    "def command(**values: object) -> int:\n"
+                    "def greet_command(**values: object) -> int:\n"
                     '    """Say hello."""\n    click.echo(f"hello {settings_from(values).path}")\n    return 0\n'
                 ),
             ),

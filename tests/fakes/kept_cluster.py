@@ -11,7 +11,7 @@ from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.settings.settings import PlacementSettings, Settings
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import DELAYS, LARGE, SMALL, Sandbox
 from tests.fakes.source import FakeSource
 

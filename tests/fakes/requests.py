@@ -13,7 +13,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import Document, Sandbox, node_pool
 from tests.fakes.source import FakeSource

@@ -14,8 +14,7 @@ import yaml
 from reconciler.clocks import SystemClock
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.daemon.daemon import Daemon, Listeners
-from reconciler.daemon.state import Timing
+from reconciler.daemon.daemon import Daemon, Listeners, Timing
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import PassResult
@@ -23,8 +22,8 @@ from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.state import LatestTree
 from reconciler.timetable.agenda import Pacing
 from reconciler.wiring.cluster import open_catalog
-from reconciler.wiring.cycle import make_cycle
 from reconciler.wiring.repository import open_source
+from reconciler.wiring.session import make_cycle
 from tests.controlplane.waiting import eventually
 from tests.fakes.embedded import Document, node_pool
 from tests.fakes.requests import ATOMIC, FOUR, pod_template, request, request_ref

@@ -23,7 +23,7 @@ from reconciler.settings.settings import Settings
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.controlplane import ControlPlane
 from tests.fakes.embedded import Sandbox, workload
 from tests.fakes.rendering import one_render_process

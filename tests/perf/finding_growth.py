@@ -21,7 +21,7 @@ from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.findings import Finding
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox
 from tests.fakes.source import FakeSource
 from tests.perf.finding_repositories import PLACE, PLANNED, REPOSITORIES, Files

@@ -9,7 +9,7 @@ from statistics import median
 from reconciler.__main__ import collect_rarely
 from reconciler.catalog.observed import ClusterCatalog
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_claim, node_pool, workload, workload_ref
 from tests.fakes.source import FakeSource
 

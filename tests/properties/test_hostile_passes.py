@@ -27,7 +27,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.ports import Catalog
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.clock import ManualClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, pool_ref

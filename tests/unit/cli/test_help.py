@@ -34,10 +34,3 @@ def test_the_page_of_a_command_shows_its_help(name: str) -> None:
 
 def test_there_are_no_pages_of_other_commands() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == set(COMMANDS)
-
-
-def test_the_group_lists_every_command_with_the_help_that_the_command_has() -> None:
-    for name, line in COMMANDS.items():
-        command = application.get_command(None, name)  # type: ignore[arg-type]  # the context is not used
-        assert command is not None
-        assert command.get_short_help_str(limit=120) == line

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.cli.planning import age_in_words
+from reconciler.cli.plan import age_in_words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from datetime import timedelta
 from queue import Queue
 from typing import Any, Self
 
-from reconciler.daemon.daemon import Daemon, Listeners
-from reconciler.daemon.state import Timing
+from reconciler.daemon.daemon import Daemon, Listeners, Timing
 from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.clock import ManualClock

@@ -10,8 +10,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.daemon.daemon import Daemon
-from reconciler.daemon.state import Timing
+from reconciler.daemon.daemon import Daemon, Timing
 from reconciler.daemon.timers import PATIENCE, Edges, Requests
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge

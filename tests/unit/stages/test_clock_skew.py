@@ -13,7 +13,7 @@ from reconciler.model.view import ClusterView
 from reconciler.ports import Clock
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 

@@ -16,7 +16,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource

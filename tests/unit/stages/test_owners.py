@@ -13,7 +13,7 @@ from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.settings.settings import InventorySettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, node_pool, pool_ref
 from tests.fakes.source import FakeSource
 from tests.unit.stages.test_removals import files

@@ -26,8 +26,7 @@ from reconciler.settings.settings import Settings
 from reconciler.stages.writes import file_of
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
-from reconciler.wiring.cycle import make_cycle
-from reconciler.wiring.session import Session, open_session
+from reconciler.wiring.session import Session, make_cycle, open_session
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 

@@ -11,7 +11,7 @@ from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import DemandOutcome
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, node_pool
 from tests.fakes.source import FakeSource
 

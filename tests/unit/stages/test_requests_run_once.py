@@ -16,7 +16,7 @@ from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.changes import ApplyStatus, Plan, Write, WriteResult
 from reconciler.model.provisioning_requests import Phase
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Document
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, request, request_ref
 

@@ -19,7 +19,7 @@ from reconciler.report.plan.words import summary
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
 from tests.fakes.source import FakeSource

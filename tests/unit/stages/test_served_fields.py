@@ -10,7 +10,7 @@ from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox, node_pool
 from tests.fakes.source import FakeSource
 

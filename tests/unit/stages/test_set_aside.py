@@ -25,7 +25,7 @@ from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 from tests.fakes.status import shown

@@ -12,7 +12,7 @@ from reconciler.model.placement import PlannedNode
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, apply, buffer, node_claim, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass

@@ -18,7 +18,7 @@ from reconciler.report.plan.rows import page_text
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cycle import make_cycle
+from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 from tests.fakes.requests import BatchShop, pod_template

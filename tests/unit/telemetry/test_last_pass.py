@@ -19,8 +19,7 @@ from reconciler.report.status.document import Live
 from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.logs import logger
-from reconciler.telemetry.metrics import Metrics
-from reconciler.telemetry.passes import ShownPasses
+from reconciler.telemetry.metrics import Metrics, ShownPasses
 from tests.builders import buffer_ref, demand
 from tests.fakes.clock import ManualClock
 from tests.fakes.passes import FakePass, wrote

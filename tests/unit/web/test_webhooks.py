@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from reconciler.model.errors import Invalid
-from reconciler.web.webhooks import MOST_BYTES, WebhookServer
+from reconciler.web.server import MOST_BYTES, WebhookServer
 
 
 class Taken:
