@@ -25,7 +25,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift
 from reconciler.plan.launching.caps import UNCAPPED, PlanCaps, Standing, cap_notes, within_caps
 from reconciler.plan.objects.prune import PruneRules
-from reconciler.render.representative import rendered_pairs
+from reconciler.render.check import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes

@@ -19,13 +19,12 @@ from reconciler.render.templates import TemplateSource
 from reconciler.stages.consolidation import Consolidate
 from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
-from reconciler.stages.planning import MakePlan, UpcomingEdges
+from reconciler.stages.planning import ApplyWrites, MakePlan, ProposeWrites, Render, UpcomingEdges
 from reconciler.stages.reading import ReadCluster, ReadManifests, ReadSource
 from reconciler.stages.running import Inputs, PassProgress, SetAside
 from reconciler.stages.state import Observation, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
 from reconciler.stages.vacating import Vacate
-from reconciler.stages.writes import ApplyWrites, ProposeWrites, Render
 
 
 class Cycle:

@@ -27,7 +27,7 @@ from reconciler.report.status.words import name_of
 from reconciler.report.timeline.rows import timeline_page
 from reconciler.report.words import cluster_title
 from reconciler.settings.settings import Settings
-from reconciler.spending.standing import standing_nodes
+from reconciler.spending.steady import standing_nodes
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.web.pages import JSON, Page, Response, kept_page, tagged
 from reconciler.wiring.pages import rendered_page

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from reconciler.render.process import RenderProcess
+from reconciler.render.templates import RenderProcess
 
 _one = cache(RenderProcess)
 

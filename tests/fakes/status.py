@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.report.status.document import Live, PassReport, daemon_status_document, live_document
-from reconciler.spending.standing import standing_nodes
+from reconciler.spending.steady import standing_nodes
 
 
 def shown(report: PassReport, live: Live | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.balloons import with_balloons
 from reconciler.render.allowed import check_balloon
-from reconciler.render.representative import representative_balloons
+from reconciler.render.check import representative_balloons
 from tests.builders import buffer_ref, shape
 from tests.controlplane import ControlPlane
 from tests.controlplane.rest import ApiError, Document

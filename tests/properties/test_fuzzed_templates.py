@@ -14,11 +14,9 @@ import pytest
 
 from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
-from reconciler.render.check import checked_templates
-from reconciler.render.documents import node_claim_context
-from reconciler.render.process import RenderProcess
-from reconciler.render.representative import representative_creations
-from reconciler.render.templates import DocumentTemplates, TemplateFailed, TemplateSource
+from reconciler.render.check import checked_templates, representative_creations
+from reconciler.render.templates import DocumentTemplates, RenderProcess, TemplateFailed, TemplateSource
+from reconciler.render.writes import node_claim_context
 
 SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
 BATCH = 50

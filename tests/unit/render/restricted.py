@@ -9,8 +9,7 @@ from typing import Any
 from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.changes import ObjectChange
-from reconciler.render.process import RenderProcess
-from reconciler.render.templates import TemplateSource
+from reconciler.render.templates import RenderProcess, TemplateSource
 from reconciler.render.writes import balloon_document
 
 _VALUES: tuple[Any, ...] = (

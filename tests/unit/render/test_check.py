@@ -10,8 +10,7 @@ from reconciler.files import packaged_texts
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.model.findings import Finding
 from reconciler.render.check import checked_templates, findings_of_files
-from reconciler.render.process import RenderProcess
-from reconciler.render.templates import TemplateSource
+from reconciler.render.templates import RenderProcess, TemplateSource
 
 PACKAGED = packaged_texts("templates", suffix=".j2")
 CLAIM = PACKAGED["nodeclaim.yaml.j2"]
@@ -62,7 +61,7 @@ def test_what_a_template_writes_is_checked(text: str, message: str) -> None:
     assert message in finding
 
 
-@patch("reconciler.render.process.SECONDS", 0.3)
+@patch("reconciler.render.templates.SECONDS", 0.3)
 def test_a_template_that_hangs_is_one_finding_and_the_others_are_checked() -> None:
     files = {
         "templates/nodeclaim.yaml.j2": "\n{% if 3 ** (10 ** 9) %}{% endif %}",

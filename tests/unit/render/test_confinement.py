@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.files import packaged_texts
-from reconciler.render.process import RenderProcess
+from reconciler.render.templates import RenderProcess
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"),

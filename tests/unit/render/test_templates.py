@@ -15,8 +15,7 @@ import pytest
 
 from reconciler.model.errors import Invalid
 from reconciler.render.environment import Templates, TooLongError
-from reconciler.render.process import RenderProcess
-from reconciler.render.templates import MOST_OUTPUT, DocumentTemplates, TemplateFailed
+from reconciler.render.templates import MOST_OUTPUT, DocumentTemplates, RenderProcess, TemplateFailed
 from reconciler.report.escaping import PAGE_FILTERS
 
 LONG = "x" * 30_000
@@ -25,7 +24,7 @@ LONG = "x" * 30_000
 @pytest.fixture(scope="module", autouse=True)
 def soon() -> Iterator[None]:
     """A template has less time, so that nobody waits long for one that hangs."""
-    with patch("reconciler.render.process.SECONDS", 0.3):
+    with patch("reconciler.render.templates.SECONDS", 0.3):
         yield
 
 
@@ -195,7 +194,7 @@ def test_the_worker_has_no_secrets_of_its_parent(process: RenderProcess, monkeyp
 def test_the_worker_goes_with_its_parent(number: signal.Signals) -> None:
     script = (
         "import time\n"
-        "from reconciler.render.process import RenderProcess\n"
+        "from reconciler.render.templates import RenderProcess\n"
         "process = RenderProcess()\n"
         "process.ask({'a': 'b'}, {'render': 'a', 'context': {}, 'most': 9})\n"
         "print(process.pid, flush=True)\n"

@@ -10,7 +10,7 @@ from reconciler.model.nodes import HELD_ANNOTATION, PLACEHOLDER_LABEL, Node, Nod
 from reconciler.model.placement import Holding, OccupiedBin
 from reconciler.model.spending import NodeState, StandingNodes
 from reconciler.model.view import ClusterView
-from reconciler.spending.standing import standing_nodes
+from reconciler.spending.steady import standing_nodes
 from tests.builders import buffer_ref, demand, instance_type, node, pod, shape
 from tests.plans import planned
 

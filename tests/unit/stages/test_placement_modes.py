@@ -20,8 +20,8 @@ from reconciler.report.explanation import explanation, explanation_text
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
 from reconciler.stages import placement as stage
+from reconciler.stages.planning import Render
 from reconciler.stages.state import PassState
-from reconciler.stages.writes import Render
 from reconciler.wiring.session import Session, open_session
 from tests.fakes.delayed import NODE_CLAIMS, NODES, DelayedCluster
 from tests.fakes.embedded import buffer, node_pool, workload

@@ -18,12 +18,12 @@ from reconciler.model.changes import Apply, Outcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
 from reconciler.ports import Proposals, ProposedPlan
-from reconciler.render.process import RenderProcess
+from reconciler.render.templates import RenderProcess
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.report.plan.words import summary
 from reconciler.settings.load import load_settings
 from reconciler.settings.settings import Settings
-from reconciler.stages.writes import file_of
+from reconciler.stages.planning import file_of
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
 from reconciler.wiring.session import Session, make_cycle, open_session
@@ -188,7 +188,7 @@ NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 def own_render_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one test, and a template has less time in it, so that nobody waits long for one that hangs."""
     monkeypatch.setattr("reconciler.render.templates.RenderProcess", RenderProcess)
-    monkeypatch.setattr("reconciler.render.process.SECONDS", 0.3)
+    monkeypatch.setattr("reconciler.render.templates.SECONDS", 0.3)
 
 
 @pytest.fixture

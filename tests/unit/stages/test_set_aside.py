@@ -163,8 +163,8 @@ STAGES = {
     "placement": "reconciler.stages.placement.place_in_mode",
     "vacate": "reconciler.stages.vacating.vacancies",
     "plan": "reconciler.stages.planning.make_plan",
-    "render": "reconciler.stages.writes.render_writes",
-    "statuses": "reconciler.stages.writes.status_writes",
+    "render": "reconciler.stages.planning.render_writes",
+    "statuses": "reconciler.stages.planning.status_writes",
 }
 KINDS = (
     "CapacityBuffer", "PodTemplate", "MetricsProducer", "ProvisioningRequest",
@@ -329,7 +329,7 @@ def test_events_that_headroom_fails_on_leave_what_was_written(monkeypatch: pytes
         yield from ()
         raise ValueError("a planted fault")
 
-    monkeypatch.setattr("reconciler.stages.writes.events", broken)
+    monkeypatch.setattr("reconciler.stages.planning.events", broken)
     world = World()
 
     result = world.passes()
