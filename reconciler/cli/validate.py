@@ -15,8 +15,11 @@ from reconciler.cli.options import Moment, output_option
 from reconciler.clocks import SystemClock
 from reconciler.files import read_named_file
 from reconciler.manifests.repository.declared import left_out, read
+from reconciler.manifests.repository.validate import refused, scope_of
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import PATH_NOT_FOUND, Stalled
 from reconciler.model.findings import Finding, Severity
+from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree, near_path, tree_at
 
@@ -95,9 +98,18 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
         return ()
     if not base.strip():
         raise click.UsageError("--base is empty: name a revision, such as --base origin/main, or leave it out.")
-    from reconciler.manifests.repository.transitions import changed_since
+    before, findings = paths_at(base, places), list[Finding]()
+    edited = {path for path in before.keys() | files.keys() if before.get(path) != files.get(path)}
 
-    return changed_since(paths_at(base, places), files, one_cluster=False)
+    def manifests(all_files: Mapping[str, bytes]) -> dict[tuple[str, ObjectRef], DeclaredManifest]:
+        read_again = read({path: all_files[path] for path in edited & all_files.keys()}, one_cluster=False)
+        return {(scope_of(item.position.file, one_cluster=False), item.ref): item for item in read_again.manifests}
+
+    old = manifests(before)
+    for place, item in manifests(files).items():
+        if place in old:
+            findings += refused(item, old[place].manifest, item.manifest)
+    return tuple(findings)
 
 
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:

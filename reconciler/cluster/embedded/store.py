@@ -18,7 +18,7 @@ from reconciler.cluster.resources import APPS, BY_KIND, KARPENTER, Resource, gro
 from reconciler.cluster.writes import conflict_words, with_taints
 from reconciler.manifests.documents.schema import schema_of, validator_of, with_defaults
 from reconciler.manifests.kinds import kind_of
-from reconciler.manifests.repository.transitions import refused_changes
+from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.errors import Invalid, Transient
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.requirements import Operator, Taint

@@ -16,7 +16,7 @@ from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
 from reconciler.manifests.repository.declared import SLOTS, files_with_errors, ref_of, sorted_slots
-from reconciler.manifests.repository.transitions import refused
+from reconciler.manifests.repository.validate import refused
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid

@@ -9,7 +9,7 @@ import pytest
 from reconciler.manifests import codes
 from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.repository.declared import read
-from reconciler.manifests.repository.transitions import refused_changes
+from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model.findings import Finding, Severity
 from tests.unit.manifests.admission_cases import Case, cases
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.cli.init_schedule import Window, read_window, schedule_yaml
 from reconciler.manifests.repository.declared import read
-from reconciler.manifests.schedule_words import Window, read_window, schedule_yaml
 from reconciler.model.errors import Invalid
 from reconciler.model.schedules import Schedule, TimePattern
 from reconciler.timetable.capacity_schedule import state_at

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.catalog.karpenter_metrics import parse_scrape
+from reconciler.cli.init_schedule import read_window
 from reconciler.demand.precedence import declared_priority
 from reconciler.manifests.budgets import allow_windows_of
 from reconciler.manifests.documents.tree import resolve_plain
-from reconciler.manifests.schedule_words import read_window
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.provisioning_requests import seconds_of
