@@ -215,11 +215,22 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class PendingOutcome:
-    """Pending pods, counted by where they would go."""
+    """Pods that need a place, counted by where they would go."""
 
     placed_on_existing: int = 0
     placed_on_new: int = 0
     unplaced: int = 0
+
+    @classmethod
+    def of(cls, outcomes: Iterable[DemandOutcome]) -> PendingOutcome:
+        """Of the pods that are these demands."""
+        counts = [(outcome.on_existing, outcome.on_new, outcome.unplaced) for outcome in outcomes]
+        return cls(*map(sum, zip(*counts, strict=True)))
+
+    @property
+    def pods(self) -> int:
+        """All of them together."""
+        return self.placed_on_existing + self.placed_on_new + self.unplaced
 
 
 def new_node_pools(created: Iterable[NodeClaimCreation], static: Iterable[StaticPoolChange]) -> tuple[str, ...]:

@@ -247,12 +247,7 @@ def _moving(tally: _Tally, standing: int) -> _Tally:
 
 def pending_outcome(outcomes: Sequence[DemandOutcome]) -> PendingOutcome:
     """Counts of pending pods; pods whose node is being deleted are not among them."""
-    pods = [outcome for outcome in outcomes if outcome.demand.is_pending_pod and not outcome.demand.leaves]
-    return PendingOutcome(
-        placed_on_existing=sum(outcome.on_existing for outcome in pods),
-        placed_on_new=sum(outcome.on_new for outcome in pods),
-        unplaced=sum(outcome.unplaced for outcome in pods),
-    )
+    return PendingOutcome.of(item for item in outcomes if item.demand.is_pending_pod and not item.demand.leaves)
 
 
 def topology_keys(demands: Iterable[Demand]) -> dict[ObjectRef, tuple[str, ...]]:

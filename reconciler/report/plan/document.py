@@ -13,6 +13,7 @@ from reconciler.model.changes import (
     NodeClaimAction,
     NodeClaimCreation,
     ObjectChange,
+    PendingOutcome,
     Plan,
     StaticPoolChange,
 )
@@ -62,11 +63,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
         "localBudgets": [local_budgets_row(pool) for pool in plan.local_budgets],
         "cost": _cost(plan, spending),
         "findings": [finding_row(finding) for finding in plan.findings],
-        "pending": {
-            "placedOnExisting": plan.pending.placed_on_existing,
-            "placedOnNew": plan.pending.placed_on_new,
-            "unplaced": plan.pending.unplaced,
-        },
+        "pending": _pending(plan.pending),
         "notes": list(plan.notes),
         "blocked": list(plan.blocked),
         **({"departures": [_departure(item) for item in plan.departures]} if plan.departures else {}),
@@ -74,16 +71,16 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
     }
     if plan.include_pending:
         document["existing"] = [_occupied(place) for place in plan.occupied]
-        document["leaving"] = [
-            {
-                "node": item.node,
-                "placedOnExisting": item.pods.placed_on_existing,
-                "placedOnNew": item.pods.placed_on_new,
-                "unplaced": item.pods.unplaced,
-            }
-            for item in leaving_nodes(plan)
-        ]
+        document["leaving"] = [{"node": item.node, **_pending(item.pods)} for item in leaving_nodes(plan)]
     return document
+
+
+def _pending(pods: PendingOutcome) -> dict[str, Any]:
+    return {
+        "placedOnExisting": pods.placed_on_existing,
+        "placedOnNew": pods.placed_on_new,
+        "unplaced": pods.unplaced,
+    }
 
 
 def _departure(item: Departure) -> dict[str, Any]:

@@ -127,31 +127,12 @@ def leaving_nodes(plan: Plan) -> tuple[LeavingNode, ...]:
     for outcome in plan.demands:
         if outcome.demand.leaves:
             by_node.setdefault(outcome.demand.leaves, []).append(outcome)
-    return tuple(LeavingNode(node, _places_of(outcomes)) for node, outcomes in sorted(by_node.items()))
-
-
-def _places_of(outcomes: Iterable[DemandOutcome]) -> PendingOutcome:
-    total = PendingOutcome()
-    for outcome in outcomes:
-        total = _added(total, PendingOutcome(outcome.on_existing, outcome.on_new, outcome.unplaced))
-    return total
-
-
-def _added(one: PendingOutcome, other: PendingOutcome) -> PendingOutcome:
-    return PendingOutcome(
-        one.placed_on_existing + other.placed_on_existing,
-        one.placed_on_new + other.placed_on_new,
-        one.unplaced + other.unplaced,
-    )
-
-
-def _size(pods: PendingOutcome) -> int:
-    return pods.placed_on_existing + pods.placed_on_new + pods.unplaced
+    return tuple(LeavingNode(node, PendingOutcome.of(outcomes)) for node, outcomes in sorted(by_node.items()))
 
 
 def _whose(leaving: Sequence[LeavingNode]) -> str:
     """`2 pods of node-3, which is being deleted`, `9 pods of 2 nodes that are being deleted (node-3 and node-4)`."""
-    pods = counted(sum(_size(item.pods) for item in leaving), "pod")
+    pods = counted(sum(item.pods.pods for item in leaving), "pod")
     names = [item.node for item in leaving]
     if len(names) == 1:
         return f"{pods} of {names[0]}, which is being deleted"
@@ -162,12 +143,9 @@ def _whose(leaving: Sequence[LeavingNode]) -> str:
 def pending_words(plan: Plan) -> str:
     """One sentence about all pending pods and those of nodes being deleted; "" if there are none."""
     leaving = leaving_nodes(plan)
-    pending = plan.pending
-    waiting = [counted(_size(pending), "pending pod")] if _size(pending) else []
-    for item in leaving:
-        pending = _added(pending, item.pods)
-    total = _size(pending)
-    if not total:
+    waiting = [counted(plan.pending.pods, "pending pod")] if plan.pending.pods else []
+    pending = PendingOutcome.of(item for item in plan.demands if item.demand.is_pending_pod)
+    if not pending.pods:
         return ""
     there = pending.placed_on_existing
     parts = ["1 fits an existing node" if there == 1 else f"{there:,} fit existing nodes"] if there else []
