@@ -224,8 +224,14 @@ class PendingOutcome:
     @classmethod
     def of(cls, outcomes: Iterable[DemandOutcome]) -> PendingOutcome:
         """Of the pods that are these demands."""
-        counts = [(outcome.on_existing, outcome.on_new, outcome.unplaced) for outcome in outcomes]
-        return cls(*map(sum, zip(*counts, strict=True)))
+        return sum((cls(item.on_existing, item.on_new, item.unplaced) for item in outcomes), cls())
+
+    def __add__(self, other: PendingOutcome) -> PendingOutcome:
+        return PendingOutcome(
+            self.placed_on_existing + other.placed_on_existing,
+            self.placed_on_new + other.placed_on_new,
+            self.unplaced + other.unplaced,
+        )
 
     @property
     def pods(self) -> int:

@@ -144,7 +144,7 @@ def pending_words(plan: Plan) -> str:
     """One sentence about all pending pods and those of nodes being deleted; "" if there are none."""
     leaving = leaving_nodes(plan)
     waiting = [counted(plan.pending.pods, "pending pod")] if plan.pending.pods else []
-    pending = PendingOutcome.of(item for item in plan.demands if item.demand.is_pending_pod)
+    pending = sum((item.pods for item in leaving), plan.pending)
     if not pending.pods:
         return ""
     there = pending.placed_on_existing
