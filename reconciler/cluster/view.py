@@ -135,8 +135,7 @@ class ViewStore:
         bodies: may come from a server one by one; an error in between leaves everything as it was.
         """
         listed: dict[Key, Decoded] = {}
-        with self._lock:
-            values = self._values.setdefault(resource.key, {})
+        values = self._values.get(resource.key, {})
         for body in bodies:
             with self._lock:
                 item = decode(resource, body, self._shapes)
@@ -147,10 +146,23 @@ class ViewStore:
         with self._lock:
             stale = [gap for gap in self._gaps if gap[:2] == resource.key and gap[2:] not in listed]
             gone = [at for at in values if at not in listed]
-            changes = [self._put(resource, item) for item in listed.values()]
+            changes = [self._begin(resource, listed)] if resource.key not in self._values else []
+            # Most are as they were, or have just been taken over.
+            values, look = self._values[resource.key], bool(self._gaps)
+            changes += [
+                self._put(resource, item)
+                for at, item in listed.items()
+                if item.value is not values.get(at) or item.problem or look
+            ]
             changes += [self._drop(resource, at) for at in gone]
             changes += [self._set_gap(gap, "") for gap in stale if gap[2:]]
             return any(changes)
+
+    def _begin(self, resource: Resource, listed: Mapping[Key, Decoded]) -> bool:
+        """Takes the first list of a kind: no pod in it has taken room just now."""
+        values = {at: item.value for at, item in listed.items() if item.value is not None and not item.problem}
+        self._values[resource.key] = values if resource.key != CONFIG_MAPS.key else {}
+        return bool(values) and self._changed(_part_of(resource), "objects")
 
     def set_gap(self, resource: Resource | str, text: str) -> bool:
         """Takes what cannot be read and why, or "" once it can be; returns whether the next view differs."""

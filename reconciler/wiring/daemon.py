@@ -234,8 +234,9 @@ def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) ->
 _MOST_NAMED = 5
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of glibc's mallopt (malloc.h)."""
-_LARGE, _MOST_UNUSED = 2**20, 32 * 2**20
-"""Bytes of a block that gets pages of its own, and of unused ones that are kept: the next page of a list needs as much again."""
+_LARGE, _MOST_UNUSED = 32 * 2**20, 64 * 2**20
+"""Bytes of a block that gets pages of its own, and of unused ones that are kept: the next page of a list needs as much again, and the
+kernel takes as long to clear its memory as the parser to read it."""
 
 
 def run_daemon(
@@ -276,7 +277,7 @@ def run_daemon(
 
 
 def _share_memory() -> None:
-    """Lets all threads take memory from the same two arenas, and gives large blocks back at once.
+    """Lets all threads take memory from the same arena, and gives what is large and unused back.
 
     glibc otherwise has an arena for each of the many threads that watch. What one of them frees, no other uses: that was half of the
     memory of a large cluster. Other C libraries have neither such a function nor such arenas.
@@ -285,7 +286,7 @@ def _share_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return
-    for parameter, value in ((_ARENA_MAX, 2), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _MOST_UNUSED)):
+    for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _MOST_UNUSED)):
         mallopt(parameter, value)
 
 
