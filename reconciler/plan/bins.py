@@ -50,6 +50,8 @@ class Bin:
 
     @property
     def sides(self) -> tuple[Node | NodeClaim, ...]:
+        if self.claim is not None and self.node is not None:
+            return self.claim, self.node
         return tuple(side for side in (self.claim, self.node) if side is not None)
 
     def label(self, key: str) -> str | None:
@@ -173,6 +175,8 @@ def _bin(
     *,
     in_use: bool,
 ) -> Bin:
+    if not holdings:  # most nodes of a large cluster
+        return Bin(node, claim, in_use=in_use)
     pods = tuple(holding for holding in holdings if holding.demand.kind == POD_KIND)
     others = tuple(holding for holding in holdings if holding.demand.kind != POD_KIND)
     chunks = tuple(holding for holding in others if holding.demand not in watched)
