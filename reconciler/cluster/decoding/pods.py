@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from datetime import datetime
 from operator import attrgetter
 from sys import intern
 from typing import Any
@@ -141,7 +142,8 @@ _SPEC = attrgetter(
     )
 )
 _IN_COMMON: dict[str, Callable[[Pod, Any], None]] = {item.name: vars(Pod)[item.name].__set__ for item in fields(Pod)}
-"""What replicas have in common: how each field of a Pod is written, without the four that are a pod's own."""
+"""How each field of a Pod is written that replicas have in common: all but the four that are a pod's own."""
+_Written = list[tuple[Callable[[Pod, Any], None], Any]]
 _NAME, _UID, _NODE_NAME, _CREATED = (_IN_COMMON.pop(each) for each in ("name", "uid", "node_name", "created"))
 _SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
 _MOST = 20_000
@@ -156,7 +158,7 @@ class ShapePool:
         self._siblings: dict[tuple[str, str, str], tuple[object, PodShape]] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._parts: dict[Any, Any] = {}
-        self._replicas: dict[bytes, list[tuple[Callable[[Pod, Any], None], Any]] | None] = {}
+        self._replicas: dict[bytes, _Written | None] = {}
 
     def pod_of(self, message: Message) -> Pod | None:
         """A pod from protobuf; None as from `pod_of`. Raises `Invalid`.
@@ -184,19 +186,9 @@ class ShapePool:
                 self._replicas.clear()
             spec.node_name = node_name
             first = pod_of(object_of(PODS, message), self)
-            self._replicas[common] = first and [(write, getattr(first, each)) for each, write in _IN_COMMON.items()]
+            self._replicas[common] = None if first is None else _in_common(first)
         written = self._replicas[common]
-        if written is None:
-            return None
-        # Pod's own __init__ takes twice as long.
-        pod = Pod.__new__(Pod)
-        for write, value in written:
-            write(pod, value)
-        _NAME(pod, name)
-        _UID(pod, uid)
-        _NODE_NAME(pod, intern(node_name))
-        _CREATED(pod, created)
-        return pod
+        return None if written is None else _replica(written, name, uid, intern(node_name), created)
 
     def shape_of(self, pod: PodWire, owner_kind: str, owner_name: str) -> PodShape:
         """The pod's shape, the same object for equal shapes. Raises `Invalid`."""
@@ -234,6 +226,22 @@ class ShapePool:
         """The shape with parts shared with others. Many shapes differ only in requests, and share all other parts."""
         parts: dict[str, Any] = {name: part for name in _SHARED if (part := getattr(shape, name))}
         return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
+
+
+def _in_common(pod: Pod) -> _Written:
+    return [(write, getattr(pod, each)) for each, write in _IN_COMMON.items()]
+
+
+def _replica(common: _Written, name: str, uid: str, node_name: str, created: datetime | None) -> Pod:
+    """A pod with this in common with others. Pod's own __init__ takes twice as long."""
+    pod = Pod.__new__(Pod)
+    for write, value in common:
+        write(pod, value)
+    _NAME(pod, name)
+    _UID(pod, uid)
+    _NODE_NAME(pod, node_name)
+    _CREATED(pod, created)
+    return pod
 
 
 def _likeness(pod: PodWire) -> object | None:

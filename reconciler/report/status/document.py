@@ -12,7 +12,7 @@ from reconciler import __version__
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import NOT_WRITTEN, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.errors import Failure
+from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
 from reconciler.model.provisioning_requests import (
@@ -168,9 +168,11 @@ def _wrong(document: Mapping[str, Any], now: datetime) -> Iterable[str]:
         yield f"no pass has ended for {after}, so that all of this may be out of date"
     if document["stalled"]:
         stall = document["stalled"]
-        yield f"the last good commit stays in force, since {stall['message']} ({stall['reason']})"
+        reason = "" if stall["reason"] == Stalled.__name__ else f" ({stall['reason']})"
+        yield f"the last good commit stays in force, since {stall['message']}{reason}"
     if document["message"] and not (is_standby and not document["passes"]):
-        yield f"the last pass failed ({document['result']}): {document['message']}"
+        again = " and is tried again" if document["result"] in {"transient", "waiting"} else ""
+        yield f"the last pass failed{again}: {document['message']}"
     failed = sum(row["outcome"] in NOT_WRITTEN for row in document["writes"])
     if failed:
         yield f"{counted(failed, 'write')} did not succeed"

@@ -14,6 +14,7 @@ from reconciler.report.escaping import timestamp
 from reconciler.report.status.document import EXPIRES_SOON, Links
 from reconciler.report.status.words import (
     STATE_WORDS,
+    WHY_MADE,
     Row,
     buffers_in,
     chunks_tile,
@@ -42,18 +43,6 @@ MOST_FINDINGS = 50
 MOST_HOLDERS = 3
 NO_POOL = "-"
 """Stands for the nodes of no NodePool in addresses, since no object can have this name."""
-_WHY_MADE = {
-    "start": "headroom started",
-    "request": "asked for",
-    "commit": "new commit",
-    "edge": "schedule",
-    "retry": "tried again",
-    "clock": "clock was set",
-    "taken": "room was taken",
-    "change": "cluster changed",
-    "tick": "regular pass",
-}
-"""By trigger."""
 _TONES = {
     "ready": "good", "booked": "good", "filling": "warn", "waiting": "warn", "short": "bad", "not ready": "bad",
     "not_ready": "bad", "failed": "bad", "capacity_revoked": "bad",
@@ -300,7 +289,7 @@ def _pass_row(row: Row, links: Links) -> dict[str, Any]:
     commit = (row.get("revision") or "").partition("@sha1:")[2]
     return {
         "finished": row["finished"],
-        "trigger": _WHY_MADE.get(row["trigger"], row["trigger"]),
+        "trigger": WHY_MADE.get(row["trigger"], row["trigger"]),
         "commit": commit[:12],
         "url": links.commit(row.get("revision")),
         "what": row["message"] or row["summary"] or row["result"],

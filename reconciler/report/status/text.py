@@ -10,6 +10,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.status.document import ATTENTION
 from reconciler.report.status.words import (
+    WHY_MADE,
     Row,
     buffers_in,
     findings_in,
@@ -131,7 +132,8 @@ def _history_lines(document: Row) -> list[str]:
             what += f", {row['times']:,} times since {_moment(row['since'])}"
         # If a pass wrote only statuses, its plan is no news.
         planned = f" ({row['summary']})" if row["summary"] and (applied or failed or not statuses) else ""
-        lines.append(f"  before      {_moment(row['finished'])}, {row['trigger']}: {what}{planned}")
+        why = WHY_MADE.get(row["trigger"], row["trigger"])
+        lines.append(f"  before      {_moment(row['finished'])}, {why}: {what}{planned}")
     return lines
 
 

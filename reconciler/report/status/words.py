@@ -21,6 +21,18 @@ STATE_WORDS = {
     "unknown": "not known",
 }
 """For people, where the state itself is not the word."""
+WHY_MADE = {
+    "start": "headroom started",
+    "request": "asked for",
+    "commit": "new commit",
+    "edge": "schedule",
+    "retry": "tried again",
+    "clock": "clock was set",
+    "taken": "room was taken",
+    "change": "cluster changed",
+    "tick": "regular pass",
+}
+"""Why a pass was made, by its trigger."""
 
 
 def buffers_in(document: Row) -> list[Row]:

@@ -179,7 +179,7 @@ def test_a_pass_that_wrote_statuses_alone_is_not_told_with_a_plan_that_changes_n
     clock.advance(60)
     last.observe("tick", FakePass(plan=Plan(None, NOW)))
     text = daemon_status_text(shown(last.report()))
-    assert "  before      2026-11-23 09:00 UTC, commit: 1 status written\n" in text
+    assert "  before      2026-11-23 09:00 UTC, new commit: 1 status written\n" in text
 
 
 def test_a_pass_of_which_writes_did_not_succeed_is_not_told_as_ok() -> None:
@@ -197,9 +197,9 @@ def test_a_pass_of_which_writes_did_not_succeed_is_not_told_as_ok() -> None:
     ]
     told = [line for line in daemon_status_text(document).splitlines() if line.startswith("  before ")]
     assert [line.split(" UTC, ")[1].split(" (")[0] for line in told] == [
-        "commit: 1 write applied",
-        "commit: 1 write applied, 1 write did not succeed",
-        "commit: 2 writes did not succeed",
+        "new commit: 1 write applied",
+        "new commit: 1 write applied, 1 write did not succeed",
+        "new commit: 2 writes did not succeed",
     ]
 
 
@@ -215,7 +215,7 @@ def test_passes_in_a_row_that_came_to_the_same_are_one_row() -> None:
     last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
     assert history(last) == [("commit", "ok", 1), ("change", "partial", 0), ("commit", "ok", 1)]
     text = daemon_status_text(shown(last.report()))
-    assert "change: 1 write did not succeed, 15 times since 2026-11-23 09:01 UTC (" in text
+    assert "cluster changed: 1 write did not succeed, 15 times since 2026-11-23 09:01 UTC (" in text
 
 
 def test_the_history_is_bounded() -> None:
@@ -246,7 +246,7 @@ def test_its_text_names_who_leads_and_what_was_before() -> None:
     last.observe("tick", FakePass(plan=full_plan()))
     text = daemon_status_text(shown(last.report(), Live(leads=False, leader="headroom-7f_1")))
     assert text.startswith("This replica is on standby: headroom-7f_1 leads.\n")
-    assert "  before      2026-11-23 09:00 UTC, commit: 2 writes applied (" in text
+    assert "  before      2026-11-23 09:00 UTC, new commit: 2 writes applied (" in text
 
 
 # Which passes the daemon prints for a person at a console.

@@ -81,8 +81,9 @@ def test_errors_stay_in_the_status_while_passes_fail() -> None:
     failed = PassReport("production", NOW, NOW, 4, plan=full_plan(), planned=False, failure=Transient("no answer"))
     told = shown(failed)
     assert (told["findings"], told["counts"]) == (before["findings"], before["counts"])
-    assert " is not healthy: the last pass failed (transient): no answer; 1 document has errors." in daemon_status_text(
-        told
+    assert (
+        " is not healthy: the last pass failed and is tried again: no answer; 1 document has errors."
+        in daemon_status_text(told)
     )
 
 
