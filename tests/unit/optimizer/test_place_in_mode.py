@@ -32,6 +32,10 @@ FAST = PlacementOptions(include_pending=True)
 OPTIMAL = PlacementOptions(include_pending=True, optimal=True)
 MIX = demands_of(decoded(pod_manifests(150)))
 """Pods of all kinds: spread, together and apart, over zones and hosts."""
+BOX = instance_type("box", cpu="11", memory="100Gi", price=1.0)
+PAIRS = (demand("a", count=120, pod_shape=shape("4", "1Gi")), demand("b", count=120, pod_shape=shape("6", "1Gi")))
+"""The fast mode packs the first demand by itself, two to a node, before it looks at the second; there are too many chunks for it to try
+other orders."""
 
 
 def placed(
@@ -48,6 +52,11 @@ def placed(
 def mixed(options: PlacementOptions = OPTIMAL) -> Placement:
     """Where the mix is placed, which many tests look at."""
     return placed(*MIX, options=options)
+
+
+def boxes(options: PlacementOptions = OPTIMAL, view: ClusterView = ClusterView()) -> Placement:  # noqa: B008 - immutable
+    """Where the pairs are placed."""
+    return placed(*PAIRS, types=(BOX,), pools=(node_pool(),), view=view, options=options)
 
 
 def price(placement: Placement) -> float:
@@ -81,13 +90,7 @@ def test_says_what_was_saved_and_how_far_it_is_from_the_least_possible() -> None
 
 
 def test_puts_together_what_the_fast_mode_keeps_apart() -> None:
-    """The fast mode packs the first demand by itself, two to a node, before it looks at the second; there are too many
-    for it to try other orders."""
-    box = instance_type("box", cpu="11", memory="100Gi", price=1.0)
-    demands = (demand("a", count=120, pod_shape=shape("4", "1Gi")), demand("b", count=120, pod_shape=shape("6", "1Gi")))
-
-    fast = placed(*demands, types=(box,), pools=(node_pool(),), options=FAST)
-    optimal = placed(*demands, types=(box,), pools=(node_pool(),))
+    fast, optimal = boxes(FAST), boxes()
 
     assert len(fast.planned) == 180
     assert len(optimal.planned) == 120
@@ -98,9 +101,13 @@ def test_puts_together_what_the_fast_mode_keeps_apart() -> None:
 
 
 def test_what_is_on_nodes_that_are_there_stays() -> None:
-    view = ClusterView(nodes=(node("there", cpu="8", memory="32Gi"),))
+    view = ClusterView(nodes=(node("there", cpu="9", memory="32Gi"),))
 
-    assert placed(*MIX, view=view).occupied == placed(*MIX, view=view, options=FAST).occupied
+    optimal = boxes(view=view)
+
+    assert optimal.occupied
+    assert optimal.occupied == boxes(FAST, view).occupied
+    assert len(optimal.planned) < len(boxes(FAST, view).planned)
 
 
 def test_the_fast_placement_stands_when_the_time_is_over() -> None:
@@ -156,9 +163,9 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
 
 def test_what_breaks_a_rule_is_not_used() -> None:
     with patch("reconciler.optimizer.place_in_mode.violations", lambda *_args, **_named: ("node-1: broken",)):
-        placement = placed(*MIX)
+        placement = boxes()
 
-    assert placement.planned == mixed(FAST).planned
+    assert placement.planned == boxes(FAST).planned
     assert "what was cheaper broke a rule: the fast placement stands" in said(placement)
 
 

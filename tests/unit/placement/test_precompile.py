@@ -38,7 +38,12 @@ def test_compiling_ahead_runs_every_loop() -> None:
         return noted
 
     loops = Kernel(**{name: noting(name) for name in Kernel.__slots__})
-    with patch("reconciler.placement.place.compiled", lambda: loops):
+    few = 40  # as they are written, the loops are slow
+    with (
+        patch("reconciler.placement.place.compiled", lambda: loops),
+        patch("reconciler.placement.place.WORTH_COMPILING", few),
+        patch("reconciler.placement.precompile.WORTH_COMPILING", few),
+    ):
         placements = compile_ahead()
     assert used == set(Kernel.__slots__)
     assert {str(item.demand) for placement in placements for item in placement.unplaced} == {IMPOSSIBLE}
