@@ -35,7 +35,7 @@ from reconciler.plan.holding.consolidation import (
     is_guest,
     is_left_by_chunks,
 )
-from reconciler.plan.holding.vacating import is_rested, with_starting_nodes
+from reconciler.plan.holding.vacating import closed_to_chunks, with_starting_nodes
 from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.moved_pods import Moved, arrived, chunks_as_pods, moving, without_pods, would_go
 from reconciler.stages.state import PassState, Rules
@@ -239,7 +239,8 @@ class Consolidate:
     ) -> tuple[Problem, Placement | None]:
         """Where the node's chunks go; None if that saves too little. Where that takes a new node, chunks of other nodes stay: those would
         go before the new one is there. Nor do chunks come to a node that would be left again."""
-        closed = _closed(candidate, bins, state.cluster_now, moved.entered)
+        # Once chunks were where the pods will come, that node would be held, and Karpenter moves no pod there.
+        closed = closed_to_chunks(bins, state.cluster_now - candidate.wait) | moved.entered
         most_price = candidate.price - moved.price - self.rules.consolidation.least(candidate.price)
         stays = {item.node for item in state.departures if not item.is_under_way(state.cluster_now)}
         suspects = (
@@ -307,10 +308,3 @@ def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> fro
 
 def _counted(holdings: Iterable[Holding]) -> dict[tuple[ObjectRef, int], int]:
     return {(item.demand, item.group): item.count for item in holdings}
-
-
-def _closed(candidate: Candidate, bins: Sequence[Bin], now: datetime, entered: frozenset[str]) -> frozenset[str]:
-    """Bins that take no more chunks: those that are on their way or whose room has changed lately, and those that the pods will come to (entered). Once chunks were
-    there, the latter would be held, and Karpenter moves no pod to them."""
-    rested = now - candidate.wait
-    return entered.union(item.name for item in bins if not is_rested(item, rested))

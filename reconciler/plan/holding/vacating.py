@@ -39,9 +39,18 @@ def unchanged_since(item: Bin) -> datetime:
     return max((time for time in times if time is not None), default=LONG_AGO)
 
 
-def is_rested(item: Bin, since: datetime) -> bool:
-    """Whether it is used, and its room has not changed since then, so that more chunks may come there."""
-    return bool(item.chunks or item.in_use) and not item.is_on_its_way and unchanged_since(item) <= since
+def closed_to_chunks(bins: Iterable[Bin], since: datetime) -> frozenset[str]:
+    """Names of bins that no more chunks come to: unused ones, those on their way, and those whose room has changed since then. Nor do they
+    come to room that pods of a node which goes may need: Karpenter has counted on it."""
+    draining = {item.node_pool for item in bins if item.is_going and item.in_use}
+    return frozenset(
+        item.name
+        for item in bins
+        if not (item.chunks or item.in_use)
+        or item.is_on_its_way
+        or unchanged_since(item) > since
+        or (item.node_pool in draining and not item.is_marked)
+    )
 
 
 def with_starting_nodes(bins: Iterable[Bin]) -> frozenset[str]:
@@ -98,8 +107,8 @@ def vacancies(
         most = _most(pool, own, states, now)
         candidates = sorted((item for item in held if item.name in rested), key=_dearest_first(price_of))
         if candidates and most != 0:
-            closed = frozenset(item.name for item in bins if not is_rested(item, now - wait))
-            found.append(Vacancy(tuple(item.name for item in candidates), most, closed))
+            names = tuple(item.name for item in candidates)
+            found.append(Vacancy(names, most, closed_to_chunks(bins, now - wait)))
     return Vacancies(tuple(found), min(looks, default=None))
 
 
