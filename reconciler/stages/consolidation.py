@@ -178,7 +178,7 @@ class Consolidate:
         starting: frozenset[str] = frozenset(),
     ) -> tuple[PassState, list[Candidate]]:
         """Those that this pass judges, none of these NodePools, and the state in which another pass will look at those whose time has not come."""
-        found = candidates(
+        waiting, next_look = candidates(
             bins,
             (pool for pool in state.effective.node_pools if pool.name not in starting),
             *(state.prepared.room, state.cluster_now),
@@ -187,8 +187,7 @@ class Consolidate:
             price_of=lambda item: price_of(item) if may_be_left(item) else None,
             pods=pods,
         )
-        looks = [] if found.next_look is None else [found.next_look]
-        waiting = [candidate for of_pool in found.by_pool for candidate in of_pool]
+        looks = [] if next_look is None else [next_look]
         turn = int(state.cluster_now.timestamp() / _TURN.total_seconds())
         # As long as nothing changes, each has its turn once. No change would start the passes for that.
         seen = (tuple(item.bin.name for item in waiting), state.placement.occupied, state.prepared.room.pods)
@@ -293,7 +292,7 @@ class Consolidate:
 def _turns(waiting: Iterable[Candidate], turn: int) -> list[Candidate]:
     """Those that this pass judges: the dearest, and others in turn. Otherwise a few dear nodes that cannot be had for less would keep all
     others from being judged."""
-    by_price = sorted(waiting, key=lambda item: -item.price)
+    by_price = sorted(waiting, key=lambda item: (-item.price, item.bin.name))
     others = by_price[1:]
     begin = turn * (MOST_TRIALS - 1) % max(1, len(others))
     return [*by_price[:1], *(others[begin:] + others[:begin])[: MOST_TRIALS - 1]]

@@ -194,14 +194,6 @@ class Candidate:
     wait: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """by_pool: the dearest first. next_look: when another node will have been unchanged for long enough."""
-
-    by_pool: tuple[tuple[Candidate, ...], ...] = ()
-    next_look: datetime | None = None
-
-
 def candidates(
     bins: Sequence[Bin],
     node_pools: Iterable[NodePool],
@@ -212,8 +204,8 @@ def candidates(
     known: Sequence[Departure],
     price_of: Callable[[Bin], float | None],
     pods: Mapping[str, tuple[Pod, ...]],
-) -> Candidates:
-    """Nodes that may be left, and that Karpenter may consolidate then.
+) -> tuple[list[Candidate], datetime | None]:
+    """Nodes that may be left, and that Karpenter may consolidate then. Also when another node will have been unchanged for long enough.
 
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
     node's price if the node may be left, and leaving it may be worth it. pods: as of `pods_by_node`.
@@ -221,14 +213,14 @@ def candidates(
     busy = {item.node for item in known if item.is_under_way(now)}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
-    found: list[tuple[Candidate, ...]] = []
+    found: list[Candidate] = []
     looks: list[datetime] = []
     by_pool = by_node_pool(bins)
     for pool in sorted(node_pools, key=lambda item: item.name):
         own, wait = by_pool.get(pool.name, []), wait_of(pool)
         if wait is None or any(item.name in busy for item in own):
             continue
-        of_pool = []
+        before = len(found)
         for item in own:
             running = pods.get(item.name, ())
             price = None if item.name in tried else price_of(item)
@@ -239,11 +231,10 @@ def candidates(
                 looks.append(rested)
                 continue
             spot = any(side.label(CAPACITY_TYPE_LABEL) == "spot" for side in item.sides)
-            of_pool.append(Candidate(item, price, running, not spot, wait))
-        if of_pool:  # what they need may be room that has not rested yet
+            found.append(Candidate(item, price, running, not spot, wait))
+        if len(found) > before:  # what they need may be room that has not rested yet
             looks += [rested for item in own if (rested := unchanged_since(item) + wait) > now]
-        found.append(tuple(sorted(of_pool, key=lambda each: (-each.price, each.bin.name))))
-    return Candidates(tuple(filter(None, found)), min(looks, default=None))
+    return found, min(looks, default=None)
 
 
 def is_guest(item: Bin) -> bool:

@@ -96,18 +96,16 @@ def vacancies(
     found: list[Vacancy] = []
     looks: list[datetime] = []
     for pool in sorted(node_pools, key=lambda item: item.name):
-        wait = wait_of(pool)
-        own = by_pool.get(pool.name, [])
+        wait, own = wait_of(pool), by_pool.get(pool.name, [])
         held = [item for item in own if _may_be_left(item) and item.name not in unavailable]
         if wait is None or not held or pool.name in starting:
             continue
-        times = _times((*held, *elsewhere), wait)
+        times = {item.name: unchanged_since(item) + wait for item in (*held, *elsewhere)}
         looks += [time for time in times.values() if time > now]
-        rested = {name for name, time in times.items() if time <= now}
+        rested = (item for item in held if times[item.name] <= now)
+        names = tuple(item.name for item in sorted(rested, key=lambda item: (-(price_of(item) or 0.0), item.name)))
         most = _most(pool, own, states, now)
-        candidates = sorted((item for item in held if item.name in rested), key=_dearest_first(price_of))
-        if candidates and most != 0:
-            names = tuple(item.name for item in candidates)
+        if names and most != 0:
             found.append(Vacancy(names, most, closed_to_chunks(bins, now - wait)))
     return Vacancies(tuple(found), min(looks, default=None))
 
@@ -125,12 +123,3 @@ def _most(pool: NodePool, own: Iterable[Bin], states: Mapping[str, PoolState], n
         return None
     waiting = sum(not (item.chunks or item.in_use or item.is_going or item.is_protected) for item in own)
     return max(0, budget - waiting)
-
-
-def _times(bins: Iterable[Bin], wait: timedelta) -> dict[str, datetime]:
-    """When each bin's room will have been unchanged for long enough."""
-    return {item.name: unchanged_since(item) + wait for item in bins}
-
-
-def _dearest_first(price_of: Callable[[Bin], float | None]) -> Callable[[Bin], tuple[float, str]]:
-    return lambda item: (-(price_of(item) or 0.0), item.name)
