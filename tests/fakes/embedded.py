@@ -100,6 +100,12 @@ def node_pool(name: str = "general", *, consolidate_after: str = "Never", **spec
     }
 
 
+def in_node_pool(name: str) -> Document:
+    """The affinity of pods that run in this NodePool only."""
+    term = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
 def node_claim(
     name: str,
     *types: str,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.builders import instance_type
-from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, workload, workload_ref
+from tests.fakes.embedded import DELAYS, LARGE, SMALL, Document, buffer, in_node_pool, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 
 
@@ -58,6 +60,22 @@ def test_a_node_stays_within_the_limits_of_its_node_pool(limits: dict[str, Any])
     shop = shrunk(**limits)
     shop.keep(1800, step=10)
     assert types(shop) == ["m-8x"]
+
+
+def test_a_node_is_left_while_the_nodes_of_another_node_pool_are_on_their_way() -> None:
+    shop = KeptCluster(instance_types=(SMALL, LARGE), delays=replace(DELAYS, register=timedelta(seconds=90)))
+    targets = {name: {"apiGroup": "apps", "kind": "Deployment", "name": name} for name in ("web", "other")}
+    for name, target in targets.items():
+        shop.cluster.apply(node_pool(name, consolidate_after="60s"))
+        shop.cluster.apply(workload(name, replicas=0, cpu="1500m", affinity=in_node_pool(name)))
+        shop.cluster.apply(buffer(name, replicas=5, scalableRef=target))
+    shop.keep(200)
+    for name, target in targets.items():
+        shop.cluster.apply(buffer(name, replicas=1, scalableRef=target))
+    shop.keep(30)
+    assert len(shop.cluster.view().node_claims) == 4, "both have their smaller node on its way"
+    shop.keep(120)
+    assert types(shop) == ["m-2x", "m-2x"]
 
 
 def on_types(*names: str) -> Document:

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from tests.builders import instance_type
-from tests.fakes.embedded import LARGE, SMALL, Document, buffer, node_pool, workload, workload_ref
+from tests.fakes.embedded import (
+    LARGE,
+    SMALL,
+    Document,
+    buffer,
+    in_node_pool,
+    node_pool,
+    node_ref,
+    workload,
+    workload_ref,
+)
 from tests.fakes.kept_cluster import KeptCluster
 
 
@@ -63,9 +73,22 @@ def test_those_of_many_node_pools_are_left_without_a_tick_where_spot_is_sold_too
     assert shop.short() == 0
 
 
-def in_node_pool(name: str) -> Document:
-    term = {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+def test_no_chunk_comes_to_room_that_pods_of_a_node_which_goes_may_need() -> None:
+    shop = scaled_down()
+    shop.add_node("going", "m-2x")
+    shop.cluster.apply(workload("slow", cpu="1800m", nodeSelector={"kubernetes.io/hostname": "node-going"}))
+
+    def disrupt(node: Document) -> None:
+        node["spec"].setdefault("taints", []).append({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
+
+    shop.wait(1)
+    shop.change(node_ref("node-going"), disrupt, "karpenter")
+    assert shop.keep(240) == []
+    shop.cluster.delete(workload_ref("slow"))
+    shop.keep(120)
+    assert "node-web" in shop.node_names()
+    assert shop.short() == 0
+    assert not any("headroom" in name for name in shop.node_names())
 
 
 def test_it_stays_in_a_pool_that_never_consolidates() -> None:
