@@ -39,23 +39,20 @@ class Vacate:
         if state.placement.planned or not state.demands or not state.is_whole:
             return state
         bins = all_bins(state.prepared.room, state.placement.occupied)
-        found = vacancies(
+        found, next_look = vacancies(
             bins,
             state.effective.node_pools,
             state.cluster_now,
             unavailable=state.prepared.options.leaving | state.prepared.options.keeping | state.prepared.suspended,
             price_of=Prices(state.instance_types).of,
         )
-        if found.next_look is not None:
-            look = Edge(
-                found.next_look + state.view.clock_skew,
-                "chunks may move to room that is free for `consolidateAfter` by then",
-            )
-            state = replace(state, edges=(*state.edges, look))
+        if next_look is not None:
+            why = "chunks may move to room that is free for `consolidateAfter` by then"
+            state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why)))
         savings = savings_of(state, self.rules.consolidation, self.memory)
         left: frozenset[str] = frozenset()
         trials = iter(range(MOST_TRIALS))
-        for vacancy in found.by_pool:
+        for vacancy in found:
             state, left = self._leave(state, vacancy, bins, left, trials=trials, savings=savings)
         return state
 

@@ -70,14 +70,6 @@ class Vacancy:
     closed: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Vacancies:
-    """next_look: when more room will have been free long enough."""
-
-    by_pool: tuple[Vacancy, ...] = ()
-    next_look: datetime | None = None
-
-
 def vacancies(
     bins: Sequence[Bin],
     node_pools: Iterable[NodePool],
@@ -85,10 +77,12 @@ def vacancies(
     *,
     unavailable: Collection[str],
     price_of: Callable[[Bin], float | None],
-) -> Vacancies:
-    """now: by the cluster's clock. unavailable: bins whose chunks are on the move already."""
+) -> tuple[list[Vacancy], datetime | None]:
+    """One for each NodePool, and when more room will have been free long enough.
+
+    now: by the cluster's clock. unavailable: bins whose chunks are on the move already."""
     if any(item.pods for item in bins):
-        return Vacancies()  # they settle first; that change starts another pass
+        return [], None  # they settle first; that change starts another pass
     starting = with_starting_nodes(bins)
     states = pool_states(bins)
     by_pool = by_node_pool(bins)
@@ -107,7 +101,7 @@ def vacancies(
         most = _most(pool, own, states, now)
         if names and most != 0:
             found.append(Vacancy(names, most, closed_to_chunks(bins, now - wait)))
-    return Vacancies(tuple(found), min(looks, default=None))
+    return found, min(looks, default=None)
 
 
 def _may_be_left(item: Bin) -> bool:
