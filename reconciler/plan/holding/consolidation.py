@@ -32,6 +32,8 @@ NOTHING = Resources()
 WHEN_EMPTY = "WhenEmpty"
 PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
+BUSY = timedelta(minutes=10)
+"""How long no other node of the NodePool is left meanwhile. By then a busy Karpenter has taken the node, or has other reasons."""
 OPEN = timedelta(minutes=5)
 """How long held nodes are open to the pods of another. Karpenter looks every ten seconds, and makes sure for 15 more."""
 REST = timedelta(hours=24)
@@ -126,17 +128,20 @@ class Savings:
 
 
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
-    """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay."""
+    """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay. Once
+    another pod has come to the node, Karpenter is not expected to take the node any more, and it counts like any other."""
     remembered = view.inventory.memory.get(DEPARTURES_KEY) or {}
     machines = {machine.name: machine for machine in view.machines}
     claims = {claim.name for claim in view.node_claims}
+    pods = pods_by_node(view) if remembered else {}
     found = []
     for name, value in sorted(remembered.items() if isinstance(remembered, Mapping) else ()):
         machine, known = machines.get(name), _parsed(name, value)
         if machine is None or known is None or now >= known.until + REST:
             continue
         failed = machine.is_held and "NodeClaim" not in view.unread and not claims.issuperset(known.claims)
-        if not failed:
+        came = any(pod.created is not None and pod.created > known.since for pod in pods.get(name, ()))
+        if not failed and (known.admits or machine.is_held or not came):
             found.append(known)
     return tuple(found)
 
@@ -210,7 +215,7 @@ def candidates(
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
     node's price if the node may be left, and leaving it may be worth it. pods: as of `pods_by_node`.
     """
-    busy = {item.node for item in known if item.is_under_way(now)}
+    busy = {item.node: min(item.until, item.since + BUSY) for item in known}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
     found: list[Candidate] = []
@@ -218,7 +223,11 @@ def candidates(
     by_pool = by_node_pool(bins)
     for pool in sorted(node_pools, key=lambda item: item.name):
         own, wait = by_pool.get(pool.name, []), wait_of(pool)
-        if wait is None or any(item.name in busy for item in own):
+        if wait is None:
+            continue
+        free = max((busy.get(item.name, now) for item in own), default=now)
+        if free > now:
+            looks.append(free)
             continue
         before = len(found)
         for item in own:

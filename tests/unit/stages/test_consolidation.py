@@ -78,6 +78,17 @@ def test_a_node_is_left_while_the_nodes_of_another_node_pool_are_on_their_way() 
     assert types(shop) == ["m-2x", "m-2x"]
 
 
+def test_once_a_pod_has_come_to_a_node_that_chunks_left_another_may_be_left() -> None:
+    """Karpenter itself moves pods of other nodes to such a node."""
+    shop = shrunk()
+    while not shop.cluster.view().inventory.memory.get("departures"):
+        shop.keep(1)
+    shop.cluster.apply(workload("busy", cpu="6"))
+    shop.keep(30)
+    assert shop.cluster.view().inventory.memory.get("departures") is None
+    assert types(shop) == ["m-2x", "m-8x"]
+
+
 def on_types(*names: str) -> Document:
     term = {"matchExpressions": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(names)}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
