@@ -30,6 +30,7 @@ from reconciler.report.difference.difference import Details, Difference, differe
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes
 from reconciler.report.words import moment
+from reconciler.source.merging import Sides
 from reconciler.spending.month import Basis, as_declared, first_differences, spending
 from reconciler.stages.placement import lowered_limits
 from reconciler.stages.state import PassResult
@@ -47,31 +48,20 @@ class Comparison:
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
-    """What is compared, and how. caps: the daemon's. foreign: whether the head is untrusted, such as a fork's, so that its templates
-    are left out. conflicts, names: as in `Difference`."""
-
-    base: SourceTree
-    head: SourceTree
-    conflicts: tuple[str, ...] = ()
-    caps: PlanCaps = UNCAPPED
-    gates: Gates = field(default_factory=Gates)
-    foreign: bool = False
-    names: tuple[str, str] | None = None
-
-
-def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
-    """Compares the two sides. cycle: a separate one, with `UNCAPPED` rules. Raises the failure of a side that cannot be planned."""
-    head_tree, unjudged = request.head, list[str]()
-    if request.foreign:
-        head_tree, unjudged = _without_templates_of(request.head, request.base)
+def compare(
+    cycle: Cycle, sides: Sides, *, caps: PlanCaps = UNCAPPED, gates: Gates | None = None, foreign: bool = False
+) -> Comparison:
+    """Compares the two sides. cycle: a separate one, with `UNCAPPED` rules. caps: the daemon's. foreign: whether the head is untrusted, such
+    as a fork's, so that its templates are left out. Raises the failure of a side that cannot be planned."""
+    head_tree, unjudged = sides.head, list[str]()
+    if foreign:
+        head_tree, unjudged = _without_templates_of(sides.head, sides.base)
     notes: list[str] = []
-    base, base_timeline = _planned(cycle, request.base)
+    base, base_timeline = _planned(cycle, sides.base)
     head, head_timeline = _planned(cycle, head_tree)
-    notes += _cap_notes(request.caps, head.required_plan)
+    notes += _cap_notes(caps, head.required_plan)
     if not head_tree.removals_allowed:
-        notes += _removal_notes(request.caps.pruning, base, head)
+        notes += _removal_notes(caps.pruning, base, head)
     drift = _drift(base, head)
     spent = None
     if base.basis is not None and head.basis is not None:
@@ -89,15 +79,15 @@ def compare(cycle: Cycle, request: ComparisonRequest) -> Comparison:
             drift=drift,
             unjudged=tuple(unjudged),
             kept_as_before=() if head.basis is None else tuple(sorted(head.basis.facts.effective.kept)),
-            conflicts=request.conflicts,
+            conflicts=sides.conflicts,
             notes=tuple(notes),
-            names=request.names,
+            names=sides.names,
         ),
     )
     if base.basis is not None and head.basis is not None:
         told = {item.ref for item in (*change.room.less, *change.room.more)}
         change = replace(change, afterwards=tuple(_afterwards(base.basis, head.basis, told)))
-    change = replace(change, failed_gates=request.gates.failures(change))
+    change = replace(change, failed_gates=(gates or Gates()).failures(change))
     timelines = None if base_timeline is None or head_timeline is None else (base_timeline, head_timeline)
     timings = {
         stage: base.timings.get(stage, 0.0) + head.timings.get(stage, 0.0)

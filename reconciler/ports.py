@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -160,33 +160,19 @@ class ProposedPlan:
     waiting: tuple[str, ...] = ()
 
 
-class PassResult(Protocol):
-    """What one pass found and did, for observers of passes."""
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What one pass found and did, for observers of passes. plan, change_set, tree: None where the pass did not get that far.
 
-    @property
-    def plan(self) -> Plan | None:
-        """The plan; None if the pass ended before it was made."""
+    change_set: of a pass that applies. tree: the manifests that it used. timings: seconds by stage, in order. failure: why it ended early.
+    settled: nothing was left to change and nothing is on its way. traces: of faults for which an object was set aside, where it was not
+    before.
+    """
 
-    @property
-    def change_set(self) -> ChangeSet | None:
-        """The result of applying; None if nothing was applied, since the pass ended earlier or only planned."""
-
-    @property
-    def tree(self) -> SourceTree | None:
-        """The manifests that it used; None if none could be read."""
-
-    @property
-    def timings(self) -> Mapping[str, float]:
-        """Seconds by stage, in order."""
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why it ended early; None if it did not."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing was left to change and nothing is on its way."""
-
-    @property
-    def traces(self) -> tuple[str, ...]:
-        """Of faults for which an object was set aside, where it was not before."""
+    plan: Plan | None = None
+    change_set: ChangeSet | None = None
+    tree: SourceTree | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
+    settled: bool = False
+    traces: tuple[str, ...] = ()

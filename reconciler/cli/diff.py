@@ -44,10 +44,8 @@ def _repository(pull_request: Mapping[str, Any], side: str) -> str | None:
 
 
 if TYPE_CHECKING:
-    from reconciler.comparison import ComparisonRequest
     from reconciler.model.timelines import CapacityTimeline
     from reconciler.report.difference.difference import Difference
-    from reconciler.report.difference.headline import Gates
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
     from reconciler.wiring.pages import ReportedCluster
@@ -172,7 +170,7 @@ def _report(
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.pages import reported_cluster
     from reconciler.wiring.posting import complete_page
-    from reconciler.wiring.session import open_session
+    from reconciler.wiring.session import caps_of, open_session
 
     gates = Gates(**{each.name: values[each.name] for each in fields(Gates)})
     with posting(PostOptions.of(click.get_current_context(), values), settings) as poster:
@@ -183,7 +181,7 @@ def _report(
             tell_age(session.cluster, now)
             progress("git")
             foreign = _foreign(said=values["fork"], poster=poster)
-            comparison = compare(session.cycle, _request(settings, read(), gates, foreign=foreign))
+            comparison = compare(session.cycle, read(), caps=caps_of(settings), gates=gates, foreign=foreign)
             cluster = reported_cluster(session.cluster, settings)
             cluster = replace(cluster, name=name or cluster.name)
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
@@ -203,16 +201,6 @@ def _settings(values: dict[str, Any], other: str | None) -> Settings:
     if other is not None and values["repo"]:
         raise click.UsageError("--repo says nothing where two folders are compared: leave it out.")
     return settings_from(values)
-
-
-def _request(settings: Settings, sides: Sides, gates: Gates, *, foreign: bool) -> ComparisonRequest:
-    from reconciler.comparison import ComparisonRequest
-    from reconciler.wiring.session import caps_of
-
-    caps = caps_of(settings)
-    return ComparisonRequest(
-        sides.base, sides.head, sides.conflicts, caps=caps, gates=gates, foreign=foreign, names=sides.names
-    )
 
 
 def _foreign(*, said: bool | None, poster: Posting | None) -> bool:

@@ -22,7 +22,8 @@ KUEUE = "kueue.x-k8s.io"
 class Resource:
     """One kind as the API serves it. versions: those that headroom understands, the preferred first (() is any).
 
-    builtin: part of Kubernetes itself, so always served. Others come with a CRD or a newer Kubernetes, perhaps later.
+    part: the field of `ClusterView` that has its objects (`nodes`, `storage.claims`); "" for declared kinds and workloads.
+    builtin: belongs to Kubernetes itself, so always served. Others come with a CRD or a newer Kubernetes, perhaps later.
     declared: kept whole as a LiveObject, since `manifests` reads it like a file.
     name, namespace: of the only object to read (the inventory); "" for all.
     """
@@ -31,6 +32,7 @@ class Resource:
     kind: str
     plural: str
     versions: tuple[str, ...] = ("v1",)
+    part: str = ""
     namespaced: bool = True
     builtin: bool = True
     declared: bool = False
@@ -46,75 +48,52 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-def _custom(group: str, kind: str, versions: tuple[str, ...], *, namespaced: bool, declared: bool = True) -> Resource:
+def _custom(group: str, kind: str, versions: tuple[str, ...], *, part: str = "", namespaced: bool = True) -> Resource:
+    """A kind that is no part of a view for itself is declared in Git."""
     plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
-    return Resource(group, kind, plural, versions, namespaced=namespaced, builtin=False, declared=declared)
+    declared = not part
+    return Resource(group, kind, plural, versions, part, namespaced, builtin=False, declared=declared)
 
 
-NODES = Resource(CORE, "Node", "nodes", namespaced=False)
-PODS = Resource(CORE, "Pod", "pods")
-NAMESPACES = Resource(CORE, "Namespace", "namespaces", namespaced=False)
-RESOURCE_QUOTAS = Resource(CORE, "ResourceQuota", "resourcequotas")
+NODES = Resource(CORE, "Node", "nodes", part="nodes", namespaced=False)
+PODS = Resource(CORE, "Pod", "pods", part="pods")
+NAMESPACES = Resource(CORE, "Namespace", "namespaces", part="namespaces", namespaced=False)
+RESOURCE_QUOTAS = Resource(CORE, "ResourceQuota", "resourcequotas", part="resource_quotas")
 POD_TEMPLATES = Resource(CORE, "PodTemplate", "podtemplates", declared=True)
-REPLICATION_CONTROLLERS = Resource(CORE, "ReplicationController", "replicationcontrollers")
-CONFIG_MAPS = Resource(CORE, "ConfigMap", "configmaps")
 DEPLOYMENTS = Resource(APPS, "Deployment", "deployments")
 REPLICA_SETS = Resource(APPS, "ReplicaSet", "replicasets")
 STATEFUL_SETS = Resource(APPS, "StatefulSet", "statefulsets")
-DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets")
+REPLICATION_CONTROLLERS = Resource(CORE, "ReplicationController", "replicationcontrollers")
 JOBS = Resource(BATCH, "Job", "jobs")
 CRON_JOBS = Resource(BATCH, "CronJob", "cronjobs")
-PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", namespaced=False)
-POD_DISRUPTION_BUDGETS = Resource("policy", "PodDisruptionBudget", "poddisruptionbudgets")
-PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", namespaced=False)
-VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
-STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", namespaced=False)
-CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", namespaced=False)
-RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, namespaced=False, declared=False)
-DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, namespaced=False, declared=False)
-RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, namespaced=True, declared=False)
-RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, namespaced=True, declared=False)
-RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", namespaced=False)
-NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
-NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), namespaced=False, declared=False)
-NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
-CAPACITY_BUFFERS = _custom(AUTOSCALING, "CapacityBuffer", ("v1beta1", "v1alpha1"), namespaced=True)
-BUFFERS = _custom(AUTOSCALING, "Buffer", ("v1alpha1",), namespaced=True)
-PROVISIONING_REQUESTS = _custom(AUTOSCALING, "ProvisioningRequest", ("v1", "v1beta1"), namespaced=True)
-PROVISIONING_CLASSES = _custom(AUTOSCALING, "ProvisioningClass", ("v1alpha1",), namespaced=False)
-QUEUED_WORKLOADS = _custom(KUEUE, "Workload", ("v1beta2", "v1beta1"), namespaced=True, declared=False)
-METRICS_PRODUCERS = _custom(METRICS, "MetricsProducer", ("v1alpha1",), namespaced=True)
-
-WORKLOADS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
-RESOURCES = (
-    NODES,
-    PODS,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-    POD_TEMPLATES,
-    *WORKLOADS,
-    DAEMON_SETS,
-    PRIORITY_CLASSES,
-    POD_DISRUPTION_BUDGETS,
-    PERSISTENT_VOLUMES,
-    VOLUME_CLAIMS,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    RUNTIME_CLASSES,
-    RESOURCE_SLICES,
-    DEVICE_CLASSES,
-    RESOURCE_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    NODE_POOLS,
-    NODE_CLAIMS,
-    NODE_OVERLAYS,
-    CAPACITY_BUFFERS,
-    BUFFERS,
-    PROVISIONING_REQUESTS,
-    PROVISIONING_CLASSES,
-    QUEUED_WORKLOADS,
-    METRICS_PRODUCERS,
+DAEMON_SETS = Resource(APPS, "DaemonSet", "daemonsets", part="daemon_sets")
+PRIORITY_CLASSES = Resource(SCHEDULING, "PriorityClass", "priorityclasses", part="priority_classes", namespaced=False)
+POD_DISRUPTION_BUDGETS = Resource(
+    "policy", "PodDisruptionBudget", "poddisruptionbudgets", part="pod_disruption_budgets"
 )
+PERSISTENT_VOLUMES = Resource(CORE, "PersistentVolume", "persistentvolumes", part="storage.volumes", namespaced=False)
+VOLUME_CLAIMS = Resource(CORE, "PersistentVolumeClaim", "persistentvolumeclaims", part="storage.claims")
+STORAGE_CLASSES = Resource(STORAGE, "StorageClass", "storageclasses", part="storage.classes", namespaced=False)
+CSI_NODES = Resource(STORAGE, "CSINode", "csinodes", part="storage.limits", namespaced=False)
+RUNTIME_CLASSES = Resource(NODE, "RuntimeClass", "runtimeclasses", part="runtime_classes", namespaced=False)
+RESOURCE_SLICES = _custom(DRA, "ResourceSlice", _DRA_VERSIONS, part="devices.slices", namespaced=False)
+DEVICE_CLASSES = _custom(DRA, "DeviceClass", _DRA_VERSIONS, part="devices.classes", namespaced=False)
+RESOURCE_CLAIMS = _custom(DRA, "ResourceClaim", _DRA_VERSIONS, part="devices.claims")
+RESOURCE_CLAIM_TEMPLATES = _custom(DRA, "ResourceClaimTemplate", _DRA_VERSIONS, part="devices.templates")
+NODE_POOLS = _custom(KARPENTER, "NodePool", ("v1", "v1beta1"), namespaced=False)
+NODE_CLAIMS = _custom(KARPENTER, "NodeClaim", ("v1", "v1beta1"), part="node_claims", namespaced=False)
+NODE_OVERLAYS = _custom(KARPENTER, "NodeOverlay", ("v1", "v1beta1", "v1alpha1"), namespaced=False)
+CAPACITY_BUFFERS = _custom(AUTOSCALING, "CapacityBuffer", ("v1beta1", "v1alpha1"))
+BUFFERS = _custom(AUTOSCALING, "Buffer", ("v1alpha1",))
+PROVISIONING_REQUESTS = _custom(AUTOSCALING, "ProvisioningRequest", ("v1", "v1beta1"))
+PROVISIONING_CLASSES = _custom(AUTOSCALING, "ProvisioningClass", ("v1alpha1",), namespaced=False)
+QUEUED_WORKLOADS = _custom(KUEUE, "Workload", ("v1beta2", "v1beta1"), part="queued")
+METRICS_PRODUCERS = _custom(METRICS, "MetricsProducer", ("v1alpha1",))
+
+RESOURCES = tuple(value for value in list(globals().values()) if isinstance(value, Resource))
+"""In the order above; with the inventory's ConfigMap these are all kinds that are read."""
+CONFIG_MAPS = Resource(CORE, "ConfigMap", "configmaps", part="inventory")
+WORKLOADS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS, CRON_JOBS)
 BY_KIND = {resource.key: resource for resource in (*RESOURCES, CONFIG_MAPS)}
 
 

@@ -13,24 +13,12 @@ from reconciler.cluster.decoding.policies import NamespaceLabels
 from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
-    CSI_NODES,
     DAEMON_SETS,
-    DEVICE_CLASSES,
     NAMESPACES,
-    NODE_CLAIMS,
     NODES,
-    PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS,
     PODS,
-    PRIORITY_CLASSES,
-    QUEUED_WORKLOADS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_QUOTAS,
-    RESOURCE_SLICES,
+    RESOURCES,
     RUNTIME_CLASSES,
-    STORAGE_CLASSES,
-    VOLUME_CLAIMS,
     Resource,
 )
 from reconciler.model.attachments import Devices, Storage
@@ -65,28 +53,15 @@ def _is_going(side: object) -> bool:
 
 
 Key = tuple[str, str]
-_PARTS = {
-    NODES.key: "nodes",
-    NODE_CLAIMS.key: "node_claims",
-    PODS.key: "pods",
-    DAEMON_SETS.key: "daemon_sets",
-    PRIORITY_CLASSES.key: "priority_classes",
-    RESOURCE_QUOTAS.key: "resource_quotas",
-    QUEUED_WORKLOADS.key: "queued",
-    POD_DISRUPTION_BUDGETS.key: "pod_disruption_budgets",
-    RUNTIME_CLASSES.key: "runtime_classes",
-    PERSISTENT_VOLUMES.key: "volumes",
-    VOLUME_CLAIMS.key: "volume_claims",
-    STORAGE_CLASSES.key: "storage_classes",
-    CSI_NODES.key: "volume_limits",
-    RESOURCE_SLICES.key: "resource_slices",
-    DEVICE_CLASSES.key: "device_classes",
-    RESOURCE_CLAIMS.key: "resource_claims",
-    RESOURCE_CLAIM_TEMPLATES.key: "resource_claim_templates",
-    NAMESPACES.key: "namespaces",
-    CONFIG_MAPS.key: "inventory",
+_APART = frozenset(resource.key for resource in (*RESOURCES, CONFIG_MAPS) if resource.part)
+"""The kinds that have a part of the view for themselves."""
+_FOLLOWING = {
+    "objects": "inventory",
+    "runtime_classes": "admitted daemon_sets",
+    "daemon_sets": "admitted daemon_sets",
+    "pods": "pods by phase",
+    "namespaces": "namespaces by name",
 }
-_FOLLOWING = {"objects": "inventory", "runtime_classes": "daemon_sets", "pods": "pods by phase"}
 """Parts of a view that other parts are made from."""
 _T = TypeVar("_T")
 _MOST_GAPS = 5
@@ -235,43 +210,33 @@ class ViewStore:
     def _changed(self, *parts: str) -> bool:
         for part in parts:
             self._made.pop(part, None)
-            if part in _FOLLOWING:
-                self._made.pop(_FOLLOWING[part], None)
+            self._made.pop(_FOLLOWING.get(part, part), None)
         self._revision += 1
         self._view = None
         return True
 
     def _make_view(self) -> ClusterView:
         pods, finished_pods = self._part("pods by phase", self._pods_by_phase)
+        parts: dict[str, dict[str, Any]] = {"": {}, "storage": {}, "devices": {}}
+        for resource in RESOURCES:
+            holder, _, name = resource.part.rpartition(".")
+            if name:
+                parts[holder][name] = self._sorted(resource)
+        parts[""] |= {
+            "pods": pods,
+            "daemon_sets": self._part("admitted daemon_sets", self._daemon_sets),
+            "namespaces": self._part("namespaces by name", self._namespaces),
+        }
         return ClusterView(
             revision=str(self._revision),
             complete=not self._part("gaps", self._all_gaps),
             unread=frozenset(topic[1] for topic in self._gaps if len(topic) > 1),
             gaps=self._part("gaps", self._all_gaps),
-            nodes=self._sorted(NODES),
-            node_claims=self._sorted(NODE_CLAIMS),
-            pods=pods,
+            **parts[""],
             finished_pods=finished_pods,
-            daemon_sets=self._part("daemon_sets", self._daemon_sets),
             workloads=self._part("workloads", self._workloads),
-            queued=self._sorted(QUEUED_WORKLOADS),
-            priority_classes=self._sorted(PRIORITY_CLASSES),
-            resource_quotas=self._sorted(RESOURCE_QUOTAS),
-            pod_disruption_budgets=self._sorted(POD_DISRUPTION_BUDGETS),
-            runtime_classes=self._sorted(RUNTIME_CLASSES),
-            storage=Storage(
-                self._sorted(PERSISTENT_VOLUMES),
-                self._sorted(VOLUME_CLAIMS),
-                self._sorted(STORAGE_CLASSES),
-                self._sorted(CSI_NODES),
-            ),
-            devices=Devices(
-                self._sorted(RESOURCE_SLICES),
-                self._sorted(DEVICE_CLASSES),
-                self._sorted(RESOURCE_CLAIMS),
-                self._sorted(RESOURCE_CLAIM_TEMPLATES),
-            ),
-            namespaces=self._part("namespaces", self._namespaces),
+            storage=Storage(**parts["storage"]),
+            devices=Devices(**parts["devices"]),
             objects=self._part("objects", self._objects),
             apis=self._apis,
             inventory=self._part("inventory", self._inventory),
@@ -295,7 +260,7 @@ class ViewStore:
 
     def _daemon_sets(self) -> tuple[DaemonSet, ...]:
         classes = self._sorted(RUNTIME_CLASSES)
-        values = cast("Iterable[DaemonSet]", self._sorted_values(DAEMON_SETS))
+        values: tuple[DaemonSet, ...] = self._sorted(DAEMON_SETS)
         return tuple(replace(value, shape=admitted(value.shape, classes)) for value in values)
 
     def _workloads(self) -> tuple[Any, ...]:
@@ -303,7 +268,7 @@ class ViewStore:
             (key, kind, value)
             for kind, values in self._values.items()
             for key, value in values.items()
-            if kind not in _PARTS and not isinstance(value, LiveObject)
+            if kind not in _APART and not isinstance(value, LiveObject)
         ]
         return tuple(value for _, _, value in sorted(found, key=lambda item: item[:2]))
 
@@ -311,18 +276,15 @@ class ViewStore:
         found = [
             value
             for kind, values in self._values.items()
-            if kind not in _PARTS
+            if kind not in _APART
             for value in values.values()
             if isinstance(value, LiveObject)
         ]
         return {item.ref: item for item in sorted(found, key=lambda item: item.ref)}
 
     def _namespaces(self) -> dict[str, Mapping[str, str]]:
-        values = cast("Iterable[NamespaceLabels]", self._sorted_values(NAMESPACES))
+        values: tuple[NamespaceLabels, ...] = self._sorted(NAMESPACES)
         return {value.name: value.labels for value in values}
-
-    def _sorted_values(self, resource: Resource) -> list[Value]:
-        return [value for _, value in sorted(self._values.get(resource.key, {}).items(), key=_by_key)]
 
     @property
     def room_taken(self) -> int:
@@ -376,4 +338,4 @@ def _parts_of(resource: Resource, value: object) -> tuple[str, ...]:
 
 
 def _part_of(resource: Resource) -> str:
-    return "objects" if resource.declared else _PARTS.get(resource.key, "workloads")
+    return "objects" if resource.declared else resource.part or "workloads"

@@ -19,7 +19,6 @@ from reconciler.daemon.timers import Edges, Jobs, Requests
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.schedules import Edge
 from reconciler.ports import Clock, PassResult
-from reconciler.stages.state import PassResult as BrokenPass
 from reconciler.telemetry.logs import Log, as_failure, logger, tell
 from reconciler.telemetry.metrics import failure_of, wrote
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
@@ -345,7 +344,7 @@ class Daemon:
         try:
             result = self._run_pass(trigger)
         except Exception as error:  # noqa: BLE001 - a defect in one pass must not end the daemon
-            result = BrokenPass(failure=as_failure(error, self._log))
+            result = PassResult(failure=as_failure(error, self._log))
         if self._ended.is_set():
             return result
         failure = failure_of(result)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from reconciler import ports
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
@@ -19,7 +20,6 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import INITIALIZED_LABEL, NODEPOOL_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import PoolBudgets
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.problem import BackOff, PlacementOptions, Problem
@@ -159,26 +159,15 @@ class Stage(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PassResult:
-    """failure: why the pass stopped; no later stage has run. timings: seconds by phase.
+class PassResult(ports.PassResult):
+    """With what only other stages and forecasts need."""
 
-    settled: nothing was left to change and nothing is on its way.
-    """
-
-    plan: Plan | None = None
-    change_set: ChangeSet | None = None
-    tree: SourceTree | None = None
-    timings: Mapping[str, float] = field(default_factory=dict)
-    failure: Failure | None = None
-    settled: bool = False
     basis: Basis | None = None
     """What a forecast of costs starts from; None if nothing was placed."""
     written: tuple[DeclaredManifest, ...] = ()
     """The repository's documents as they are written, budgets in local time too."""
     templates: DocumentTemplates | None = None
     """Templates that objects are rendered from."""
-    traces: tuple[str, ...] = ()
-    """Of faults for which an object was set aside, where it was not before."""
 
     @property
     def required_plan(self) -> Plan:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily
@@ -13,12 +12,11 @@ from prometheus_client.registry import Collector
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.conditions import ConditionStatus
-from reconciler.model.errors import Failure, Stalled
+from reconciler.model.errors import Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.provisioning_requests import Phase
 from reconciler.model.schedules import Schedule
-from reconciler.model.source import SourceTree
-from reconciler.ports import Clock
+from reconciler.ports import Clock, PassResult
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
 from reconciler.telemetry.buffers import Shortages, buffer_gauges, labels_of, proposal_gauges
 from reconciler.timetable.capacity_schedule import state_at
@@ -55,54 +53,33 @@ def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFam
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    plan: Plan | None
-    tree: SourceTree | None
-    failure: Failure | None
-    settled: bool
-    attempted: datetime
-    succeeded: datetime | None
-
-
 class PassGauges(Collector):
     """If a pass ended early, gauges of later stages keep the values of the previous pass."""
 
     def __init__(self) -> None:
-        self._snapshot: _Snapshot | None = None
+        self._last: PassResult | None = None
+        self._attempted: datetime | None = None
+        self._succeeded: datetime | None = None
         self.shortages = Shortages()
 
-    def take(
-        self,
-        *,
-        plan: Plan | None,
-        tree: SourceTree | None,
-        failure: Failure | None,
-        settled: bool,
-        succeeded: bool,
-        now: datetime,
-    ) -> None:
-        before = self._snapshot
-        self._snapshot = _Snapshot(
-            plan=plan or (before.plan if before else None),
-            tree=tree or (before.tree if before else None),
-            failure=failure,
-            settled=settled,
-            attempted=now,
-            succeeded=now if succeeded else (before.succeeded if before else None),
-        )
+    def take(self, result: PassResult, *, succeeded: bool, now: datetime) -> None:
+        before = self._last or result
+        plan, tree = result.plan or before.plan, result.tree or before.tree
+        self._last = PassResult(plan=plan, tree=tree, failure=result.failure, settled=result.settled)
+        self._attempted = now
+        self._succeeded = now if succeeded else self._succeeded
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        snapshot = self._snapshot
-        if snapshot is None:
+        last, attempted, succeeded = self._last, self._attempted, self._succeeded
+        if last is None or attempted is None:
             return
-        yield from _pass_gauges(snapshot)
-        if snapshot.plan is not None:
-            yield from _plan_gauges(snapshot.plan)
-            yield from _demand_gauges(snapshot.plan.demands)
-            yield from proposal_gauges(snapshot.plan.demands)
-            yield from buffer_gauges(snapshot.plan.demands, self.shortages, snapshot.attempted)
-            yield from request_gauges(snapshot.plan.demands)
+        yield from _pass_gauges(last, attempted, succeeded)
+        if last.plan is not None:
+            yield from _plan_gauges(last.plan)
+            yield from _demand_gauges(last.plan.demands)
+            yield from proposal_gauges(last.plan.demands)
+            yield from buffer_gauges(last.plan.demands, self.shortages, attempted)
+            yield from request_gauges(last.plan.demands)
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -118,34 +95,32 @@ def _labelled(
     return family
 
 
-def _pass_gauges(snapshot: _Snapshot) -> Iterator[GaugeMetricFamily]:
-    yield _gauge(
-        "headroom_reconcile_last_attempt_timestamp_seconds", "When the last pass ended", snapshot.attempted.timestamp()
-    )
-    if snapshot.succeeded is not None:
+def _pass_gauges(last: PassResult, attempted: datetime, succeeded: datetime | None) -> Iterator[GaugeMetricFamily]:
+    yield _gauge("headroom_reconcile_last_attempt_timestamp_seconds", "When the last pass ended", attempted.timestamp())
+    if succeeded is not None:
         yield _gauge(
             "headroom_reconcile_last_success_timestamp_seconds",
             "When the last pass without any failure ended",
-            snapshot.succeeded.timestamp(),
+            succeeded.timestamp(),
         )
-    yield _gauge("headroom_settled", "1 when nothing is left to change and nothing is on its way", snapshot.settled)
-    stalled = _stall(snapshot)
+    yield _gauge("headroom_settled", "1 when nothing is left to change and nothing is on its way", last.settled)
+    stalled = _stall(last)
     yield _labelled(
         "headroom_source_stalled",
         "1 while the repository's newest state cannot be taken; the last good one stays in force",
         ("reason",),
         [((stalled,), 1)] if stalled else [(("",), 0)],
     )
-    if snapshot.tree is not None and snapshot.tree.revision is not None:
+    if last.tree is not None and last.tree.revision is not None:
         yield _labelled(
-            "headroom_git_revision_info", "The revision in force", ("revision",), [((snapshot.tree.revision,), 1)]
+            "headroom_git_revision_info", "The revision in force", ("revision",), [((last.tree.revision,), 1)]
         )
 
 
-def _stall(snapshot: _Snapshot) -> str:
-    if isinstance(snapshot.failure, Stalled):
-        return snapshot.failure.reason
-    return snapshot.tree.stalled[0] if snapshot.tree is not None and snapshot.tree.stalled else ""
+def _stall(last: PassResult) -> str:
+    if isinstance(last.failure, Stalled):
+        return last.failure.reason
+    return last.tree.stalled[0] if last.tree is not None and last.tree.stalled else ""
 
 
 def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:

@@ -154,14 +154,7 @@ class Metrics:
         ended = [] if result.plan is None else self._gauges.shortages.take(result.plan.demands, now)
         for ref, duration in ended:
             self._time_to_full.labels(ref.kind).observe(duration.total_seconds())
-        self._gauges.take(
-            plan=result.plan,
-            tree=result.tree,
-            failure=result.failure,
-            settled=result.settled,
-            succeeded=result_of(result) in GOOD,
-            now=now,
-        )
+        self._gauges.take(result, succeeded=result_of(result) in GOOD, now=now)
         return ended
 
     def _count_writes(self, change_set: ChangeSet, plan: Plan | None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from reconciler.clocks import FixedClock
-from reconciler.comparison import Comparison, ComparisonRequest, compare
+from reconciler.comparison import Comparison, compare
 from reconciler.daemon.beside_passes import Reviews
 from reconciler.daemon.daemon import Daemon
 from reconciler.forge import FORGES
@@ -125,11 +125,7 @@ class Reporter:
             clock=FixedClock(now),
             caps=UNCAPPED,
         )
-        caps = caps_of(self._settings)
-        request = ComparisonRequest(
-            sides.base, sides.head, sides.conflicts, caps=caps, foreign=pull.from_fork, names=sides.names
-        )
-        return compare(cycle, request)
+        return compare(cycle, sides, caps=caps_of(self._settings), foreign=pull.from_fork)
 
 
 def _page_of(pull: PullRequest) -> str:

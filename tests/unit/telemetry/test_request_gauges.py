@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry
 
+from reconciler.ports import PassResult
 from reconciler.telemetry.gauges import PassGauges
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, request
 
@@ -14,7 +15,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 def gauges(shop: BatchShop) -> CollectorRegistry:
     collector, registry = PassGauges(), CollectorRegistry()
-    collector.take(plan=shop.plan(), tree=None, failure=None, settled=True, succeeded=True, now=NOW)
+    collector.take(PassResult(plan=shop.plan(), settled=True), succeeded=True, now=NOW)
     registry.register(collector)
     return registry
 
