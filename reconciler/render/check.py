@@ -156,12 +156,7 @@ def _is_of_the_system(change: ObjectChange) -> bool:
 
 def _refused(change: ObjectChange, failure: Invalid) -> Finding:
     """A finding at the buffer, since no template has to be mended."""
-    return TEMPLATE_FAILED.finding(
-        failure.message,
-        position=change.position,
-        ref=change.ref,
-        hint=failure.hint,
-    )
+    return TEMPLATE_FAILED.finding(failure.message, position=change.position, ref=change.ref, hint=failure.hint)
 
 
 def _renderings(
@@ -343,25 +338,14 @@ def rendered_pairs(
         return
     creation, pool = representative_creations()[0]
     (balloon, _) = representative_balloons()
-    with suppress(Invalid):
-        yield (
-            ANY_BALLOON,
-            balloon_document(before, balloon, read_document),
-            balloon_document(after, balloon, read_document),
-        )
-    with suppress(Invalid):
-        yield (
-            ANY_NODE_CLAIM,
-            node_claim_document(before, creation, pool, read_document),
-            node_claim_document(after, creation, pool, read_document),
-        )
+    renderings: list[tuple[ObjectRef, Callable[[DocumentTemplates], Manifest]]] = [
+        (ANY_BALLOON, lambda templates: balloon_document(templates, balloon, read_document)),
+        (ANY_NODE_CLAIM, lambda templates: node_claim_document(templates, creation, pool, read_document)),
+    ]
     for item in manifests:
-        if item.ref.kind != "NodePool":
-            continue
-        change = ObjectChange(item.ref, Action.UPDATE, manifest=item.manifest)
+        if item.ref.kind == "NodePool":
+            change = ObjectChange(item.ref, Action.UPDATE, manifest=item.manifest)
+            renderings.append((item.ref, partial(node_pool_document, change=change, read_document=read_document)))
+    for ref, render in renderings:
         with suppress(Invalid):
-            yield (
-                item.ref,
-                node_pool_document(before, change, read_document),
-                node_pool_document(after, change, read_document),
-            )
+            yield ref, render(before), render(after)

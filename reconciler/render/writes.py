@@ -6,7 +6,7 @@ Templates get plain values, so that a template cannot reach code. docs/templates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.buffers import DEPLOYMENT_KIND
@@ -53,6 +53,9 @@ from reconciler.render.allowed import check_balloon, check_node_claim, check_nod
 from reconciler.render.templates import DocumentTemplates
 
 KARPENTER_GROUP = "karpenter.sh"
+NODE_CLAIM_TEMPLATE = "nodeclaim.yaml.j2"
+NODE_POOL_TEMPLATE = "nodepool.yaml.j2"
+BALLOON_TEMPLATE = "balloon.yaml.j2"
 
 ReadDocument = Callable[[str, str, Manifest], Manifest]
 """(name for messages, rendered text, what was rendered) → the validated manifest; raises `Invalid`."""
@@ -176,7 +179,7 @@ def _object_write(
 def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
     """The NodePool from its template. Raises `Invalid`, also if the template wrote another object than the declared one."""
     declared = change.manifest or {}
-    text = render_node_pool(templates, replace(change, manifest=declared))
+    text = templates.render(NODE_POOL_TEMPLATE, {"manifest": declared, "action": str(change.action)})
     manifest = _read(read_document, change.ref, text, declared)
     check_node_pool(change.ref, declared, manifest)
     return manifest
@@ -184,7 +187,7 @@ def node_pool_document(templates: DocumentTemplates, change: ObjectChange, read_
 
 def balloon_document(templates: DocumentTemplates, change: ObjectChange, read_document: ReadDocument) -> Manifest:
     """The Deployment of balloon pods from its template. Raises `Invalid`, also if the template wrote more than a balloon may have."""
-    manifest = _read(read_document, change.ref, render_balloon(templates, change))
+    manifest = _read(read_document, change.ref, templates.render(BALLOON_TEMPLATE, _balloon_context(change)))
     check_balloon(change.ref, change.manifest or {}, manifest)
     return manifest
 
@@ -193,9 +196,9 @@ def node_claim_document(
     templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool, read_document: ReadDocument
 ) -> Manifest:
     """The NodeClaim from its template. Raises `Invalid`, also if the template wrote another node than the planned one."""
-    ref = node_claim_ref(creation.name)
-    manifest = _read(read_document, ref, render_node_claim(templates, creation, pool))
-    check_node_claim(ref, node_claim_context(creation, pool), manifest)
+    ref, context = node_claim_ref(creation.name), node_claim_context(creation, pool)
+    manifest = _read(read_document, ref, templates.render(NODE_CLAIM_TEMPLATE, context))
+    check_node_claim(ref, context, manifest)
     return manifest
 
 
@@ -298,7 +301,7 @@ def _taint(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
 
 
-def balloon_context(change: ObjectChange) -> dict[str, Any]:
+def _balloon_context(change: ObjectChange) -> dict[str, Any]:
     """For `balloon.yaml.j2`: the parts of the Deployment. pod: its pod's spec except the container."""
     manifest: dict[str, Any] = dict(change.manifest or {})
     spec = manifest["spec"]
@@ -312,28 +315,3 @@ def balloon_context(change: ObjectChange) -> dict[str, Any]:
         "pod": pod,
         "container": {"ports": [], **container},
     }
-
-
-def manifest_context(change: ObjectChange) -> dict[str, Any]:
-    """For `nodepool.yaml.j2`: the declared manifest, and whether it creates or updates the object."""
-    return {"manifest": change.manifest, "action": str(change.action)}
-
-
-NODE_CLAIM_TEMPLATE = "nodeclaim.yaml.j2"
-NODE_POOL_TEMPLATE = "nodepool.yaml.j2"
-BALLOON_TEMPLATE = "balloon.yaml.j2"
-
-
-def render_node_claim(templates: DocumentTemplates, creation: NodeClaimCreation, pool: NodePool) -> str:
-    """One NodeClaim as YAML. Raises `Invalid` naming the template and the line."""
-    return templates.render(NODE_CLAIM_TEMPLATE, node_claim_context(creation, pool))
-
-
-def render_node_pool(templates: DocumentTemplates, change: ObjectChange) -> str:
-    """One NodePool as YAML. Raises `Invalid` naming the template and the line."""
-    return templates.render(NODE_POOL_TEMPLATE, manifest_context(change))
-
-
-def render_balloon(templates: DocumentTemplates, change: ObjectChange) -> str:
-    """One Deployment of balloon pods as YAML. Raises `Invalid` naming the template and the line."""
-    return templates.render(BALLOON_TEMPLATE, balloon_context(change))
