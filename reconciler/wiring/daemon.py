@@ -160,7 +160,7 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
     election = election_of(settings, cluster)
     leads = leadership(election, metrics.set_leader)
     reporter = reporter_of(settings, source, cluster, clock)
-    reviews = reviews_by(reporter, settings, leads, metrics.count_report, log)
+    reviews = reviews_by(reporter, settings, is_leader=leads, on_result=metrics.count_report, log=log)
     snapshots = snapshots_by(settings, cluster, clock, is_leader=leads, on_result=metrics.count_snapshot, log=log)
     daemon = Daemon(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),

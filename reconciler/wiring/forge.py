@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from reconciler.clocks import FixedClock
 from reconciler.comparison import Comparison, compare
@@ -24,7 +25,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.words import short_revision
 from reconciler.settings.settings import Settings
 from reconciler.source.state import LatestTree
-from reconciler.telemetry.logs import Log, logger
+from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
 from reconciler.wiring.cluster import open_catalog
@@ -39,25 +40,28 @@ def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clo
     return Reporter(settings, source, cluster, clock) if settings.forge.reports else None
 
 
-def reviews_by(
-    reporter: Reporter | None,
-    settings: Settings,
-    is_leader: Callable[[], bool],
-    on_result: Callable[[str], None],
-    log: Log,
-) -> Reviews | None:
-    """The reviews by this reporter; None without one."""
+def reviews_by(reporter: Reporter | None, settings: Settings, **beside: Any) -> Reviews | None:
+    """The reviews by this reporter; None without one. beside: as for `Reviews`."""
     if reporter is None:
         return None
     return Reviews(
         pull_requests=reporter.pull_requests,
         report=reporter.report,
         base=reporter.base,
-        is_leader=is_leader,
         interval=settings.forge.interval,
-        on_result=on_result,
-        log=log,
+        **beside,
     )
+
+
+def _check(settings: Settings, what: str) -> None:
+    """Raises `Invalid` if a setting is missing that this one needs."""
+    from reconciler.source.credentials import is_remote
+
+    if not settings.forge.kind:
+        raise Invalid(f"{what} needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
+    if not is_remote(settings.repository):
+        raise Invalid(f"{what} needs a repository on a forge", hint="set repository to its URL")
+    check_forge_of(settings)
 
 
 class Reporter:
@@ -65,14 +69,9 @@ class Reporter:
     missing."""
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
-        from reconciler.source.credentials import is_remote
         from reconciler.source.merging import PullRequestTrees
 
-        if not settings.forge.kind:
-            raise Invalid("forge.reports needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
-        if not is_remote(settings.repository):
-            raise Invalid("forge.reports needs a repository on a forge", hint="set repository to its URL")
-        check_forge_of(settings)
+        _check(settings, "forge.reports")
         self._settings = settings
         self._source = source
         self._cluster = cluster
@@ -147,15 +146,9 @@ _MOST_BODY = 60_000
 
 def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
     """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
-    from reconciler.source.credentials import is_remote
-
     if not settings.proposal.branch:
         return None
-    if not settings.forge.kind:
-        raise Invalid("proposal.branch needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")
-    if not is_remote(settings.repository):
-        raise Invalid("proposal.branch needs a repository on a forge", hint="set repository to its URL")
-    check_forge_of(settings)
+    _check(settings, "proposal.branch")
     return PullRequestProposals(settings, cluster)
 
 
@@ -186,8 +179,7 @@ class PullRequestProposals:
         body = rendered_page("report.md.j2", page)[:_MOST_BODY]
         proposal = Proposal(settings.branch, settings.base, title, body)
         branch = WrittenBranch(self._settings.repository, settings.branch, git_options(self._settings))
-        forge = forge_of(self._settings.forge.kind, self._settings)
-        try:
+        with _opened(self._settings) as forge:
             if is_declined(forge, proposal):
                 return
             source = state.revision.partition("@sha1:")[2]
@@ -199,8 +191,6 @@ class PullRequestProposals:
             number = keep_open(forge, proposal, changed=written)
             if written:
                 logger().info("proposed", pull=number, branch=settings.branch, revision=state.revision)
-        finally:
-            forge.close()
 
     def _check(self, revision: str) -> None:
         """Raises if headroom would read what it writes here, since it would then propose its own proposals."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
-from reconciler.telemetry.logs import Log
 from reconciler.wiring.cluster import inventory_parent, open_catalog
 from reconciler.wiring.repository import MOST_BYTES, SnapshotNote, git_options, manifests_folder
 
@@ -89,24 +87,11 @@ def _nowhere_to_push(repository: str) -> Invalid:
     )
 
 
-def snapshots_by(
-    settings: Settings,
-    cluster: Cluster,
-    clock: Clock,
-    *,
-    is_leader: Callable[[], bool],
-    on_result: Callable[[str], None],
-    log: Log,
-) -> Snapshots | None:
-    """The snapshots; None if the settings ask for none."""
+def snapshots_by(settings: Settings, cluster: Cluster, clock: Clock, **beside: Any) -> Snapshots | None:
+    """The snapshots; None if the settings ask for none. beside: as for `Snapshots`."""
     from reconciler.daemon.beside_passes import Snapshots
 
     if not settings.snapshot.publish:
         return None
-    return Snapshots(
-        publish=SnapshotPublisher(settings, cluster, clock).publish,
-        is_leader=is_leader,
-        interval=settings.snapshot.interval,
-        on_result=on_result,
-        log=log,
-    )
+    publish = SnapshotPublisher(settings, cluster, clock).publish
+    return Snapshots(publish=publish, interval=settings.snapshot.interval, **beside)
