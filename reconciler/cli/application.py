@@ -31,7 +31,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of an output, or of manifests.",
 }
 _FILES = {"run": "apply", "release": "apply", "explain": "plan", "snapshot": "status", "crd": "schema"}
-"""Commands that stand in the file of another one. `plan` stands in plan.py, as `plan_command`."""
+"""Commands that stand in the file of another one. Each is a function: `plan_command`."""
 
 
 class _Commands(click.Group):

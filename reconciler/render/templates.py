@@ -24,7 +24,12 @@ from reconciler.model.refs import SourcePosition
 from reconciler.render.channel import encoded, receive
 
 SUFFIX = ".j2"
-SECONDS = 20.0
+SECONDS = 2.0
+"""The limit of processor time for one template. A NodeClaim takes a thousandth of that."""
+PATIENCE = 60.0
+"""Seconds to wait for an answer. The limit above is of processor time, which a stopped process does not use."""
+_PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
+SECONDS_IN_ALL = 20.0
 """The limit of processor time for all documents of a pass. Each may take 2, but a hundred slow ones must not delay the rest."""
 MOST_OUTPUT = 1_000_000
 """The longest rendered document in characters. The API server does not accept much larger objects."""
@@ -79,9 +84,12 @@ class DocumentTemplates:
         known = self._breached.get(name)
         if known is not None:
             raise TemplateFailed(known.message, position=known.position, own=known.own, hint=known.hint)
-        if self._seconds > SECONDS:
+        if self._seconds > SECONDS_IN_ALL:
             raise self._failure(
-                name, 1, f"all templates together take more than {SECONDS:g} seconds of processor time", hint=_LOOPS
+                name,
+                1,
+                f"all templates together take more than {SECONDS_IN_ALL:g} seconds of processor time",
+                hint=_LOOPS,
             )
         try:
             answer = self._process.ask(self._sources, request)
@@ -146,13 +154,6 @@ class TemplateSource:
             folder=self._folder,
             strays=[path for path in paths if not path.startswith(prefix)],
         )
-
-
-SECONDS = 2.0
-"""The limit of processor time for one template. A NodeClaim takes a thousandth of that."""
-PATIENCE = 60.0
-"""Seconds to wait for an answer. The limit above is of processor time, which a stopped process does not use."""
-_PLACE = re.compile(r'File "headroom-template-(\d+)", line (\d+)')
 
 
 class BreachError(Exception):

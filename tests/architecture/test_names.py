@@ -1,9 +1,9 @@
-"""A public class has a name of its own: whoever reads it needs no import to know which one is meant."""
+"""A public class has a name of its own: whoever reads it needs no import to know which one is meant. And no module gives a name twice."""
 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.architecture.source_tree import ROOT, modules
@@ -31,3 +31,25 @@ def test_a_name_that_is_taken_is_noticed(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"class {name}:\n    pass\n")
     assert {name: sorted(paths) for name, paths in shared(tmp_path).items()} == {"Outcome": ["forge.py", "plan.py"]}
+
+
+def given_twice(folder: Path) -> set[tuple[str, str]]:
+    """Modules with the names that they give at their top more than once: the later one would count everywhere."""
+    found = set()
+    for path, tree in modules(folder):
+        targets = [each for node in tree.body if isinstance(node, ast.Assign) for each in node.targets]
+        targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+        counts = Counter(node.id for each in targets for node in ast.walk(each) if isinstance(node, ast.Name))
+        counts.update(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        found |= {(path, name) for name, count in counts.items() if count > 1}
+    return found
+
+
+def test_no_module_gives_a_name_twice() -> None:
+    assert given_twice(ROOT) == set()
+
+
+def test_a_name_that_is_given_twice_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "reconciler").mkdir()
+    (tmp_path / "reconciler" / "render.py").write_text("SECONDS = 20.0\nMOST: int = 1\nSECONDS = 2.0\n")
+    assert given_twice(tmp_path) == {("render.py", "SECONDS")}

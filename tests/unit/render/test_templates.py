@@ -152,7 +152,7 @@ def test_a_template_that_used_up_its_time_is_not_tried_again(process: RenderProc
 
 
 def test_all_documents_together_have_a_limit_too(process: RenderProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.render.templates.SECONDS", 0.5)
+    monkeypatch.setattr("reconciler.render.templates.SECONDS_IN_ALL", 0.5)
     slow = templates("{% for a in long %}{% for b in long %}{% endfor %}{% endfor %}", process)
     assert slow.render("own.yaml.j2", {"long": "x" * 1_000}) == ""
 
