@@ -26,9 +26,9 @@ body = b'{"ref": "refs/heads/main"}'
 proof = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
 assert read_webhook({"x-forgery-event": "push", "x-forgery-signature": proof}, body, "secret").branch == "main"
 
-from reconciler.cli.init import command as init
-from reconciler.cli.diff import command as diff
-for command in (init, diff):
+from reconciler.cli.init import init_command
+from reconciler.cli.diff import diff_command
+for command in (init_command, diff_command):
     assert any("forgery" in getattr(option.type, "choices", ()) for option in command.params), command.name
 """
 
