@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
+from reconciler.cycle import Cycle
 from reconciler.model.changes import Annotate, Apply, Write, WriteResult
 from reconciler.model.nodes import DO_NOT_DISRUPT, InstanceType, Node
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
+from reconciler.ports import Source
+from reconciler.settings.settings import Settings
+from reconciler.stages.state import PassResult
+from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.clock import ManualClock
+from tests.fakes.source import FakeSource
 
 Document = dict[str, Any]
 
@@ -38,6 +45,25 @@ class Sandbox:
     def wait(self, seconds: float = 0) -> ClusterView:
         self.clock.advance(seconds)
         return self.cluster.view()
+
+    def new_cycle(self, source: Source | None = None, settings: Settings | None = None, **more: Any) -> Cycle:
+        """Passes of a new process, which knows nothing but the cluster and the source."""
+        return make_cycle(
+            settings or Settings(),
+            source=source or FakeSource(),
+            cluster=self.cluster,
+            catalog=ClusterCatalog("embedded"),
+            clock=self.clock,
+            **more,
+        )
+
+    def run_passes(self, cycle: Cycle, count: int = 1, *, wait: float = 10) -> PassResult:
+        """The last of some passes. wait: seconds after each."""
+        for _ in range(count):
+            result = cycle.run("commit")
+            assert result.failure is None, result.failure
+            self.wait(wait)
+        return result
 
     def write(self, write: Write, *, dry_run: bool = False) -> WriteResult:
         return self.cluster.write(write, dry_run=dry_run)

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.settings.settings import PlacementSettings, Settings
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import DELAYS, LARGE, SMALL, Sandbox
 from tests.fakes.source import FakeSource
 
@@ -54,13 +52,7 @@ class KeptCluster(Sandbox):
 
     def restart(self) -> None:
         """Another process takes over, which knows nothing but the cluster."""
-        self.cycle = make_cycle(
-            self._settings,
-            source=self.source,
-            cluster=self.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.clock,
-        )
+        self.cycle = self.new_cycle(self.source, self._settings)
         self._seen = ""
         self._last = self.clock.now()
 

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.resources import Resource
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import Document, Sandbox, node_pool
 from tests.fakes.source import FakeSource
@@ -83,13 +81,7 @@ class BatchShop:
 
     def restart(self) -> None:
         """Another process: nothing is known but what the cluster has."""
-        self.cycle = make_cycle(
-            self.settings,
-            source=self.source,
-            cluster=self.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(self.source, self.settings)
 
     def run(self) -> PassResult:
         result = self.cycle.run("test")

@@ -55,13 +55,7 @@ class Daemon:
     def restart(self) -> None:
         """Another process takes over, which knows nothing but the cluster and the newest commit."""
         source = GitSource(self.repository.url, clock=self.sandbox.clock, options=GitOptions(state=self._state))
-        self.cycle = make_cycle(
-            Settings(),
-            source=source,
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(source)
 
     def passes(self, count: int, *, wait: float = 1) -> PassResult:
         for _ in range(count):

@@ -15,13 +15,10 @@ from functools import partial
 
 import yaml
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.findings import Finding
-from reconciler.settings.settings import Settings
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox
 from tests.fakes.source import FakeSource
 from tests.perf.finding_repositories import PLACE, PLANNED, REPOSITORIES, Files
@@ -50,13 +47,7 @@ def prepared(name: str, count: int) -> Run:
     for number in range(count if of_cluster else 0):
         sandbox.cluster.apply(yaml.load(of_cluster.replace(PLACE, str(number)), Loader=yaml.CSafeLoader))
     files = {f"{number:06}.yaml": of_git.replace(PLACE, str(number)) for number in range(count if of_git else 0)}
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(files),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle(FakeSource(files))
     sandbox.cluster.view()
 
     def planned() -> tuple[Finding, ...]:

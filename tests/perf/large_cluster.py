@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import yaml
 
 from reconciler.manifests.instance_types import synthetic_instance_types
 from reconciler.model.nodes import InstanceType
@@ -23,11 +26,13 @@ def write_snapshot(folder: Path, *, nodes: int, pods: int, seed: int = 7) -> Non
     folder.mkdir(parents=True, exist_ok=True)
     types = synthetic_instance_types()
     kind = next(item for item in types if "amd64" in item.name and "linux" in item.name and "16x" in item.name)
-    _write(folder, "nodes", [_node(index, kind) for index in range(nodes)])
-    _write(folder, "nodeclaims", [_claim(index, kind) for index in range(nodes)])
-    _write(folder, "pods", [_pod(index, index % nodes, random) for index in range(pods)])
-    _write(folder, "nodepools", [_pool()])
-    _write(folder, "workloads", [_deployment(index, random) for index in range(50)])
+    for plural in ("nodes", "nodeclaims"):
+        _write(folder, plural, [_machine(plural, index, kind) for index in range(nodes)])
+    owned = {"pods": pods, "workloads": 50}
+    for plural, count in owned.items():
+        bound = [{"NODE": f"node-{index % nodes}", "REQUESTS": _requests(random)} for index in range(count)]
+        _write(folder, plural, [_object(plural, index, **bound[index]) for index in range(count)])
+    _write(folder, "nodepools", [_object("nodepools", 0)])
     (folder / "instance_types.json").write_text(json.dumps([_type(item) for item in types]))
 
 
@@ -76,8 +81,54 @@ def _write(folder: Path, name: str, items: list[Object]) -> None:
     (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
-def _labels(index: int, kind: InstanceType) -> Object:
-    return {
+_CLAIM = "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}"
+_CONTAINERS = "[{name: main, resources: {requests: REQUESTS}}]"
+_CONDITIONS = ", ".join(
+    f'{{type: {name}, status: "True"}}' for name in ("Launched", "Registered", "Initialized", "Ready")
+)
+_TEXTS = {
+    "nodes": """{apiVersion: v1, kind: Node, metadata: {name: node-NUMBER, uid: node-uid-NUMBER, labels: LABELS},
+        spec: {providerID: "kwok://node-NUMBER"},
+        status: {allocatable: ALLOCATABLE, capacity: CAPACITY, conditions: [{type: Ready, status: "True"}]}}""",
+    "nodeclaims": f"""{{apiVersion: karpenter.sh/v1, kind: NodeClaim,
+        metadata: {{name: general-NUMBER, uid: claim-uid-NUMBER, labels: LABELS}},
+        spec: {{nodeClassRef: {_CLAIM}, requirements: []}},
+        status: {{nodeName: node-NUMBER, providerID: "kwok://node-NUMBER", allocatable: ALLOCATABLE, capacity: CAPACITY,
+          conditions: [{_CONDITIONS}]}}}}""",
+    "pods": f"""{{apiVersion: v1, kind: Pod,
+        metadata: {{name: pod-NUMBER, namespace: TEAM, labels: {{app: APP}},
+          ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: APP, controller: true}}]}},
+        spec: {{nodeName: NODE, containers: {_CONTAINERS}}}, status: {{phase: Running}}}}""",
+    "nodepools": f"""{{apiVersion: karpenter.sh/v1, kind: NodePool,
+        metadata: {{name: general, uid: pool-uid, annotations: {{karpenter.sh/nodepool-hash: "1"}}}},
+        spec: {{template: {{spec: {{nodeClassRef: {_CLAIM}, requirements: [
+          {{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}},
+          {{key: kubernetes.io/os, operator: In, values: [linux]}}]}}}}}}}}""",
+    "workloads": f"""{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: APP, namespace: TEAM}},
+        spec: {{replicas: 40, selector: {{matchLabels: {{app: APP}}}},
+          template: {{metadata: {{labels: {{app: APP}}}}, spec: {{containers: {_CONTAINERS}}}}}}}}}""",
+}
+"""YAML of an object. Words in capitals stand for values of its own."""
+
+
+def _object(plural: str, index: int, **values: object) -> Object:
+    text = _json(plural)
+    words = {"APP": f"app-{index % 50}", "TEAM": f"team-{index % 10}", "NUMBER": str(index)}
+    for word, value in values.items():
+        text = text.replace(f'"{word}"', json.dumps(value))
+    for word, short in words.items():
+        text = text.replace(word, short)
+    found: Object = json.loads(text)
+    return found
+
+
+@cache
+def _json(plural: str) -> str:
+    return json.dumps(yaml.safe_load(_TEXTS[plural]))
+
+
+def _machine(plural: str, index: int, kind: InstanceType) -> Object:
+    labels = {
         **dict(kind.labels),
         "kubernetes.io/hostname": f"node-{index}",
         "kubernetes.io/arch": "amd64",
@@ -89,101 +140,12 @@ def _labels(index: int, kind: InstanceType) -> Object:
         "karpenter.sh/registered": "true",
         "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
     }
-
-
-def _node(index: int, kind: InstanceType) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"node-{index}", "uid": f"node-uid-{index}", "labels": _labels(index, kind)},
-        "spec": {"providerID": f"kwok://node-{index}"},
-        "status": {
-            "allocatable": kind.allocatable.quantities(),
-            "capacity": kind.capacity.quantities(),
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def _claim(index: int, kind: InstanceType) -> Object:
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {"name": f"general-{index}", "uid": f"claim-uid-{index}", "labels": _labels(index, kind)},
-        "spec": {
-            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-            "requirements": [],
-        },
-        "status": {
-            "nodeName": f"node-{index}",
-            "providerID": f"kwok://node-{index}",
-            "allocatable": kind.allocatable.quantities(),
-            "capacity": kind.capacity.quantities(),
-            "conditions": [
-                {"type": name, "status": "True"} for name in ("Launched", "Registered", "Initialized", "Ready")
-            ],
-        },
-    }
-
-
-def _pod(index: int, node: int, random: Random) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{index}",
-            "namespace": f"team-{index % 10}",
-            "labels": {"app": f"app-{index % 50}"},
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"app-{index % 50}", "controller": True}
-            ],
-        },
-        "spec": {
-            "nodeName": f"node-{node}",
-            "containers": [{"name": "main", "resources": {"requests": _requests(random)}}],
-        },
-        "status": {"phase": "Running"},
-    }
+    room = {"ALLOCATABLE": kind.allocatable.quantities(), "CAPACITY": kind.capacity.quantities()}
+    return _object(plural, index, LABELS=labels, **room)
 
 
 def _requests(random: Random) -> Object:
     return {"cpu": random.choice(CPUS), "memory": random.choice(MEMORIES)}
-
-
-def _pool() -> Object:
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general", "uid": "pool-uid", "annotations": {"karpenter.sh/nodepool-hash": "1"}},
-        "spec": {
-            "template": {
-                "spec": {
-                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-                    "requirements": [
-                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-                        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
-                    ],
-                },
-            },
-        },
-    }
-
-
-def _deployment(index: int, random: Random) -> Object:
-    labels = {"app": f"app-{index}"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": f"app-{index}", "namespace": f"team-{index % 10}"},
-        "spec": {
-            "replicas": 40,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "main", "resources": {"requests": _requests(random)}}]},
-            },
-        },
-    }
 
 
 def _type(kind: InstanceType) -> Object:

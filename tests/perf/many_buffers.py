@@ -7,11 +7,7 @@ import time
 from statistics import median
 
 from reconciler.__main__ import collect_rarely
-from reconciler.catalog.observed import ClusterCatalog
-from reconciler.settings.settings import Settings
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_claim, node_pool, workload, workload_ref
-from tests.fakes.source import FakeSource
 
 BUFFERS, WORKLOADS, NODES = 500, 300, 60
 TURNS = 10
@@ -32,13 +28,7 @@ def seconds_of_a_pass(turns: int = TURNS, *, consolidate_after: str = "Never") -
     for number in range(BUFFERS):
         target = {"apiGroup": "apps", "kind": "Deployment", "name": f"app-{number % WORKLOADS}"}
         sandbox.cluster.apply(buffer(f"buffer-{number}", scalableRef=target, replicas=1, percentage=20))
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle()
     for _ in range(4):
         cycle.run("warm-up")
         sandbox.wait(30)

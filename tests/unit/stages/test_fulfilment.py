@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.files import packaged_texts
 from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
@@ -16,7 +15,6 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
@@ -36,13 +34,7 @@ class World:
         self.cycle = self.restarted()
 
     def restarted(self) -> Cycle:
-        return make_cycle(
-            Settings(placement=PlacementSettings(check=True)),
-            source=FakeSource(),
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        return self.sandbox.new_cycle(settings=Settings(placement=PlacementSettings(check=True)))
 
     def scale(self, replicas: int) -> None:
         self.sandbox.cluster.apply(workload(replicas=replicas, cpu="1"))
@@ -53,10 +45,7 @@ class World:
         self.sandbox.cluster.apply({**document, "metadata": {**document["metadata"], "annotations": named}})
 
     def run(self, passes: int = 3) -> PassResult:
-        for _ in range(passes):
-            result = self.cycle.run("test")
-            assert result.failure is None, result.failure
-            self.sandbox.wait(10)
+        self.sandbox.run_passes(self.cycle, passes)
         return self.cycle.run("test")
 
     def status(self) -> dict[str, Any]:
@@ -245,13 +234,7 @@ def _with_template(text: str) -> World:
     world = World(fulfilment="balloon")
     source = FakeSource()
     source.commit({"templates/balloon.yaml.j2": text})
-    world.cycle = make_cycle(
-        Settings(),
-        source=source,
-        cluster=world.sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=world.sandbox.clock,
-    )
+    world.cycle = world.sandbox.new_cycle(source)
     return world
 
 
@@ -285,13 +268,7 @@ def test_no_balloon_is_made_in_kube_system() -> None:
         named = {"headroom.dev/fulfilment": "balloon"} if document["kind"] == "CapacityBuffer" else {}
         metadata = {**document["metadata"], "namespace": "kube-system", "annotations": named}
         sandbox.cluster.apply({**document, "metadata": metadata})
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle()
     result = cycle.run("test")
     (found,) = [item for item in result.required_plan.findings if item.code == "template-failed"]
     assert found.message == "no balloon pods are made in namespace kube-system, which belongs to the cluster itself"

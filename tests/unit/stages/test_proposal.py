@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.refs import ObjectRef
@@ -22,11 +21,10 @@ from reconciler.render.templates import RenderProcess
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.report.plan.words import summary
 from reconciler.settings.load import load_settings
-from reconciler.settings.settings import Settings
 from reconciler.stages.planning import file_of
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
-from reconciler.wiring.session import Session, make_cycle, open_session
+from reconciler.wiring.session import Session, open_session
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 
@@ -73,14 +71,7 @@ class World:
             self.sandbox.cluster.apply(document)
         self.repository = Repository(node_pool(), buffer(replicas=3))
         self.desk = Desk()
-        self.cycle = make_cycle(
-            Settings(),
-            source=self.repository,
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-            proposals=self.desk,
-        )
+        self.cycle = self.sandbox.new_cycle(self.repository, proposals=self.desk)
 
     def merge(self) -> None:
         """Somebody merges the proposal, and Argo CD applies it."""
@@ -283,13 +274,7 @@ def test_the_events_of_a_pass_end_with_its_trigger(trigger: str) -> None:
     sandbox = Sandbox()
     for document in (node_pool(), workload(replicas=0), buffer()):
         sandbox.cluster.apply(document)
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle()
 
     assert cycle.run(trigger).failure is None
 
@@ -302,13 +287,7 @@ def test_the_daemons_first_pass_says_in_log_and_events_that_it_is_the_first() ->
     sandbox, log = Sandbox(), Lines()
     for document in (node_pool(), workload(replicas=0), buffer()):
         sandbox.cluster.apply(document)
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle()
     last = LastPass(cluster="embedded", clock=sandbox.clock, metrics=Metrics(), log=log)
     daemon = Daemon(
         run_pass=lambda trigger: cycle.run(trigger.value),

@@ -7,11 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import DemandOutcome
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import SMALL, Sandbox, node_pool
 from tests.fakes.source import FakeSource
 
@@ -60,20 +58,10 @@ class Shop:
         assert self.nodes() == sum(counts.values())
 
     def restart(self) -> None:
-        self.cycle = make_cycle(
-            Settings(),
-            source=self.source,
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(self.source)
 
     def passes(self, seconds: int, *, every: int = 10) -> PassResult:
-        for _ in range(seconds // every):
-            result = self.cycle.run("commit")
-            assert result.failure is None, result.failure
-            self.sandbox.wait(every)
-        return result
+        return self.sandbox.run_passes(self.cycle, seconds // every, wait=every)
 
     def nodes(self) -> int:
         return len(self.sandbox.node_names())
@@ -229,20 +217,10 @@ class EmptiedShop:
         self.restart()
 
     def restart(self) -> None:
-        self.cycle = make_cycle(
-            self._settings,
-            source=self.source,
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(self.source, self._settings)
 
     def passes(self, seconds: int = 60, *, every: int = 10) -> PassResult:
-        for _ in range(seconds // every):
-            result = self.cycle.run("commit")
-            assert result.failure is None, result.failure
-            self.sandbox.wait(every)
-        return result
+        return self.sandbox.run_passes(self.cycle, seconds // every, wait=every)
 
     def left(self) -> int:
         return len(self.sandbox.cluster.view().inventory.members)

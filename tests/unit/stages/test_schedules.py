@@ -9,17 +9,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cycle import Cycle
 from reconciler.manifests.repository.declared import live_declared
 from reconciler.model.changes import Delete
 from reconciler.model.refs import ObjectRef
 from reconciler.plan.node_pools.disruption_budgets import PoolState, allowed
 from reconciler.report.plan.words import summary
-from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
-from reconciler.wiring.session import make_cycle
 from tests.fakes.clock import START
 from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
 from tests.fakes.source import FakeSource
@@ -83,13 +80,7 @@ class Day:
         self.metric = ScheduledCapacity(lambda: self.cycle.schedules, self.sandbox.clock)
 
     def restart(self) -> None:
-        self.cycle: Cycle = make_cycle(
-            Settings(),
-            source=self.repository,
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle: Cycle = self.sandbox.new_cycle(self.repository)
 
     def at(self, hour: int, minute: int = 0) -> PassResult:
         """Passes at this time until nothing is left to do; the last of them."""
@@ -259,13 +250,7 @@ NIGHT = range(22, 30)
 class Month:
     def __init__(self) -> None:
         self.sandbox = Sandbox()
-        self.cycle: Cycle = make_cycle(
-            Settings(),
-            source=FakeSource({"pools.yaml": POOL}),
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle: Cycle = self.sandbox.new_cycle(FakeSource({"pools.yaml": POOL}))
 
     def pass_at(self, moment: datetime) -> PassResult:
         self.sandbox.clock.advance(moment - self.sandbox.clock.now())

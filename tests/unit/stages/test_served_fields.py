@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.changes import Apply
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
-from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox, node_pool
 from tests.fakes.source import FakeSource
 
@@ -40,9 +37,7 @@ class Serving(Sandbox):
         self.source = FakeSource({"web.yaml": BUFFER})
         served: Any = self.cluster
         served.unknown_fields = self._unknown_fields
-        self.cycle = make_cycle(
-            Settings(), source=self.source, cluster=self.cluster, catalog=ClusterCatalog("embedded"), clock=self.clock
-        )
+        self.cycle = self.new_cycle(self.source)
 
     def _unknown_fields(self, apply: Apply) -> tuple[str, ...] | None:
         self.asked.append(apply.ref)
@@ -51,11 +46,7 @@ class Serving(Sandbox):
         return tuple(f"spec.{key}" for key in sorted(apply.manifest.get("spec", {})) if key in self.unknown)
 
     def passes(self, seconds: int = 30, *, every: int = 10) -> PassResult:
-        for _ in range(seconds // every):
-            result = self.cycle.run("commit")
-            assert result.failure is None, result.failure
-            self.wait(every)
-        return result
+        return self.run_passes(self.cycle, seconds // every, wait=every)
 
     def chunks(self, result: PassResult) -> int | None:
         return next(outcome.service.wanted for outcome in result.required_plan.demands if outcome.demand.ref == REF)

@@ -14,18 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.demand.combine import demands
 from reconciler.model.changes import Annotate, Delete
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, identity_of
 from reconciler.report.status.text import daemon_status_text
-from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
 from tests.fakes.status import shown
@@ -87,20 +84,10 @@ class World:
             cluster.apply({"apiVersion": version, "kind": kind, "metadata": metadata, **body})
         self.sandbox.add_node(BAD)
         self.source = FakeSource(FILES)
-        self.cycle = make_cycle(
-            Settings(),
-            source=self.source,
-            cluster=cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(self.source)
 
     def passes(self, count: int = 3) -> PassResult:
-        for _ in range(count):
-            result = self.cycle.run("change")
-            assert result.failure is None, result.failure
-            self.sandbox.wait(5)
-        return result
+        return self.sandbox.run_passes(self.cycle, count, wait=5)
 
 
 def refs_in(value: Any) -> set[ObjectRef]:

@@ -6,17 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import PlannedNode
 from reconciler.plan.launching.back_offs import BackOffRules
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, apply, buffer, node_claim, node_pool, workload
 from tests.fakes.kept_cluster import KeptCluster, Pass
-from tests.fakes.source import FakeSource
 
 # Passes after a launch found no capacity: what ran out is not asked for again, and nobody else is kept from it.
 
@@ -34,13 +31,7 @@ class Shop:
         self.sandbox.cluster.apply(node_pool())
         self.want_zone("zone-a")
         self.sandbox.cluster.apply(buffer(replicas=1))
-        self.cycle = make_cycle(
-            Settings(placement=PlacementSettings(check=True)),
-            source=FakeSource(),
-            cluster=self.sandbox.cluster,
-            catalog=ClusterCatalog("embedded"),
-            clock=self.sandbox.clock,
-        )
+        self.cycle = self.sandbox.new_cycle(settings=Settings(placement=PlacementSettings(check=True)))
         assert [node.zones for node in made_by(self.cycle.run("start"))] == [("zone-a",)]
         self.sandbox.wait(SOON.total_seconds())
 

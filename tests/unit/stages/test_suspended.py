@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-from reconciler.catalog.observed import ClusterCatalog
 from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import Annotate, ApplyStatus, DemandOutcome, Plan
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION
@@ -17,12 +16,9 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.report.status.document import PassReport
 from reconciler.report.status.text import daemon_status_text
-from reconciler.settings.settings import Settings
-from reconciler.wiring.session import make_cycle
 from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 from tests.fakes.requests import BatchShop, pod_template
-from tests.fakes.source import FakeSource
 from tests.fakes.status import shown
 
 # A suspended buffer keeps what it has, and gets nothing.
@@ -254,13 +250,7 @@ def test_nothing_is_written_until_it_is_taken_back() -> None:
     for kind, name in (("Namespace", INVENTORY.namespace), ("ConfigMap", INVENTORY.name)):
         namespace = {"namespace": INVENTORY.namespace} if kind == "ConfigMap" else {}
         sandbox.cluster.apply({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **namespace}})
-    cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=sandbox.cluster,
-        catalog=ClusterCatalog("embedded"),
-        clock=sandbox.clock,
-    )
+    cycle = sandbox.new_cycle()
     sandbox.write(Annotate(INVENTORY.ref, (("headroom.dev/suspend", "true"),)))
 
     suspended = cycle.run("tick")
