@@ -14,7 +14,7 @@ from reconciler.model.changes import Annotate, Apply, Write, WriteResult
 from reconciler.model.nodes import DO_NOT_DISRUPT, InstanceType, Node
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
-from reconciler.ports import Source
+from reconciler.ports import Cluster, Source
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from reconciler.wiring.session import make_cycle
@@ -46,12 +46,19 @@ class Sandbox:
         self.clock.advance(seconds)
         return self.cluster.view()
 
-    def new_cycle(self, source: Source | None = None, settings: Settings | None = None, **more: Any) -> Cycle:
-        """Passes of a new process, which knows nothing but the cluster and the source."""
+    def new_cycle(
+        self,
+        source: Source | None = None,
+        settings: Settings | None = None,
+        *,
+        cluster: Cluster | None = None,
+        **more: Any,
+    ) -> Cycle:
+        """Passes of a new process, which knows nothing but the cluster and the source. cluster: seen through something."""
         return make_cycle(
             settings or Settings(),
             source=source or FakeSource(),
-            cluster=self.cluster,
+            cluster=cluster or self.cluster,
             catalog=ClusterCatalog("embedded"),
             clock=self.clock,
             **more,

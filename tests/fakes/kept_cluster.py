@@ -10,7 +10,7 @@ from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.changes import Annotate, Apply, Plan, Write
 from reconciler.model.nodes import HELD_ANNOTATION, InstanceType
 from reconciler.settings.settings import PlacementSettings, Settings
-from tests.fakes.embedded import DELAYS, LARGE, SMALL, Sandbox
+from tests.fakes.embedded import DELAYS, LARGE, SMALL, Document, Sandbox, buffer, workload
 from tests.fakes.source import FakeSource
 
 QUIET = 2.0
@@ -55,6 +55,12 @@ class KeptCluster(Sandbox):
         self.cycle = self.new_cycle(self.source, self._settings)
         self._seen = ""
         self._last = self.clock.now()
+
+    def want(self, replicas: int, pool: Document, *, within: float = 60) -> None:
+        """A buffer of chunks that fill a small node each, a NodePool for them, and some time."""
+        for document in (pool, workload(replicas=0, cpu="1500m"), buffer(replicas=replicas)):
+            self.cluster.apply(document)
+        self.keep(within)
 
     def commit(self, files: Mapping[str, str]) -> None:
         """The repository from now on; the next pass comes at once."""

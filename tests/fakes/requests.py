@@ -81,7 +81,7 @@ class BatchShop:
 
     def restart(self) -> None:
         """Another process: nothing is known but what the cluster has."""
-        self.cycle = self.sandbox.new_cycle(self.source, self.settings)
+        self.cycle = self.sandbox.new_cycle(self.source, self.settings, cluster=self.cluster)
 
     def run(self) -> PassResult:
         result = self.cycle.run("test")

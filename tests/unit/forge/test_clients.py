@@ -39,31 +39,27 @@ class Running:
             self.forge = GitLab("platform/capacity", TOKEN, api=self.server.url, wait=self.waits.append)
 
 
-@pytest.fixture(params=[GitHubState, GitLabState], ids=["github", "gitlab"])
-def running(request: pytest.FixtureRequest) -> Iterator[Running]:
-    made = Running(request.param())
+def _running(state: GitHubState | GitLabState) -> Iterator[Running]:
+    made = Running(state)
     with made.server:
         yield made
         made.forge.close()
     assert made.server.mistakes == []
+
+
+@pytest.fixture(params=[GitHubState, GitLabState], ids=["github", "gitlab"])
+def running(request: pytest.FixtureRequest) -> Iterator[Running]:
+    yield from _running(request.param())
 
 
 @pytest.fixture
 def github() -> Iterator[Running]:
-    made = Running(GitHubState())
-    with made.server:
-        yield made
-        made.forge.close()
-    assert made.server.mistakes == []
+    yield from _running(GitHubState())
 
 
 @pytest.fixture
 def gitlab() -> Iterator[Running]:
-    made = Running(GitLabState())
-    with made.server:
-        yield made
-        made.forge.close()
-    assert made.server.mistakes == []
+    yield from _running(GitLabState())
 
 
 HUB, LAB = "/repos/example/capacity", "/projects/platform%2Fcapacity"

@@ -274,25 +274,25 @@ def ask_for(shop: BatchShop, name: str, count: int, **options: object) -> None:
     shop.cluster.apply(request(name, count, class_name=ATOMIC, **options))  # type: ignore[arg-type]
 
 
-def test_a_request_for_more_nodes_than_one_may_have_takes_none_of_another_request() -> None:
+@pytest.mark.parametrize(
+    ("caps", "beyond", "made"),
+    [
+        ({"nodes_per_request": 3}, ("a-big", 30), ("small", 3)),
+        ({"nodes_per_pool": 4}, ("a-big", 15), ("small", 3)),
+        ({"nodes_per_pool": 2}, ("a-younger", 3), ("z-older", 4)),
+    ],
+)
+def test_a_request_beyond_a_cap_takes_no_node_of_another_request(
+    caps: dict[str, int], beyond: tuple[str, int], made: tuple[str, int]
+) -> None:
     """It did: in each pass it took the node that had just been made for the other, for which another one was made then."""
-    shop = shop_with(nodes_per_request=3)
-    ask_for(shop, "big", 30)
-    ask_for(shop, "small", 3)
+    shop = shop_with(**caps)
+    for name, count in (made, beyond) if "older" in made[0] else (beyond, made):
+        ask_for(shop, name, count)
     shop.settle()
-    assert shop.conditions("big")["Provisioned"] == BEYOND
-    assert shop.conditions("small")["Provisioned"] == MADE
-    assert len(shop.claims()) == 1
-
-
-def test_a_request_that_a_full_pool_has_no_nodes_for_takes_none_of_another_request() -> None:
-    shop = shop_with(nodes_per_pool=4)
-    ask_for(shop, "big", 15)
-    ask_for(shop, "small", 3)
-    shop.settle()
-    assert shop.conditions("big")["Provisioned"] == BEYOND
-    assert shop.conditions("small")["Provisioned"] == MADE
-    assert len(shop.claims()) == 1
+    assert shop.conditions(beyond[0])["Provisioned"] == BEYOND
+    assert shop.conditions(made[0])["Provisioned"] == MADE
+    assert len(shop.claims()) == -(-made[1] // 3)
 
 
 def test_what_shares_a_node_with_a_request_that_is_too_large_has_a_node_of_its_own() -> None:
@@ -301,15 +301,6 @@ def test_what_shares_a_node_with_a_request_that_is_too_large_has_a_node_of_its_o
     ask_for(shop, "small", 1)
     shop.settle()
     assert shop.conditions("small")["Provisioned"] == MADE
-
-
-def test_of_two_that_share_a_node_and_have_no_room_in_the_pool_together_the_older_one_is_made() -> None:
-    shop = shop_with(nodes_per_pool=2)
-    ask_for(shop, "z-older", 4)
-    ask_for(shop, "a-younger", 3)
-    shop.settle()
-    assert shop.conditions("z-older")["Provisioned"] == MADE
-    assert shop.conditions("a-younger")["Provisioned"] == BEYOND
 
 
 def test_what_has_room_on_nodes_that_are_there_is_found_beside_one_that_would_be_too_dear() -> None:

@@ -17,10 +17,7 @@ def shrunk(consolidate_after: str = "60s", budget: str = "100%", chunks: int = 1
     """Five chunks on one large node, where one small node would do for the one chunk that is asked for now."""
     shop = KeptCluster(instance_types=(SMALL, LARGE))
     disruption = {"consolidateAfter": consolidate_after, "budgets": [{"nodes": budget}], **more}
-    shop.cluster.apply(node_pool(disruption=disruption))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=5))
-    shop.keep(30)
+    shop.want(5, node_pool(disruption=disruption), within=30)
     assert types(shop) == ["m-8x"]
     shop.passes.clear()
     shop.cluster.apply(buffer(replicas=chunks))

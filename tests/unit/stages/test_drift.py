@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from reconciler.model.refs import ObjectRef
-from tests.fakes.embedded import SMALL, buffer, node_pool, workload
+from tests.fakes.embedded import SMALL, node_pool
 from tests.fakes.kept_cluster import KeptCluster
 
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
@@ -15,10 +15,7 @@ BUDGET = {"consolidateAfter": "30s", "budgets": [{"nodes": "1"}]}
 def warm_shop(replicas: int = 4) -> KeptCluster:
     """A buffer of chunks that fill a node each."""
     shop = KeptCluster(instance_types=(SMALL,))
-    shop.cluster.apply(node_pool(disruption=BUDGET))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=replicas))
-    shop.keep(60)
+    shop.want(replicas, node_pool(disruption=BUDGET))
     assert len(shop.cluster.view().nodes) == replicas
     return shop
 

@@ -19,10 +19,7 @@ def test_a_buffer_on_nodes_of_a_short_life_is_never_short(register: int) -> None
     kept = KeptCluster(instance_types=(SMALL,), delays=Delays(timedelta(seconds=2), timedelta(seconds=register)))
     pool = node_pool(consolidate_after="30s")
     pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
-    kept.cluster.apply(pool)
-    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
-    kept.cluster.apply(buffer(replicas=WANTED))
-    kept.keep(register + 30)
+    kept.want(WANTED, pool, within=register + 30)
 
     short = 0
     for _ in range(35 * 60 // 5):

@@ -13,10 +13,7 @@ def tainted(shop: KeptCluster) -> set[str]:
 
 def test_a_node_has_it_from_its_arrival_until_its_room_is_taken() -> None:
     shop = KeptCluster(instance_types=(SMALL,))
-    shop.cluster.apply(node_pool(disruption={"consolidateAfter": "Never"}))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=1))
-    shop.keep(60)
+    shop.want(1, node_pool(disruption={"consolidateAfter": "Never"}))
     (first,) = shop.node_names()
     assert tainted(shop) == {first}
     assert shop.keep(600) == []

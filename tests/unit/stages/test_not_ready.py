@@ -13,10 +13,7 @@ from tests.fakes.kept_cluster import KeptCluster
 def warm_shop(not_ready_grace: timedelta = timedelta(minutes=1)) -> KeptCluster:
     """Two chunks, each on a node of its own, in a pool whose nodes nobody takes away."""
     shop = KeptCluster(instance_types=(SMALL,), not_ready_grace=not_ready_grace)
-    shop.cluster.apply(node_pool(disruption={"consolidateAfter": "30s", "budgets": [{"nodes": "0"}]}))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=2))
-    shop.keep(60)
+    shop.want(2, node_pool(disruption={"consolidateAfter": "30s", "budgets": [{"nodes": "0"}]}))
     shop.passes.clear()
     return shop
 

@@ -154,10 +154,7 @@ def test_what_is_gone_before_the_next_pass_is_not_asked_for_each_second() -> Non
 
 def test_a_shortage_by_a_node_pools_limit_is_named_in_the_condition_and_in_an_event() -> None:
     shop = KeptCluster(instance_types=(SMALL,))
-    shop.cluster.apply(node_pool(limits={"cpu": "4"}))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=3))
-    shop.keep(60)
+    shop.want(3, node_pool(limits={"cpu": "4"}))
     (outcome,) = shop.passes[-1].plan.demands
     (provisioning,) = [item for item in outcome.conditions if item.type == "Provisioning"]
     assert provisioning.message == "of 3 chunks, 1 without a place; NodePool general is at its cpu limit of 4"

@@ -126,10 +126,7 @@ BUDGET: dict[str, Any] = {"consolidateAfter": "30s", "budgets": [{"nodes": "1"}]
 def warm_shop(disruption: dict[str, Any] = STEADY, **more: Any) -> KeptCluster:
     """Two chunks, each on a node that it fills."""
     shop = KeptCluster(instance_types=(SMALL, LARGE), **more)
-    shop.cluster.apply(node_pool(disruption=disruption))
-    shop.cluster.apply(workload(replicas=0, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=2))
-    shop.keep(60)
+    shop.want(2, node_pool(disruption=disruption))
     assert len(shop.node_names()) == 2
     return shop
 

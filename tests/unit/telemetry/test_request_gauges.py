@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from reconciler.ports import PassResult
@@ -52,17 +53,14 @@ def test_a_check_that_says_no_lacks_nothing() -> None:
     assert registry.get_sample_value("headroom_demand_ready", labels) == 1
 
 
-def test_a_request_that_has_ended_is_neither_ready_nor_unready() -> None:
+@pytest.mark.parametrize(
+    "parameters", [{"noRetry": "true"}, {"processorInstance": "blue"}], ids=["ended", "of another"]
+)
+def test_a_request_that_has_ended_or_is_left_to_another_is_neither_ready_nor_unready(
+    parameters: dict[str, str],
+) -> None:
     shop = BatchShop()
-    shop.cluster.apply(request("refused", count=40, parameters={"noRetry": "true"}))
+    shop.cluster.apply(request("refused", count=40, parameters=parameters))
     shop.settle()
     labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "refused"}
-    assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None
-
-
-def test_a_request_that_is_left_to_another_is_nobodys_lack() -> None:
-    shop = BatchShop()
-    shop.cluster.apply(request("of-another", parameters={"processorInstance": "blue"}))
-    shop.settle()
-    labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "of-another"}
     assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None
