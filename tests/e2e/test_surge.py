@@ -64,6 +64,11 @@ class Staged:
     def name(self) -> str:
         return f"surge-{self.number:03}-{self.mode}"
 
+    @property
+    def lonely(self) -> set[ObjectRef]:
+        """Demands of whose pods none finds room when they come alone: they want to be beside another workload's."""
+        return {wait.demand for wait in self.announced if wait.alone and wait.waiting == wait.promised}
+
     def coming(self, step: int) -> list[ObjectRef]:
         return self.rounds[step][0] if step < len(self.rounds) else []
 
@@ -183,7 +188,7 @@ def _settled(plane: ControlPlane, step: int) -> list[Document]:
 
 def _tell(mode: SurgeMode, items: Iterable[Staged]) -> None:
     """The figures that this is run for. A wait that was announced and not seen may still come in an order that was not tried here."""
-    pods, waited, orders, orders_with, announced, seen = 0, 0, 0, 0, 0, 0
+    pods, waited, orders, orders_with, announced, seen, lonely = 0, 0, 0, 0, 0, 0, 0
     for item in items:
         refs = {wait.demand for wait in item.announced}
         announced += len(refs)
@@ -191,11 +196,15 @@ def _tell(mode: SurgeMode, items: Iterable[Staged]) -> None:
         for (coming, _), (_, waiting) in zip(item.rounds, item.waited, strict=True):
             pods += len(coming)
             waited += waiting.total()
+            lonely += sum(count for ref, count in waiting.items() if ref in item.lonely)
             orders += 1
             orders_with += bool(waiting)
     told = sum(bool(item.announced) for item in items)
+    infirm = [item.name for item in items if any(wait.demand not in item.lonely for wait in item.announced)]
     print(  # noqa: T201 - see above
         f"{mode}: {waited} of {pods} pods waited, in {orders_with} of {orders} orders; announced for {told} repositories; "
         f"of {announced} buffers that were announced {seen} were seen to wait; "
+        f"{lonely} of the pods that waited want to be beside others that did not come, so no room helps them; "
+        f"others may wait in {len(infirm)} repositories{': ' if infirm else ''}{', '.join(infirm[:5])}; "
         f"new nodes cost ${sum(item.firm.price for item in items):.2f}/h"
     )

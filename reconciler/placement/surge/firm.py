@@ -32,7 +32,9 @@ _PATIENCE = (0, 1_000, MOST_TRIES)
 _MOST_KNOWN = 20
 """Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
-"""Demands for each of which the taint on its room alone is tried."""
+"""Demands for each of which the taint on its room alone is tried. Pods that wait, up to which it is tried on single nodes."""
+_MOST_NODES = 12
+"""Nodes up to which the taint is tried on one of them, or on all but one."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -161,13 +163,19 @@ class Firmer:
         return Firm(larger, self.place(larger), spare)
 
     def _judged(self, item: Firm) -> Firm:
-        """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them."""
+        """With the taint of scarce room where that helps: on the nodes of all who wait, or of one of them.
+
+        Where few pods wait, on one node, or on all but one."""
         best = plain = self._rehearsed(item)
         refs = [wait.demand for wait in plain.waits]
-        for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED])):
-            if best.waiting and plain.rehearsal is not None:
-                marked = self._rehearsed(replace(item, scarce=plain.rehearsal.room_of(chosen)))
-                best = min(best, marked, key=lambda found: found.waiting)
+        if plain.rehearsal is not None and refs:
+            rooms = [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
+            every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
+            if plain.waiting <= _MOST_MARKED and len(every) <= _MOST_NODES:
+                rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
+            for scarce in dict.fromkeys(rooms):
+                if best.waiting:
+                    best = min(best, self._rehearsed(replace(item, scarce=scarce)), key=lambda found: found.waiting)
         return best
 
     def _rehearsed(self, item: Firm) -> Firm:
