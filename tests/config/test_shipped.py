@@ -103,14 +103,18 @@ def test_an_overlay_moves_everything_into_its_namespace(tmp_path: Path) -> None:
     assert {document["kind"] for document in documents} >= {"Deployment", "Role", "RoleBinding", "ConfigMap"}
 
 
-def test_the_documented_overlay_sets_the_image_of_both_containers_and_brings_the_token(tmp_path: Path) -> None:
+def test_the_documented_overlay_sets_image_and_repository_and_brings_the_token(tmp_path: Path) -> None:
     kubectl = program("kubectl", install="kubectl")
     page = (CONFIG.parent / "docs" / "operations.md").read_text(encoding="utf-8")
     overlay = page.partition("### With kustomize\n")[2].partition("```yaml\n")[2].partition("```")[0]
     shutil.copytree(CONFIG, tmp_path / "headroom" / "config")
     (tmp_path / "kustomization.yaml").write_text(overlay)
+    settings = (CONFIG / "deploy" / "settings.yaml").read_text(encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(settings.replace("git.example.com", "git.mine.example.com"))
     done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
-    (daemon,) = (each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Deployment")
+    of_kind = {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+    assert "git.mine.example.com" in of_kind["ConfigMap"]["data"]["headroom.yaml"]
+    daemon = of_kind["Deployment"]
     pod = daemon["spec"]["template"]["spec"]
     image = f"registry.example.com/headroom:{__version__}"
     assert [each["image"] for each in (*pod["initContainers"], *pod["containers"])] == [image, image]
