@@ -90,8 +90,9 @@ class LeaderElection:
 
     @property
     def holder(self) -> str:
-        """The leader at the last attempt; "" if there was none, or before the first attempt."""
-        return self._observed.holder
+        """The leader at the last attempt; "" if there was none, before the first attempt, and where this replica could not renew its lease."""
+        holder = self._observed.holder
+        return "" if holder == self._identity and not self.is_leader() else holder
 
     def step(self) -> None:
         """Takes the lease if it is free or has expired, or renews this replica's own. Never raises, since it is repeated."""

@@ -93,7 +93,7 @@ def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, sta
     def hindrance() -> str:
         if daemon.stopping:
             return "headroom is stopping"
-        return "" if election is None or election.is_leader() else "another replica leads"
+        return "" if election is None or election.is_leader() else "this replica does not lead now"
 
     cluster.write_only_unless(hindrance, (lambda: inf) if election is None else election.seconds_left)
     if election is not None:

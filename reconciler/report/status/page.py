@@ -138,7 +138,7 @@ def _frame(document: Row, *, root: str) -> dict[str, Any]:
         "finished": document["finished"],
         "late_after": int(document["lateAfter"]),
         "commit": {
-            "name": name or "the working tree",
+            "name": name or ("none yet" if document["planned"] is None else "the working tree"),
             "short": commit[:12],
             "committed": None if committed is None else committed["committed"],
             "url": None if committed is None else committed["url"],

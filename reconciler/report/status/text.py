@@ -58,9 +58,9 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
         lines.append(f"  cost        {dollars(cost['perHour'])}/h of all nodes{after}")
     lines += [f"  waits       {what}{_until(until)}" for until, what in held_back(document)]
     lines += _finding_lines(document, paint)
-    lines.append(
-        f"  last pass   {_moment(document['finished'])}, number {document['passes']:,}, at {short_revision(document['revision'])}"
-    )
+    nothing_read = document["revision"] is None and document["planned"] is None
+    at = "nothing read from Git yet" if nothing_read else f"at {short_revision(document['revision'])}"
+    lines.append(f"  last pass   {_moment(document['finished'])}, number {document['passes']:,}, {at}")
     if document["summary"]:
         lines.append(f"  it planned  {document['summary']}")
     applied = [row for row in document["writes"] if row["outcome"] == Outcome.APPLIED]

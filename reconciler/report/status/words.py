@@ -55,7 +55,8 @@ def headline(document: Row) -> str:
     """How the buffers are, in one sentence without a full stop."""
     rows = buffers_in(document)
     if document.get("leads") is False:
-        return f"This replica is on standby: {document['leader'] or 'nobody'} leads"
+        leader = document["leader"]
+        return f"This replica is on standby{f': {leader} leads' if leader else ', and no leader is known'}"
     if document["planned"] is None:
         return "No pass has made a plan yet"
     if not rows:

@@ -82,9 +82,9 @@ def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadli
     world.broken = True
     world.seconds += 29
     first.step()
-    assert first.is_leader() is True
+    assert (first.is_leader(), first.holder) == (True, "a")
     world.seconds += 1
-    assert first.is_leader() is False
+    assert (first.is_leader(), first.holder) == (False, "")
 
 
 @pytest.mark.parametrize("broken", [False, True])
