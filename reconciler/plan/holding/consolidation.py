@@ -34,8 +34,9 @@ PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
 BUSY = timedelta(minutes=10)
 """How long no other node of the NodePool is left meanwhile. By then a busy Karpenter has taken the node, or has other reasons."""
-OPEN = timedelta(minutes=5)
-"""How long held nodes are open to the pods of another. Karpenter looks every ten seconds, and makes sure for 15 more."""
+OPEN = timedelta(minutes=7)
+"""How long held nodes are open to the pods of another. Karpenter looks when pods or nodes have come or gone, but not when a taint has (state's
+triggerConsolidationOnChange), or else after five minutes, and makes sure for 15 seconds more."""
 REST = timedelta(hours=24)
 """How long a node that Karpenter has not consolidated is not left again."""
 
