@@ -160,11 +160,12 @@ def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
 def cost_words(change: Difference) -> str:
     """`+$59.86 (+12%) over the coming 30 days`; without that figure, a month at the present price. Of a request also the price of an hour,
     since nobody knows how long its pods run."""
+    samples = " at sample prices" if sample_words(change.base, change.head) else ""
     if change.cost is None:
-        return f"{signed_dollars(change.per_month_delta)} a month"
+        return f"{signed_dollars(change.per_month_delta)} a month{samples}"
     words = percent_words(change.cost.before, change.cost.after)
     until = " once the templates render" if is_unrendered(change) else ""
-    over = f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{until}"
+    over = f"{'no change in cost' if words == 'no change' else words} over the coming {SPAN}{samples}{until}"
     running = [
         f"{dollars(row.per_hour)} an hour while {short_name(row.ref)} runs"
         for row in change.cost.demands()
@@ -178,9 +179,8 @@ def is_unrendered(change: Difference) -> bool:
     return any(finding.code == _TEMPLATE_FAILED for finding in change.head.findings)
 
 
-def headline(change: Difference, zone: tzinfo | None = None, *, is_priced: bool = True) -> str:
+def headline(change: Difference, zone: tzinfo | None = None) -> str:
     """Everything in one line, which no report cuts. It states facts, the worst first, and recommends nothing."""
-    cost = cost_words(change) if is_priced else "no prices"
     is_more = change.room.more and not is_unrendered(change)
     more = [f"more room: {named_room(change.room.more, zone)}"] if is_more else []
     unknown = _unjudged(change)
@@ -188,7 +188,7 @@ def headline(change: Difference, zone: tzinfo | None = None, *, is_priced: bool 
     effect = [*more, *effects(change, zone)]
     if not (effect or problems(change, zone)):
         effect = [f"no {'other ' if unknown else ''}change in capacity"]
-    words = "; ".join([*parts, *effect, *change.afterwards[:1], *_more_afterwards(change), cost])
+    words = "; ".join([*parts, *effect, *change.afterwards[:1], *_more_afterwards(change), cost_words(change)])
     return words if "/" in words.split(" ", 1)[0] else words[:1].upper() + words[1:]  # names stay as they are
 
 
@@ -306,7 +306,7 @@ class Gates:
             return []
         keeps = f"whether the cost keeps to {dollars(bound)} over 30 days is unknown"
         if cost.delta > 0 and sample_words(change.base, change.head):
-            return [f"no prices are known but invented ones: {keeps}"]
+            return [f"{keeps}, since sample prices are invented: name a price list with --catalog"]
         sentences = []
         if cost.delta > bound:
             sentences.append(

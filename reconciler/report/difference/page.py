@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any
 
-from reconciler.model.changes import Cost, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import CapacityTimeline
@@ -32,7 +30,6 @@ from reconciler.report.timeline.rows import change_rows
 from reconciler.report.words import Row, change_words, cluster_title, dollars, grouped, listed, moment
 
 _CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
-_NO_PRICES = "No prices are known: name a catalog, or a snapshot of a cluster, that has them"
 _WORKED_OUT = (
     f"over {SPAN}: what each state of the schedules asks for, placed and priced for as long as it holds, whatever the caps of"
     " one pass and whatever nodes headroom has made before; percentages and the nodes of pods stay as they are now, and nodes that"
@@ -51,13 +48,9 @@ def difference_page(
 ) -> dict[str, Any]:
     """The same structure as `plan_page`, for what merging would change. timelines: the base's and the head's.
 
-    whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with. Sample prices are left out: on a pull request they would look
-    real.
+    whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with.
     """
     place = zone or local_zone(change.head.now)
-    is_sample = bool(sample_words(change.base, change.head))
-    if is_sample:
-        change = _without_prices(change)
     demands = grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])
     return {
         "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
@@ -66,14 +59,14 @@ def difference_page(
         "revision": change.head_name,
         "base": change.base_name,
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
-        "summary": headline(change, zone, is_priced=not is_sample),
+        "summary": headline(change, zone),
         "verdict": verdict(change),
-        "warnings": [*([_NO_PRICES] if is_sample else []), *_warnings(change)],
+        "warnings": _warnings(change),
         "has_changes": change.has_changes,
-        "cost": "" if is_sample else _cost_words(change),
-        "assumptions": [] if is_sample else assumptions(change),
+        "cost": _cost_words(change),
+        "assumptions": assumptions(change),
         "demands": listing(demands, note=_CHUNK if demands else ""),
-        "sections": [item for item in _sections(change, zone, is_priced=not is_sample) if item["count"]],
+        "sections": [item for item in _sections(change, zone) if item["count"]],
         "findings": [
             findings_listing("New findings", change.new_findings),
             findings_listing(f"Errors that {change.base_branch} has too", change.left_errors),
@@ -86,24 +79,8 @@ def difference_page(
     }
 
 
-def _without_prices(change: Difference) -> Difference:
-    def unpriced(creations: Iterable[NodeClaimCreation]) -> tuple[NodeClaimCreation, ...]:
-        return tuple(replace(item, planned=replace(item.planned, price_known=False)) for item in creations)
-
-    return replace(
-        change,
-        base=replace(change.base, cost=Cost()),
-        head=replace(change.head, cost=Cost()),
-        added_nodes=unpriced(change.added_nodes),
-        removed_nodes=unpriced(change.removed_nodes),
-        released=tuple(replace(item, price=None) for item in change.released),
-        kept=tuple(replace(item, price=None) for item in change.kept),
-        static_pools=tuple(replace(item, price=None) for item in change.static_pools),
-    )
-
-
 def _warnings(change: Difference) -> list[str]:
-    """What comes before everything else: prices that are none, and bounds that are not kept."""
+    """What comes before everything else: prices that are invented, and bounds that are not kept."""
     sample = sample_words(change.base, change.head)
     return [*([sample] if sample else []), *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
 
@@ -134,8 +111,8 @@ def _cost_words(change: Difference) -> str:
     return f"{dollars(cost.before)} → {dollars(cost.after)} over {SPAN} ({delta}); {hour}"
 
 
-def _sections(change: Difference, zone: tzinfo | None, *, is_priced: bool) -> list[Row]:
-    costs = cost_parts(change.cost) if change.cost is not None and is_priced else []
+def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:
+    costs = [] if change.cost is None else cost_parts(change.cost)
     return [
         section("Nodes that drift", [_drift_row(item, zone) for item in change.drift]),
         section("Objects that change", grouped(object_row(item) for item in change.objects)),

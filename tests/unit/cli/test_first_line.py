@@ -181,8 +181,8 @@ def test_it_says_what_a_reviewer_must_know(folders: Folders, differences: list[D
     assert not is_too_little(replace(change, unjudged=("a template",)), 1_000.0)
 
 
-def test_sample_prices_are_on_no_pull_request(tmp_path: Path) -> None:
-    """They looked like a cloud's."""
+def test_sample_prices_are_called_so_wherever_they_stand(tmp_path: Path) -> None:
+    """They looked like a cloud's. Then `diff` said that no prices are known, where `plan` had them."""
     before, after = tmp_path / "before", tmp_path / "after"
     for folder in (before, after):
         folder.mkdir()
@@ -191,9 +191,14 @@ def test_sample_prices_are_on_no_pull_request(tmp_path: Path) -> None:
     (after / "web.yaml").write_text(CASES["files"]["web.yaml"])
     words = ["diff", str(before), str(after), "--cluster", "embedded", "--output", "markdown"]
     text = CliRunner().invoke(application, words, standalone_mode=False).stdout
-    assert "More room: shop/web new (5 chunks); 1 node more at once; 1 object added; no prices.**" in text
-    assert "No prices are known: name a catalog" in text
-    assert "$" not in text
+    assert (
+        "More room: shop/web new (5 chunks); 1 node more at once; 1 object added; +$109.46 over the coming 30 days at sample prices.**"
+        in text
+    )
+    assert "> Sample prices, invented: no cloud charges them." in text
+    plan = CliRunner().invoke(application, ["plan", "--repo", str(after), "--cluster", "embedded"]).stdout
+    assert "over the coming 30 days $109.46" in plan
+    assert re.findall(r"types?, \$0\.1520/h", plan) == re.findall(r"types?, \$0\.1520/h", text) != []
 
 
 def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path) -> None:
@@ -273,7 +278,10 @@ def test_invented_prices_keep_to_no_bound(tmp_path: Path) -> None:
     (tmp_path / "after" / "web.yaml").write_text(CASES["files"]["web.yaml"])
     done = CliRunner().invoke(application, words, standalone_mode=False)
     assert done.return_value == 3
-    assert "no prices are known but invented ones" in done.stderr
+    assert (
+        "whether the cost keeps to $5,000.00 over 30 days is unknown, since sample prices are invented: name a price list"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("grows", [False, True])
