@@ -11,10 +11,10 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from weakref import finalize
 
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import PullRequest, SourceTree
@@ -83,28 +83,26 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
             hint="name a folder or a Git URL with --repo",
         )
     path = Path(repository)
-    with _local_copy(path, options) as copy:
+    root = str(path)
+    with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
+        copy = _LocalCopy(path, Path(scratch), options)
         base, head = copy.commit(revisions.base), copy.commit(revisions.head or "HEAD")
-        working = not revisions.head and not is_repository(path)
-        if working:
-            present = WorkingTree(path, subdirectory, templates=options.templates)
-            tree = copy.either.read(present.read, SourceTree(None, root=str(path)))
-            if not revisions.since_merge_base and not copy.descends(head, base):
-                head = copy.commit_of_working_tree(head)
-        copy.verify(base, *(() if working else (head,)))
-        root = str(path)
+        if revisions.head or is_repository(path):
+            copy.verify(base, head)
+            return copy.sides(base, head, revisions, scope, root)
+        present = WorkingTree(path, subdirectory, templates=options.templates)
+        tree = copy.either.read(present.read, SourceTree(None, root=root))
         if revisions.since_merge_base or copy.descends(head, base):
-            before = copy.base_tree(base, head, revisions, scope, root)
-            after = tree if working else copy.tree(head, revisions.head or "HEAD", head, scope, root)
-            return Sides(before, after)
+            copy.verify(base)
+            return Sides(copy.base_tree(base, head, revisions, scope, root), tree)
+        head = copy.commit_of_working_tree(head)
+        copy.verify(base)
         merged, conflicts = copy.merge(base, head)
         before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, root)
-        if working:
-            if conflicts:
-                return Sides(before, tree, conflicts)
-            files, skipped = copy.load(merged, scope)
-            return Sides(before, SourceTree(None, files, root, skipped=skipped))
-        return Sides(before, copy.tree(merged, revisions.head or "HEAD", head, scope, root), conflicts)
+        if conflicts:
+            return Sides(before, tree, conflicts)
+        files, skipped = copy.load(merged, scope)
+        return Sides(before, SourceTree(None, files, root, skipped=skipped))
 
 
 def check_folders(*folders: str) -> None:
@@ -130,11 +128,8 @@ def _remote_sides(repository: str, revisions: Revisions, scope: Scope, options: 
             f"{repository} is a URL and has no working tree",
             hint=f"name both revisions, such as {revisions.base}..my-branch",
         )
-    folder = Path(tempfile.mkdtemp(prefix="headroom-git-"))
-    try:
-        return sides_in(folder, repository, revisions, scope, options)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="headroom-git-", ignore_cleanup_errors=True) as folder:
+        return sides_in(Path(folder), repository, revisions, scope, options)
 
 
 def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, options: GitOptions) -> Sides:
@@ -142,12 +137,7 @@ def sides_in(folder: Path, repository: str, revisions: Revisions, scope: Scope, 
     copy = _RemoteCopy(repository, folder, revisions, options)
     base, head = copy.commits
     copy.verify(base, head)
-    if revisions.since_merge_base or copy.descends(head, base):
-        before = copy.base_tree(base, head, revisions, scope, "")
-        return Sides(before, copy.tree(head, revisions.head, head, scope, ""))
-    merged, conflicts = copy.merge(base, head)
-    before = copy.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, "")
-    return Sides(before, copy.tree(merged, revisions.head, head, scope, ""), conflicts)
+    return copy.sides(base, head, revisions, scope, "")
 
 
 class _EitherSide:
@@ -182,6 +172,15 @@ class _Copy(ABC):
     @abstractmethod
     def load(self, tree: str, scope: Scope) -> Loaded:
         """The files of a commit or tree."""
+
+    def sides(self, base: str, head: str, revisions: Revisions, scope: Scope, root: str) -> Sides:
+        """The base, and what merging makes of it. base, head: commits."""
+        shown = revisions.head or "HEAD"
+        if revisions.since_merge_base or self.descends(head, base):
+            return Sides(self.base_tree(base, head, revisions, scope, root), self.tree(head, shown, head, scope, root))
+        merged, conflicts = self.merge(base, head)
+        before = self.base_tree(base, head, replace(revisions, since_merge_base=bool(conflicts)), scope, root)
+        return Sides(before, self.tree(merged, shown, head, scope, root), conflicts)
 
     def tree(self, name: str, revision: str, commit: str, scope: Scope, root: str) -> SourceTree:
         """A tree. name: the object to read. revision, commit: what it is shown as."""
@@ -342,12 +341,6 @@ class _RemoteCopy(_Copy):
         )
 
 
-@contextmanager
-def _local_copy(path: Path, options: GitOptions) -> Iterator[_LocalCopy]:
-    with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
-        yield _LocalCopy(path, Path(scratch), options)
-
-
 class PullRequestTrees:
     """url: the target repository of the pull requests, from which their heads can be fetched. For use by one thread."""
 
@@ -356,8 +349,10 @@ class PullRequestTrees:
         self._scope = Scope.of(subdirectory, options.templates)
         self._options = options
         key = hashlib.sha256(url.encode()).hexdigest()[:16]
-        self._temporary = None if options.state else Path(tempfile.mkdtemp(prefix="headroom-git-"))
-        self._folder = (self._temporary or Path(options.state)) / f"pull-requests-{key}"
+        folder = Path(options.state or tempfile.mkdtemp(prefix="headroom-git-"))
+        if not options.state:
+            finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._folder = folder / f"pull-requests-{key}"
 
     def sides(self, pull: PullRequest) -> Sides:
         """The base and the merge. Raises `Stalled`; a clone that cannot be used is made again next time."""
@@ -373,7 +368,3 @@ class PullRequestTrees:
         _, _, commit = (sides.head.revision or "").partition("@")
         # Readers know the branch's name, not the forge's reference, which is a number.
         return replace(sides, head=replace(sides.head, revision=f"{pull.head_branch}@{commit}"))
-
-    def close(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
