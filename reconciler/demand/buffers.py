@@ -25,6 +25,7 @@ from reconciler.demand.resolve import (
 from reconciler.demand.shares import RunningShares
 from reconciler.demand.size import Dialect, difference_of_shapes
 from reconciler.model.buffers import (
+    MOST_CHUNKS,
     Buffer,
     Fulfilment,
     Recreation,
@@ -62,10 +63,6 @@ _FOUND_BY_MANIFESTS = frozenset(
     },
 )
 _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
-MOST_CHUNKS = 150_000
-"""Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
-
-One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
 _SIZE_HINTS: Mapping[Code, str] = {
     codes.LIMITS_MATCH_NOTHING: "limit a resource that the pods request, such as cpu or memory",
     codes.SIZE_NOT_KNOWN: "add replicas or limits",
@@ -287,7 +284,7 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         return findings
     if answer.count is not None and answer.count > MOST_CHUNKS:
         asked = f"{answer.count:,}" if answer.count < SHOWN_IN_FULL else "more than a quadrillion"
-        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; only {MOST_CHUNKS:,} are placed"
+        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; at most {MOST_CHUNKS:,} are tried"
         findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
         return findings
     trouble = item.sizes[dialect].problem

@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 
-from reconciler.demand.buffers import MOST_CHUNKS, buffer_demands
+from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.pods import pending_demands
 from reconciler.demand.provisioning_requests import request_demands
 from reconciler.demand.size import Dialect
 from reconciler.model.autoscalers import ServingAutoscaler, serving_autoscaler
-from reconciler.model.buffers import Fulfilment
+from reconciler.model.buffers import MOST_CHUNKS, Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.findings import Finding

@@ -13,7 +13,15 @@ from typing import Any
 import msgspec
 
 from reconciler.manifests import codes
-from reconciler.manifests.capacity_buffer import GROUP, check_refill, check_strategy, refill_of, target_group
+from reconciler.manifests.capacity_buffer import (
+    GROUP,
+    check_kind,
+    check_refill,
+    check_size,
+    check_strategy,
+    refill_of,
+    target_group,
+)
 from reconciler.manifests.documents.document import Document, Inspection, Marks, mapping_at
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
 from reconciler.manifests.pods.pod_shape import selector_of
@@ -112,6 +120,10 @@ def check(inspection: Inspection) -> None:
     capacity = mapping_at(spec, "capacity")
     check_strategy(inspection, "type")
     check_refill(inspection)
+    version = mapping_at(spec, "targetRef").get("apiVersion")
+    check_kind(inspection, ("spec", "targetRef"), version and str(version).rpartition("/")[0])
+    for path in (("spec", "replicas"), (*_CAPACITY, "replicas", "exactly"), (*_CAPACITY, "pods", "replicaNum")):
+        check_size(inspection, *path)
     _check_selector(inspection, mapping_at(spec, "podSelector").get("matchExpressions") or ())
     given = sorted(capacity.keys() & {"replicas", "nodeClass", "pods"})
     if len(given) != 1:

@@ -10,8 +10,9 @@ from datetime import timedelta
 
 from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.manifests.documents.structure import near_one
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer
+from reconciler.model.buffers import ACTIVE_CAPACITY, MOST_CHUNKS, ONE_SHOT, RECREATE, Buffer
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
     FILL_DEADLINE_ANNOTATION,
@@ -75,9 +76,13 @@ def check(inspection: Inspection) -> None:
             " reports it as not ready",
             hint="add replicas: 3, or percentage: 10",
         )
+    check_kind(inspection, ("spec", "scalableRef"), mapping_at(spec, "scalableRef").get("apiGroup"))
     if is_share:
         _check_share(inspection, spec)
-    _check_limits(inspection, mapping_at(inspection.body, "spec", "limits"))
+    effect = "the buffer stays empty", "replicas: 0 for a buffer that is to be empty"
+    check_limits(inspection, *effect)
+    if "limits" not in spec:
+        check_size(inspection, "spec", "replicas")
     check_strategy(inspection, "provisioningStrategy")
     check_refill(inspection)
 
@@ -94,9 +99,27 @@ def _check_share(inspection: Inspection, spec: Manifest) -> None:
         inspection.report(codes.INVALID_ANNOTATION, path, message, hint="add percentage: 10, or remove the annotation")
 
 
-def _check_limits(inspection: Inspection, limits: Manifest) -> None:
-    """The CRD admits limits below zero, and no controller says what becomes of them."""
-    for name, quantity in limits.items():
+def check_kind(inspection: Inspection, path: tuple[str, ...], group: object) -> None:
+    """Reports a target whose kind is a slip of one that the group has."""
+    kinds = [name for name, owner in _GROUPS_OF_KINDS.items() if owner == group]
+    kind = inspection.get(*path, "kind")
+    meant = near_one(kind, kinds) if isinstance(kind, str) and kind not in kinds else None
+    if meant is not None:
+        hint = f'did you mean "{meant}"?'
+        inspection.report(codes.UNKNOWN_KIND, (*path, "kind"), f"{group} has no kind {kind}", hint=hint)
+
+
+def check_size(inspection: Inspection, *path: str) -> None:
+    """Reports a number of chunks that no cluster can have."""
+    count = inspection.get(*path)
+    if isinstance(count, int) and count > MOST_CHUNKS:
+        message = f"{count:,} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have"
+        inspection.report(codes.BUFFER_TOO_LARGE, path, message, hint="write the number that was meant")
+
+
+def check_limits(inspection: Inspection, effect: str, otherwise: str) -> None:
+    """The definitions admit limits below zero, and no controller says what becomes of them. otherwise: what to write instead."""
+    for name, quantity in mapping_at(inspection.body, "spec", "limits").items():
         try:
             negative = amount_of(name, quantity) < 0
         except Invalid:
@@ -105,8 +128,8 @@ def _check_limits(inspection: Inspection, limits: Manifest) -> None:
             inspection.report(
                 codes.NEGATIVE_LIMIT,
                 ("spec", "limits", name),
-                f"the limit {name} {quantity} is below zero, so the buffer stays empty",
-                hint="write a limit above zero, or replicas: 0 for a buffer that is to be empty",
+                f"the limit {name} {quantity} is below zero, so {effect}",
+                hint=f"write a limit above zero, or {otherwise}",
             )
 
 

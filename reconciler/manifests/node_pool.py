@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
-from reconciler.manifests.capacity_buffer import amounts_of
+from reconciler.manifests.capacity_buffer import amounts_of, check_limits
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
@@ -59,6 +59,7 @@ def check(inspection: Inspection) -> None:
     check_requirements(inspection, requirements, (*_NODE_SPEC, "requirements"), of_pool=True)
     _check_labels(inspection)
     _check_taints(inspection, node_spec)
+    check_limits(inspection, "no node is made in it", "cpu: 0 for a NodePool that is to make none")
     budgets = mapping_at(spec, "disruption").get("budgets")
     for index, budget in enumerate(budgets or ()):
         _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))

@@ -27,6 +27,10 @@ from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_value
 from reconciler.model.requirements import LabelSelector, parse_selector
 
+MOST_CHUNKS = 150_000
+"""Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
+
+One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
 SHARES_KEY = "shares"
 SHRINK_AFTER = timedelta(minutes=10)
 """How long a share must have been less before its buffer shrinks, if no setting says otherwise."""

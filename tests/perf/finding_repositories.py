@@ -165,6 +165,7 @@ DOCUMENTS: Mapping[str, str] = {
     "unknown-capacity-type": _pool(requirement="{key: karpenter.sh/capacity-type, operator: In, values: [on-demand, sopt]}"),
     "unknown-field": _buffer(f"{_TEMPLATE}, replicas: 1, zebra: 2"),
     "unknown-kind": _buffer("replicas: 3").replace("kind: CapacityBuffer", "kind: CapacityBufer"),
+    "unlikely-quantity": _SHAPE.replace("100m", "100M"),
     "unknown-parameter": _request(_ATOMIC, "ValidUntil: '600'"),
     "unknown-strategy": _buffer(f"{_TEMPLATE}, replicas: 1, provisioningStrategy: example.com/warm"),
     "unknown-time-zone": _hours(zone="Mars/Base"),
@@ -245,7 +246,7 @@ _CONSUMED = "autoscaling.x-k8s.io/consume-provisioning-request: train"
 _DRIFTED = _pool('{nodes: "1"}', more=_annotated("headroom.dev/drift", "report"))
 
 PLANNED: Mapping[str, tuple[str, str]] = {
-    "buffer-too-large": (_buffer(f"{_TEMPLATE}, replicas: 100000000") + "---\n" + _SHAPE, ""),
+    "buffer-too-large": (_buffer(f"{_WORKLOAD}, percentage: 1000000000"), _DEPLOYMENT),
     "dialects-differ": (_buffer(f"{_WORKLOAD}, percentage: 10, limits: {{cpu: 4}}"), _DEPLOYMENT.replace("replicas: 3", "replicas: 0")),
     "half-consumption": ("", _POD % f", annotations: {{{_CONSUMED}}}"),
     "immutable-field": (_request(), _request().replace("count: 2", "count: 3")),

@@ -18,7 +18,7 @@ from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection
 from reconciler.manifests.documents.schema import Schema, schema_of, validator_of
 from reconciler.model.errors import Invalid
-from reconciler.model.quantity import duration_hint
+from reconciler.model.quantity import CPU, MEMORY, amount_of, duration_hint
 from reconciler.model.refs import Path, path_text
 
 _TYPE_NAMES = {
@@ -45,6 +45,7 @@ _TOP = ("apiVersion", "kind", "metadata")
 _RESOURCE_MAPS = frozenset({"requests", "limits", "perChunkResources", "overhead"})
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
 """The names of resources without a domain. Whatever else a node has is named with one, such as nvidia.com/gpu."""
+_MOST_CPU, _LEAST_MEMORY = 10_000, 2**20
 _DEFAULTED = "nodes"
 """The field of a budget that the API server gives a safe value, 10%, where it is null."""
 _LONGEST_SHOWN = 60
@@ -124,7 +125,29 @@ def _check_entry(
         hint = f'did you mean "{resource}"?'
         inspection.report(codes.MISSPELT_FIELD, where, f"{place} is not a resource that nodes have", hint=hint)
     else:
+        if where[-2] == "requests":
+            _check_amount(inspection, where, value[key])
         check_fields(inspection, schema, value[key], where)
+
+
+def _check_amount(inspection: Inspection, where: Path, quantity: object) -> None:
+    """Slips in the suffix: `750M` of CPU is 750 million of them, and `1m` of memory a thousandth of a byte."""
+    name = str(where[-1])
+    try:
+        amount = amount_of(name, quantity)
+    except Invalid:
+        return  # told by the rules of its kind
+    words = ""
+    if name == CPU and amount > _MOST_CPU * 1000:
+        words, hint = (
+            f"{amount // 1000:,} CPU, more than any machine has",
+            "write 750m for three quarters of a CPU, 2 for two",
+        )
+    elif name == MEMORY and 0 < amount < _LEAST_MEMORY:
+        words, hint = f"{amount:,} {'byte' if amount == 1 else 'bytes'}, too little for a process", "write 512Mi or 1Gi"
+    if words:
+        message = f"{path_text(inspection.written_path(where))}: {quantity} is {words}"
+        inspection.report(codes.UNLIKELY_QUANTITY, where, message, hint=hint)
 
 
 def _null(inspection: Inspection, where: Path, expected: str) -> None:

@@ -78,6 +78,38 @@ def test_what_is_admitted_but_does_nothing_is_a_warning(spec: str, code: str, pa
     assert len(declared(CAPACITY_BUFFER + spec).manifests) == 1
 
 
+@pytest.mark.parametrize(
+    ("spec", "code", "path", "hint"),
+    [
+        ("podTemplateRef: {name: t}, replicas: 150001", "buffer-too-large", "spec.replicas", "write the number"),
+        (
+            "scalableRef: {apiGroup: apps, kind: Deploymnet, name: d}, replicas: 1",
+            *("unknown-kind", "spec.scalableRef.kind", 'did you mean "Deployment"?'),
+        ),
+    ],
+)
+def test_what_no_cluster_has_is_an_error(spec: str, code: str, path: str, hint: str) -> None:
+    """An error keeps what was declared before; a plan would buy nodes up to the limits."""
+    finding = only(CAPACITY_BUFFER.removesuffix("spec:\n") + f"spec: {{{spec}}}\n")
+    assert (finding.code, finding.severity, finding.path) == (code, "error", path)
+    assert finding.hint.startswith(hint)
+
+
+def test_limits_may_cut_any_number_and_kinds_of_others_may_have_replicas() -> None:
+    head = CAPACITY_BUFFER.removesuffix("spec:\n")
+    limited = "spec: {podTemplateRef: {name: t}, replicas: 2147483647, limits: {cpu: 4}}\n"
+    rollout = "spec: {scalableRef: {apiGroup: argoproj.io, kind: Rollout, name: d}, replicas: 1}\n"
+    assert codes_of(head + limited) == codes_of(head + rollout) == []
+
+
+@pytest.mark.parametrize(("requests", "path"), [("cpu: 750M", "cpu"), ("memory: 1m", "memory")])
+def test_a_slip_in_the_suffix_of_a_request_is_told(requests: str, path: str) -> None:
+    text = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t, namespace: shop}\ntemplate:\n"
+    finding = only(text + f"  spec: {{containers: [{{name: c, resources: {{requests: {{{requests}}}}}}}]}}\n")
+    assert finding.code == "unlikely-quantity"
+    assert finding.path.endswith(f"requests.{path}")
+
+
 def test_both_references_are_an_error_and_nothing_is_applied() -> None:
     text = CAPACITY_BUFFER + "  podTemplateRef: {name: t}\n  scalableRef: {kind: Deployment, name: d}\n  replicas: 1\n"
     assert only(text).code == "template-and-scalable"
