@@ -27,15 +27,15 @@ from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
 from reconciler.plan.holding.consolidation import (
+    ALONE,
     OPEN,
     PATIENCE,
     Candidate,
     Savings,
     candidates,
     is_guest,
-    is_left_by_chunks,
 )
-from reconciler.plan.holding.vacating import closed_to_chunks, with_starting_nodes
+from reconciler.plan.holding.vacating import closed_to_chunks, is_left_by_chunks, with_starting_nodes
 from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.moved_pods import Moved, arrived, chunks_as_pods, moving, without_pods, would_go
 from reconciler.stages.state import PassState, Rules
@@ -200,11 +200,14 @@ class Consolidate:
         return state, _turns(waiting, turn)
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
-        """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers."""
+        """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers, and for a minute
+        those that have been opened."""
         options = state.prepared.options
         requests = {demand.ref for demand in state.demands if demand.request is not None}
         booked = {item.name for item in bins if any(part.demand in requests for part in item.chunks)}
-        return options.leaving | options.keeping | state.prepared.suspended | booked
+        since = state.cluster_now - ALONE
+        is_open = {name for item in state.departures if item.since <= since for name in item.admits}
+        return options.leaving | (options.keeping - is_open) | state.prepared.suspended | booked
 
     def _left(
         self, state: PassState, candidate: Candidate, bins: Sequence[Bin], savings: Savings, memory: Memory
@@ -225,7 +228,8 @@ class Consolidate:
         now = state.cluster_now
         departure = Departure(name, now, now + candidate.wait + PATIENCE, saved)
         prepared = replace(state.prepared, options=replace(options, leaving=options.leaving | {name}))
-        return replace(state, placement=trial, prepared=prepared, departures=(*state.departures, departure))
+        known = (item for item in state.departures if name not in item.admits)
+        return replace(state, placement=trial, prepared=prepared, departures=(*known, departure))
 
     def _without_chunks(
         self,

@@ -34,6 +34,8 @@ PATIENCE = timedelta(minutes=30)
 """How long Karpenter may take, beyond `consolidateAfter`, to consolidate a node that chunks have left."""
 BUSY = timedelta(minutes=10)
 """How long no other node of the NodePool is left meanwhile. By then a busy Karpenter has taken the node, or has other reasons."""
+ALONE = timedelta(minutes=1)
+"""The same after nodes were opened: mostly Karpenter has moved the pods by then, or does not look for minutes."""
 OPEN = timedelta(minutes=7)
 """How long held nodes are open to the pods of another. Karpenter looks when pods or nodes have come or gone, but not when a taint has (state's
 triggerConsolidationOnChange), or else after five minutes, and makes sure for 15 seconds more."""
@@ -216,7 +218,7 @@ def candidates(
     now: by the cluster's clock. staying: nodes that must not be left. known: departures that are under way or have failed lately. price_of: a
     node's price if the node may be left, and leaving it may be worth it. pods: as of `pods_by_node`.
     """
-    busy = {item.node: min(item.until, item.since + BUSY) for item in known}
+    busy = {item.node: min(item.until, item.since + (ALONE if item.admits else BUSY)) for item in known}
     tried = {item.node for item in known}.union(staying)
     states = pool_states(bins)
     found: list[Candidate] = []
@@ -264,13 +266,6 @@ def rooms(bins: Iterable[Bin], known: Iterable[Departure], now: datetime) -> fro
     """Names of the nodes that are made for the pods of a node that chunks leave. Until these have come they hold nothing."""
     claims = {name for item in known if item.is_under_way(now) for name in item.rooms}
     return frozenset(item.name for item in bins if item.claim is not None and item.claim.name in claims)
-
-
-def is_left_by_chunks(item: Bin) -> bool:
-    """Whether headroom holds it for chunks that may be elsewhere."""
-    ready = item.node is not None and item.node.ready
-    mine = bool(item.chunks) and item.is_marked and not item.is_reserved
-    return mine and ready and not (item.is_going or item.is_on_its_way or item.pods or item.watched)
 
 
 def _karpenter_may(pool: NodePool, running: Sequence[Pod], view: ClusterView, state: PoolState, now: datetime) -> bool:

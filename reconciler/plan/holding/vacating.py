@@ -91,7 +91,8 @@ def vacancies(
     looks: list[datetime] = []
     for pool in sorted(node_pools, key=lambda item: item.name):
         wait, own = wait_of(pool), by_pool.get(pool.name, [])
-        held = [item for item in own if _may_be_left(item) and item.name not in unavailable]
+        # Only nodes on which nothing runs: a node with pods is paid for anyway.
+        held = [item for item in own if is_left_by_chunks(item) and not item.in_use and item.name not in unavailable]
         if wait is None or not held or pool.name in starting:
             continue
         times = {item.name: unchanged_since(item) + wait for item in (*held, *elsewhere)}
@@ -104,10 +105,11 @@ def vacancies(
     return found, min(looks, default=None)
 
 
-def _may_be_left(item: Bin) -> bool:
-    """Only nodes on which nothing runs: a node with pods is paid for anyway."""
+def is_left_by_chunks(item: Bin) -> bool:
+    """Whether headroom holds it for chunks that may be elsewhere."""
     ready = item.node is not None and item.node.ready
-    return bool(item.chunks) and item.is_marked and ready and not (item.in_use or item.is_going or item.is_on_its_way)
+    mine = bool(item.chunks) and item.is_marked and not item.is_reserved
+    return mine and ready and not (item.is_going or item.is_on_its_way or item.pods or item.watched)
 
 
 def _most(pool: NodePool, own: Iterable[Bin], states: Mapping[str, PoolState], now: datetime) -> int | None:
