@@ -151,11 +151,7 @@ def _printed(
         return
     from reconciler.cli.console import paint_for_stdout, width_of_stdout
     from reconciler.plan.node_pools.budget_timeline import cells_over
-    from reconciler.report.budgets.text import (
-        HourGrid,
-        budgets_text,
-        hours_text,
-    )
+    from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
 
     paint = paint_for_stdout()
     text = budgets_text(

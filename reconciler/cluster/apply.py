@@ -12,16 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.cluster.inventory import InventoryParent, group_kind, memory_text, parent_manifest
-from reconciler.model.changes import (
-    Annotate,
-    Apply,
-    ApplyStatus,
-    ChangeSet,
-    Delete,
-    Outcome,
-    Write,
-    WriteResult,
-)
+from reconciler.model.changes import Annotate, Apply, ApplyStatus, ChangeSet, Delete, Outcome, Write, WriteResult
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView

@@ -9,10 +9,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
-from reconciler.model.changes import (
-    DemandOutcome,
-    Plan,
-)
+from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Keeper
 from reconciler.model.errors import Invalid

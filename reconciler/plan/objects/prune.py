@@ -25,12 +25,7 @@ from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin
 from reconciler.plan.codes import POOL_NOT_PRUNED
-from reconciler.plan.objects.objects import (
-    PARTIAL_ANNOTATION,
-    SOURCE_ANNOTATION,
-    annotations_of,
-    partial_mark,
-)
+from reconciler.plan.objects.objects import PARTIAL_ANNOTATION, SOURCE_ANNOTATION, annotations_of, partial_mark
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
 REMOVAL = "Removal"

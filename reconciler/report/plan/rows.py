@@ -9,14 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from reconciler.model.changes import (
-    Action,
-    NodeClaimAction,
-    NodeClaimCreation,
-    ObjectChange,
-    Plan,
-    StaticPoolChange,
-)
+from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange, Plan, StaticPoolChange
 from reconciler.model.findings import Finding
 from reconciler.report.budgets.document import changing_local_budgets, validity, written_and_compiled
 from reconciler.report.escaping import MOST_ROWS, Paint, masked_changes, plain, terminal_lines
