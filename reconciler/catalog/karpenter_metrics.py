@@ -165,9 +165,7 @@ def _instance_type(name: str, scrape: Scrape, seen: InstanceType | None) -> Inst
     offerings = tuple(_offerings(scrape.prices.get(name, {}), scrape.available.get(name, {})))
     if seen is not None:
         return replace(seen, offerings=offerings)
-    capacity = Resources.of(
-        {CPU: round(scrape.cores[name] * 1000), MEMORY: int(scrape.memory[name]), PODS: _PODS},
-    )
+    capacity = Resources.of({CPU: round(scrape.cores[name] * 1000), MEMORY: int(scrape.memory[name]), PODS: _PODS})
     architecture = "arm64" if _is_arm(name.partition(".")[0]) else "amd64"
     labels = {INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: architecture, OPERATING_SYSTEM_LABEL: "linux"}
     return InstanceType(

@@ -48,9 +48,7 @@ class _Commands(click.Group):
         return command
 
     def resolve_command(
-        self,
-        ctx: click.Context,
-        args: list[str],
+        self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):

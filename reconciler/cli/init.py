@@ -59,9 +59,7 @@ class _Init(click.Command):
     help="The first cluster's folder.",
 )
 @click.option(
-    "--forge",
-    type=click.Choice([*FORGES, "none"]),
-    help="Whose CI file to write. Default: by the remote origin.",
+    "--forge", type=click.Choice([*FORGES, "none"]), help="Whose CI file to write. Default: by the remote origin."
 )
 @click.option(
     "--example", is_flag=True, help="Write the whole example repository instead: two clusters and a snapshot of each."

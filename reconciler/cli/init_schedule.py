@@ -104,12 +104,7 @@ def command(
     lead = _answer("Lead time for nodes to be ready, such as 10m", lead_time, "", _checked_lead_time, asks=asks)
     own_windows = [(window, each if window.replicas is None else window.replicas) for window in read]
     text = schedule_yaml(
-        name=own_name,
-        namespace=own_namespace,
-        timezone=zone,
-        default=others,
-        windows=own_windows,
-        lead_time=lead,
+        name=own_name, namespace=own_namespace, timezone=zone, default=others, windows=own_windows, lead_time=lead
     )
     _check(text)
     if all(number == others for _, number in own_windows):
@@ -195,7 +190,7 @@ _GROUPS = {
 _TIME = r"(?:noon|midnight|\d{1,2}(?::\d{2})?\s*(?:am|pm)?)"
 _WINDOW = re.compile(
     rf"(?P<days>[a-z][a-z ,-]*?)?\s*(?P<start>{_TIME})\s*(?:-|–|to|until)\s*"
-    rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?",
+    rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?"
 )
 _LONGEST = 200
 """The longest text, in characters. The pattern is slow on thousands of them."""
@@ -318,10 +313,7 @@ def schedule_yaml(
             f"        start: {_pattern(window.days, window.start)}",
             f"        end: {_pattern(window.last_days, window.end)}",
         ]
-    lines += [
-        "# A buffer follows it with these annotations:",
-        f"#   headroom.dev/replicas-from: {name}",
-    ]
+    lines += ["# A buffer follows it with these annotations:", f"#   headroom.dev/replicas-from: {name}"]
     if lead_time:
         lines.append(f"#   headroom.dev/lead-time: {lead_time}")
     return "\n".join(lines) + "\n"

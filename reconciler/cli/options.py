@@ -51,9 +51,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context; diff, plan and explain look for a published snapshot after those.",
     ),
     "catalog": click.option(
-        "--catalog",
-        metavar="CATALOG",
-        help="Instance types and prices: FILE, karpenter-metrics:URL or observed.",
+        "--catalog", metavar="CATALOG", help="Instance types and prices: FILE, karpenter-metrics:URL or observed."
     ),
     "dialect": click.option(
         "--dialect",
@@ -64,9 +62,7 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
     "config": click.option("--config", metavar="FILE", help="Settings file; config/headroom.yaml lists every setting."),
     "timings": click.option("--timings", metavar="FILE", help="Write how long each stage took, as JSON."),
     "include_pending": click.option(
-        "--include-pending",
-        is_flag=True,
-        help="Also plan nodes for the cluster's own pending pods.",
+        "--include-pending", is_flag=True, help="Also plan nodes for the cluster's own pending pods."
     ),
     "placement_mode": click.option(
         "--placement-mode",
@@ -104,12 +100,7 @@ def options(*names: str) -> Callable[[F], F]:
 
 def output_option(*choices: str) -> Callable[[F], F]:
     return click.option(
-        "--output",
-        "-o",
-        type=click.Choice(choices),
-        default=choices[0],
-        show_default=True,
-        help="Output format.",
+        "--output", "-o", type=click.Choice(choices), default=choices[0], show_default=True, help="Output format."
     )
 
 

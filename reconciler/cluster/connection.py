@@ -48,12 +48,7 @@ class RateLimit:
     """Allows `per_second` calls in the long run, `burst` at once. Thread-safe: each caller waits for its own turn."""
 
     def __init__(
-        self,
-        per_second: float,
-        burst: int,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
+        self, per_second: float, burst: int, *, clock: Callable[[], float], sleep: Callable[[float], None]
     ) -> None:
         self._interval = 1 / per_second
         self._slack = self._interval * (burst - 1)

@@ -61,12 +61,7 @@ class LeaderElection:
     """
 
     def __init__(
-        self,
-        leases: Leases,
-        identity: str,
-        *,
-        monotonic: Callable[[], float],
-        now: Callable[[], datetime],
+        self, leases: Leases, identity: str, *, monotonic: Callable[[], float], now: Callable[[], datetime]
     ) -> None:
         self._leases = leases
         self._identity = identity

@@ -75,12 +75,7 @@ class ViewStore:
     are the same tuples in the next view. An object that cannot be read is a gap, not an error.
     """
 
-    def __init__(
-        self,
-        inventory: InventoryParent | None = None,
-        *,
-        catalog: tuple[InstanceType, ...] = (),
-    ) -> None:
+    def __init__(self, inventory: InventoryParent | None = None, *, catalog: tuple[InstanceType, ...] = ()) -> None:
         self._parent = inventory or InventoryParent()
         self._catalog = catalog
         self._lock = RLock()

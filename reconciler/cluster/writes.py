@@ -149,14 +149,7 @@ class Writer:
         return self._patch(write, path, manifest, force=force, dry_run=dry_run)
 
     def _patch(
-        self,
-        write: Write,
-        path: str,
-        document: Manifest,
-        *,
-        force: bool,
-        dry_run: bool,
-        object_path: str = "",
+        self, write: Write, path: str, document: Manifest, *, force: bool, dry_run: bool, object_path: str = ""
     ) -> WriteResult:
         """Sends a patch. object_path: of the object whose subresource is at `path`; the patch does not create such an object."""
         query = [("fieldManager", OWN_MANAGER), ("force", "true" if force else "false")]
@@ -245,14 +238,7 @@ class Writer:
         raise Transient(answer.failure().message)
 
     def _send(
-        self,
-        method: str,
-        path: str,
-        document: Mapping[str, Any],
-        *,
-        content_type: str,
-        query: Query,
-        dry_run: bool,
+        self, method: str, path: str, document: Mapping[str, Any], *, content_type: str, query: Query, dry_run: bool
     ) -> Answer:
         return self._connection.request(
             method,
@@ -346,10 +332,7 @@ def _conflicts(failure: StatusWire) -> str:
     """
     causes = failure.details.causes if failure.details else None
     return conflict_words(
-        (
-            cause.message.removeprefix("conflict with ").partition(" using ")[0].strip('"'),
-            cause.field.removeprefix("."),
-        )
+        (cause.message.removeprefix("conflict with ").partition(" using ")[0].strip('"'), cause.field.removeprefix("."))
         for cause in causes or ()
         if cause.reason == "FieldManagerConflict"
     )

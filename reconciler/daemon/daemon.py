@@ -173,11 +173,7 @@ class Daemon:
     # The caller's thread
 
     def run(
-        self,
-        *,
-        until_settled: bool = False,
-        max_passes: int | None = None,
-        at_most: timedelta | None = None,
+        self, *, until_settled: bool = False, max_passes: int | None = None, at_most: timedelta | None = None
     ) -> int:
         """Makes passes until stopped; returns the exit code: 0, or 1 if it ended before its goal.
 

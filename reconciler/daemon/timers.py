@@ -30,10 +30,7 @@ class Edges:
     """
 
     def __init__(
-        self,
-        next_edge: Callable[[datetime], Edge | None],
-        clock: Clock,
-        at_edge: Callable[[Edge], None],
+        self, next_edge: Callable[[datetime], Edge | None], clock: Clock, at_edge: Callable[[Edge], None]
     ) -> None:
         self._next_edge = next_edge
         self._clock = clock

@@ -60,7 +60,7 @@ _FOUND_BY_MANIFESTS = frozenset(
         codes.UNKNOWN_STRATEGY,
         codes.CHUNK_TOO_LARGE,
         codes.INVALID_ANNOTATION,
-    },
+    }
 )
 _FOUND_BY_SCHEDULES = frozenset({codes.SCHEDULE_NOT_FOUND})
 _SIZE_HINTS: Mapping[Code, str] = {

@@ -32,5 +32,5 @@ IMMUTABLE_FIELD = Code("immutable-field", Severity.ERROR)
 SERVED_TWICE = Code("served-twice", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(
-    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),
+    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name)
 )

@@ -147,9 +147,7 @@ def _tolerations(pools: tuple[NodePool, ...]) -> tuple[Toleration, ...]:
 
 
 def _rooms(
-    capacity: NodeClassCapacity,
-    pools: tuple[NodePool, ...],
-    instance_types: Sequence[InstanceType],
+    capacity: NodeClassCapacity, pools: tuple[NodePool, ...], instance_types: Sequence[InstanceType]
 ) -> list[Resources]:
     """Allocatable of every instance type that a pool may launch, judged by the labels a type is known to have."""
     selectors = [(*pool.template.requirements, *_equalities(pool.template.labels)) for pool in pools] or [()]

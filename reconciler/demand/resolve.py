@@ -192,11 +192,7 @@ def workload_index(*sources: Iterable[Workload]) -> dict[ObjectRef, Workload]:
 
 
 def resolve(
-    buffer: Buffer,
-    workloads: Mapping[ObjectRef, Workload],
-    pods: LivePods,
-    dialect: Dialect,
-    absence_of: AbsenceOf,
+    buffer: Buffer, workloads: Mapping[ObjectRef, Workload], pods: LivePods, dialect: Dialect, absence_of: AbsenceOf
 ) -> Target | Unresolved:
     """The shape and workload of a buffer, which are looked for in its own namespace only."""
     if buffer.pod_shape is not None:
@@ -223,11 +219,7 @@ def _template(
 
 
 def _scalable(
-    buffer: Buffer,
-    workloads: Mapping[ObjectRef, Workload],
-    pods: LivePods,
-    dialect: Dialect,
-    absence_of: AbsenceOf,
+    buffer: Buffer, workloads: Mapping[ObjectRef, Workload], pods: LivePods, dialect: Dialect, absence_of: AbsenceOf
 ) -> Target | Unresolved:
     target = buffer.target
     assert target is not None

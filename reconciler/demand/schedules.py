@@ -50,10 +50,7 @@ class _Sizes:
 
 
 def follow_schedules(
-    effective: Declared,
-    repository: Declared,
-    objects: Mapping[ObjectRef, LiveObject],
-    now: datetime,
+    effective: Declared, repository: Declared, objects: Mapping[ObjectRef, LiveObject], now: datetime
 ) -> Followed:
     """Sizes every follower by its schedules at `now`.
 
@@ -68,11 +65,7 @@ def follow_schedules(
         for item in repository.manifests
         if item.ref not in pass_.dormant and item.ref not in pass_.held
     )
-    parts: dict[str, Any] = {
-        "manifests": kept,
-        "broken": repository.broken | pass_.held,
-        "dormant": pass_.dormant,
-    }
+    parts: dict[str, Any] = {"manifests": kept, "broken": repository.broken | pass_.held, "dormant": pass_.dormant}
     return Followed(
         replace(effective, buffers=buffers, node_pools=pools, **parts),
         replace(repository, **parts),
@@ -87,11 +80,7 @@ class _Pass:
     """
 
     def __init__(
-        self,
-        effective: Declared,
-        repository: Declared,
-        objects: Mapping[ObjectRef, LiveObject],
-        now: datetime,
+        self, effective: Declared, repository: Declared, objects: Mapping[ObjectRef, LiveObject], now: datetime
     ) -> None:
         self._schedules = {schedule.ref: schedule for schedule in effective.schedules}
         self._declared = effective

@@ -150,11 +150,7 @@ def _share(buffer: Buffer, percentage: int, base: Base, dialect: Dialect, facts:
 
 
 def _within_limits(
-    limits: tuple[tuple[str, int], ...],
-    requests: Resources,
-    count: int | None,
-    dialect: Dialect,
-    facts: list[str],
+    limits: tuple[tuple[str, int], ...], requests: Resources, count: int | None, dialect: Dialect, facts: list[str]
 ) -> Size:
     most = limit_count(requests, limits)
     words = ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in limits) or "nothing"

@@ -81,10 +81,7 @@ def _of_pool(
 
 
 def followed_pieces(
-    following: Following | None,
-    schedules: Mapping[ObjectRef, Schedule],
-    start: datetime,
-    end: datetime,
+    following: Following | None, schedules: Mapping[ObjectRef, Schedule], start: datetime, end: datetime
 ) -> list[Piece]:
     """Spans within which no followed schedule changes; none if one of them is unknown."""
     if following is None:

@@ -113,5 +113,5 @@ DUPLICATE_OBJECT = _error("duplicate-object")
 NOT_IN_REPOSITORY = _info("not-in-repository")
 
 ALL: tuple[Code, ...] = tuple(
-    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),
+    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name)
 )

@@ -80,9 +80,7 @@ class Kind:
 
 def labels_of(node: Manifest, *path: str) -> Labels:
     """The string map at a path as sorted pairs."""
-    return tuple(
-        sorted((str(key), value) for key, value in mapping_at(node, *path).items() if isinstance(value, str)),
-    )
+    return tuple(sorted((str(key), value) for key, value in mapping_at(node, *path).items() if isinstance(value, str)))
 
 
 def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
@@ -101,7 +99,7 @@ def conditions_of(manifest: Manifest) -> tuple[Condition, ...]:
                 if isinstance(condition, Mapping)
             ),
             key=lambda condition: condition.type,
-        ),
+        )
     )
 
 

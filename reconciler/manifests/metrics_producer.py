@@ -178,10 +178,7 @@ def check(inspection: Inspection) -> None:
     zone = schedule.get("timezone", DEFAULT_ZONE)
     if isinstance(zone, str) and zone and not is_time_zone(zone):
         inspection.report(
-            codes.UNKNOWN_TIME_ZONE,
-            (*_SCHEDULE, "timezone"),
-            f"{zone!r} is not a time zone",
-            hint=time_zone_hint(zone),
+            codes.UNKNOWN_TIME_ZONE, (*_SCHEDULE, "timezone"), f"{zone!r} is not a time zone", hint=time_zone_hint(zone)
         )
     behaviors = schedule.get("behaviors")
     for index, behavior in enumerate(behaviors if isinstance(behaviors, list) else []):

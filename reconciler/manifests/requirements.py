@@ -48,11 +48,7 @@ def restriction_of(key: str, *, pool_label_allowed: bool) -> str | None:
 
 
 def check_requirements(
-    inspection: Inspection,
-    requirements: Sequence[Mapping[str, Any]],
-    path: Path,
-    *,
-    of_pool: bool,
+    inspection: Inspection, requirements: Sequence[Mapping[str, Any]], path: Path, *, of_pool: bool
 ) -> None:
     """Reports what is wrong with structurally valid requirements. of_pool: they are a NodePool's, else a NodeOverlay's."""
     for index, requirement in enumerate(requirements):

@@ -178,12 +178,7 @@ def _others(items: tuple[T, ...], refs: AbstractSet[ObjectRef]) -> tuple[T, ...]
 
 
 def _observed_buffer(own: Buffer, live: Buffer) -> Buffer:
-    return replace(
-        own,
-        generation=live.generation,
-        created=live.created,
-        status_conditions=live.status_conditions,
-    )
+    return replace(own, generation=live.generation, created=live.created, status_conditions=live.status_conditions)
 
 
 def _observed_workload(own: Workload, live: Workload) -> Workload:
@@ -214,9 +209,7 @@ def _observed_pool(own: NodePool, live: NodePool) -> NodePool:
 
 
 def _first(
-    own: tuple[T, ...],
-    others: tuple[T, ...],
-    observed: Callable[[T, T], T] = lambda item, _live: item,
+    own: tuple[T, ...], others: tuple[T, ...], observed: Callable[[T, T], T] = lambda item, _live: item
 ) -> tuple[T, ...]:
     live = {item.ref: item for item in others}
     merged = [observed(item, live.pop(item.ref)) if item.ref in live else item for item in own]
@@ -233,10 +226,7 @@ def _pools(own: tuple[NodePool, ...], others: tuple[NodePool, ...]) -> tuple[Nod
     return tuple(sorted((*merged, *live.values()), key=lambda pool: pool.name))
 
 
-def _priority_classes(
-    own: tuple[PriorityClass, ...],
-    others: tuple[PriorityClass, ...],
-) -> tuple[PriorityClass, ...]:
+def _priority_classes(own: tuple[PriorityClass, ...], others: tuple[PriorityClass, ...]) -> tuple[PriorityClass, ...]:
     names = {priority.name for priority in own}
     rest = (priority for priority in others if priority.name not in names)
     return tuple(sorted((*own, *rest), key=lambda priority: priority.name))

@@ -250,10 +250,7 @@ class Service:
 
 
 def service_of(
-    demand: Demand,
-    placed: int,
-    reasons: Iterable[UnplacedReason] = (),
-    conditions: Sequence[Condition] | None = None,
+    demand: Demand, placed: int, reasons: Iterable[UnplacedReason] = (), conditions: Sequence[Condition] | None = None
 ) -> Service:
     """placed: how many chunks are on existing or new nodes. conditions: the plan's, or else the demand's own."""
     said = {item.type: item for item in (demand.conditions if conditions is None else conditions)}

@@ -28,7 +28,7 @@ _MULTIPLIERS = {
     "Pi": Fraction(2**50), "Ei": Fraction(2**60),
 }  # fmt: skip
 _QUANTITY = re.compile(
-    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)",
+    r"(?P<sign>[+-]?)(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)"
 )
 _BINARY_STEPS = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
@@ -252,10 +252,7 @@ def parse_duration(text: str) -> timedelta:
         total += _nanoseconds(text, part)
         position = part.end()
     if not text or position != len(text):
-        raise Invalid(
-            f"{text!r} is not a duration",
-            hint=duration_hint(text) or ANY_DURATION,
-        )
+        raise Invalid(f"{text!r} is not a duration", hint=duration_hint(text) or ANY_DURATION)
     if total > _LONGEST_DURATION:
         raise _too_long(text)
     return timedelta(microseconds=total // 1000)

@@ -23,5 +23,5 @@ STATIC_POOL_CHANGE = Code("static-pool-change", Severity.ERROR)
 STATIC_POOL_BLOCKED = Code("static-pool-blocked", Severity.WARNING)
 
 ALL: tuple[Code, ...] = tuple(
-    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name),
+    sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name)
 )

@@ -234,11 +234,7 @@ def _requests(facts: Facts, rules: RequestRules, bins: Sequence[Bin], tallies: T
 
 
 def _outcomes(
-    facts: Facts,
-    bins: Sequence[Bin],
-    created: Sequence[NodeClaimCreation],
-    tallies: Tallies,
-    requests: RequestPlan,
+    facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreation], tallies: Tallies, requests: RequestPlan
 ) -> list[DemandOutcome]:
     domains = domain_counts(topology_keys(facts.demands), bins, created)
     outcomes = []
@@ -257,7 +253,7 @@ def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOu
     if not facts.instance_types and facts.placement.unplaced:
         notes.append(
             "no instance type is known, so that no node can be planned: name a catalog with --catalog "
-            "FILE or karpenter-metrics:URL",
+            "FILE or karpenter-metrics:URL"
         )
     notes += [item.message for item in missed]
     notes += [item.words for item in facts.departures if item.is_under_way(facts.cluster_now)]

@@ -94,10 +94,7 @@ _BALLOON_RULES = (
     _Rule(rf"{_SECURITY}appArmorProfile", _one_of({"type": "RuntimeDefault"}), "{type: RuntimeDefault}"),
     _Rule(rf"{_SECURITY}(runAsUser|runAsGroup|fsGroup)", _number(1, 2**31 - 1), "a number above 0"),
 )
-_NODE_CLAIM_RULES = (
-    _MARKS,
-    _Rule(r"spec\.(expireAfter|terminationGracePeriod)", _anything, "a duration"),
-)
+_NODE_CLAIM_RULES = (_MARKS, _Rule(r"spec\.(expireAfter|terminationGracePeriod)", _anything, "a duration"))
 _GROWING = ("requirements", "taints", "startupTaints")
 """Lists of a NodeClaim to which a template may add."""
 _NODE_POOL_RULES = (_MARKS, _Rule(r"spec(\..*|\[.*)?", _anything, "any field of a NodePool"))

@@ -112,12 +112,7 @@ class DocumentTemplates:
             return self._failure(
                 at, breach.line, f"the process that renders it was ended by {breach.ended_by}", hint=""
             )
-        return self._failure(
-            at,
-            breach.line,
-            f"it takes more than {SECONDS:g} seconds of processor time",
-            hint=_LOOPS,
-        )
+        return self._failure(at, breach.line, f"it takes more than {SECONDS:g} seconds of processor time", hint=_LOOPS)
 
     def _failure(self, name: str, line: int, why: str, *, hint: str) -> TemplateFailed:
         own = name in self.own

@@ -139,11 +139,7 @@ def _bind_limits() -> None:
     faulthandler.register(signal.SIGPROF, all_threads=False, chain=True)
     # A terminal's Ctrl-C is meant for headroom, which closes the socket when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    limits = (
-        (resource.RLIMIT_AS, MEMORY),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, _LAST_WORDS),
-    )
+    limits = ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, _LAST_WORDS))
     for limit, wanted in limits:
         _, hard = resource.getrlimit(limit)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -154,10 +154,7 @@ def _waits_for_request(creation: NodeClaimCreation, view: ClusterView) -> str:
 
 
 def _object_write(
-    change: ObjectChange,
-    view: ClusterView,
-    templates: DocumentTemplates,
-    read_document: ReadDocument,
+    change: ObjectChange, view: ClusterView, templates: DocumentTemplates, read_document: ReadDocument
 ) -> Write:
     if change.action is Action.DELETE:
         live = view.objects.get(change.ref)
@@ -213,9 +210,7 @@ def _read(read_document: ReadDocument, ref: ObjectRef, text: str, declared: Mani
 
 
 def _marks(
-    actions: Iterable[NodeClaimAction],
-    nodes: Mapping[str, Node],
-    claims: Mapping[str, NodeClaim],
+    actions: Iterable[NodeClaimAction], nodes: Mapping[str, Node], claims: Mapping[str, NodeClaim]
 ) -> Iterator[Write]:
     """Marks both the NodeClaim and its Node, since Karpenter copies annotations only once, at registration.
 

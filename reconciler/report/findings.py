@@ -142,11 +142,11 @@ def sarif_document(findings: Iterable[Finding]) -> dict[str, Any]:
                             }
                             for code in codes
                         ],
-                    },
+                    }
                 },
                 "columnKind": "unicodeCodePoints",
                 "results": _results(rows, codes),
-            },
+            }
         ],
     }
 
@@ -183,12 +183,9 @@ def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
         result["locations"] = [
             {
                 "physicalLocation": {
-                    "artifactLocation": {
-                        "uri": uri_path(finding.position.file),
-                        "uriBaseId": "%SRCROOT%",
-                    },
+                    "artifactLocation": {"uri": uri_path(finding.position.file), "uriBaseId": "%SRCROOT%"},
                     "region": {"startLine": finding.position.line, "startColumn": finding.position.column},
-                },
-            },
+                }
+            }
         ]
     return result

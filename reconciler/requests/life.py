@@ -84,10 +84,7 @@ def attempts_in(view: ClusterView) -> dict[str, int]:
 
 
 def record_of(
-    request: ProvisioningRequest,
-    records: Mapping[str, RequestRecord],
-    attempts: Mapping[str, int],
-    now: datetime,
+    request: ProvisioningRequest, records: Mapping[str, RequestRecord], attempts: Mapping[str, int], now: datetime
 ) -> RequestRecord:
     """The inventory's record if it is about this very object. Otherwise one is made from the conditions, as for a request that is seen for
     the first time."""

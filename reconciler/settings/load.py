@@ -179,10 +179,7 @@ def variable_of(name: str) -> str:
 
 
 def load_settings(
-    path: str | None,
-    *,
-    environment: Mapping[str, str] | None = None,
-    flags: Mapping[str, object] | None = None,
+    path: str | None, *, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> Settings:
     """Defaults, then the file at `path`, then the environment, then flags. Raises as `settings_of`."""
     document = {} if path is None else read_settings_file(path)

@@ -69,10 +69,7 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
     plain = Commands(git_dir, timeout=options.timeout.total_seconds())
     objects = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
     others = [objects, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
-    environment = {
-        "GIT_OBJECT_DIRECTORY": str(scratch),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others),
-    }
+    environment = {"GIT_OBJECT_DIRECTORY": str(scratch), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others)}
     url = _line(plain, "config", "--get", "remote.origin.url")
     authorization = _authorization(url, options)
     git = Commands(

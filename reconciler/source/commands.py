@@ -71,11 +71,7 @@ _SIGNS: tuple[tuple[str, str, str], ...] = (
         OPERATION_FAILED,
         "let this user own the repository, or add it to safe.directory in git's configuration",
     ),
-    (
-        r"unadvertised object",
-        OPERATION_FAILED,
-        "name a branch or a tag: this server gives no other commits",
-    ),
+    (r"unadvertised object", OPERATION_FAILED, "name a branch or a tag: this server gives no other commits"),
     (
         r"pack-objects died|index-pack (died|failed)|[Oo]ut of memory|(mmap|malloc|realloc|calloc) failed|memory exhausted",
         OPERATION_FAILED,

@@ -136,10 +136,7 @@ def authorize(address: Address, credentials: Credentials) -> Authorization:
     return Authorization(
         environment={},
         # For this host alone, so that a redirect does not carry it elsewhere. No credential helper is asked.
-        config=(
-            (f"http.{address.origin}.extraHeader", f"Authorization: Basic {basic}"),
-            ("credential.helper", ""),
-        ),
+        config=((f"http.{address.origin}.extraHeader", f"Authorization: Basic {basic}"), ("credential.helper", "")),
         secrets=(token, basic),
     )
 

@@ -174,12 +174,7 @@ def open_source(
 
 
 def tree_at(
-    repository: str,
-    revision: str | None,
-    subdirectory: str = "",
-    *,
-    clock: Clock,
-    options: GitOptions | None = None,
+    repository: str, revision: str | None, subdirectory: str = "", *, clock: Clock, options: GitOptions | None = None
 ) -> SourceTree:
     """One tree of a repository, for comparisons. revision None: a folder's present files, or the default branch of a URL.
 

@@ -137,7 +137,4 @@ def find_repository(
             prefix = "" if top is None else path.resolve().relative_to(Path(top).resolve()).as_posix()
             return Path(repository.git_dir).resolve(), "" if prefix == "." else prefix
     except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError, configparser.Error) as error:
-        raise Invalid(
-            f"{path} is in no Git repository, so it has no revisions",
-            hint=hint,
-        ) from error
+        raise Invalid(f"{path} is in no Git repository, so it has no revisions", hint=hint) from error

@@ -81,12 +81,7 @@ def would_go(
 
 
 def moving(
-    state: PassState,
-    pods: Sequence[Pod],
-    room: ClusterView,
-    closed: AbstractSet[str],
-    *,
-    most_price: float | None,
+    state: PassState, pods: Sequence[Pod], room: ClusterView, closed: AbstractSet[str], *, most_price: float | None
 ) -> Problem:
     """The pods as what is to be placed. closed: nodes that none of them comes to.
 

@@ -34,11 +34,7 @@ from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
 from reconciler.requests.consumption import consumption_of
 
 WARNING, NORMAL = "Warning", "Normal"
-_REASONS = {
-    Outcome.REFUSED: "Refused",
-    Outcome.CONFLICT: "FieldConflict",
-    Outcome.FAILED: "WriteFailed",
-}
+_REASONS = {Outcome.REFUSED: "Refused", Outcome.CONFLICT: "FieldConflict", Outcome.FAILED: "WriteFailed"}
 _SHORT = "RequiresNewCapacity"
 _STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
 """By cause of an unplaced chunk: reason of the event."""

@@ -166,7 +166,7 @@ def _own_status(outcome: DemandOutcome, live: LiveObject, now: datetime) -> Stat
     generation = (live.body.get("metadata") or {}).get("generation")
     conditions = before.get("conditions") or ()
     after: Status = {
-        "conditions": [condition_document(item, generation, conditions, now) for item in outcome.conditions],
+        "conditions": [condition_document(item, generation, conditions, now) for item in outcome.conditions]
     }
     if outcome.demand.desired is not None:
         after["replicas"] = outcome.demand.desired
@@ -252,10 +252,7 @@ def _buffer(outcome: DemandOutcome, live: LiveObject, generation: int | None, no
 
 
 def condition_document(
-    condition: Condition,
-    generation: int | None,
-    before: Iterable[Mapping[str, Any]],
-    now: datetime,
+    condition: Condition, generation: int | None, before: Iterable[Mapping[str, Any]], now: datetime
 ) -> dict[str, Any]:
     """One condition as JSON. lastTransitionTime: when its status last changed, by the API conventions."""
     live: Mapping[str, Any] = next((item for item in before if item.get("type") == condition.type), {})

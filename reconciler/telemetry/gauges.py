@@ -144,11 +144,7 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
         ("action",),
         [((action,), actions[action]) for action in ("create", "delete", "update")],
     )
-    yield _gauge(
-        "headroom_held_nodes",
-        "Bins that hold chunks: nodes, and NodeClaims on their way",
-        _held_bins(plan),
-    )
+    yield _gauge("headroom_held_nodes", "Bins that hold chunks: nodes, and NodeClaims on their way", _held_bins(plan))
     yield _labelled(
         "headroom_plan_price_per_hour",
         "Price of all nodes, before and after the last plan",

@@ -69,11 +69,7 @@ def configure_logs(*, form: str = "console", level: str = "info", stream: TextIO
             colors=output.isatty(), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
         )
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,

@@ -192,10 +192,7 @@ def value_with_lead(schedule: Schedule, lead: timedelta, at: datetime) -> int:
 
 
 def spans_with_lead(
-    schedule: Schedule,
-    lead: timedelta,
-    start: datetime,
-    end: datetime,
+    schedule: Schedule, lead: timedelta, start: datetime, end: datetime
 ) -> tuple[tuple[datetime, datetime, int], ...]:
     """Spans as (start, end, replicas) that fill [start, end) without gaps; neighbours differ."""
     spans = timeline(schedule, start, end + lead, start).spans
@@ -209,10 +206,7 @@ def spans_with_lead(
 
 
 def _highest(
-    spans: tuple[ScheduleSpan, ...],
-    lead: timedelta,
-    start: datetime,
-    end: datetime,
+    spans: tuple[ScheduleSpan, ...], lead: timedelta, start: datetime, end: datetime
 ) -> list[tuple[datetime, datetime, int]]:
     """Each span counts from `lead` before it begins until it ends; where several do, the highest wins."""
     moments = {start, end}

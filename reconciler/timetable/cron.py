@@ -186,8 +186,7 @@ def _descriptor(text: str, stripped: str) -> Cron:
         nothing: frozenset[int] = frozenset()
         return Cron(text, (), (), DayRule(nothing, nothing, nothing, either=False), timedelta(seconds=seconds))
     raise Invalid(
-        f"schedule {text!r} is not a descriptor",
-        hint=f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields",
+        f"schedule {text!r} is not a descriptor", hint=f"write one of {', '.join(sorted(_DESCRIPTORS))}, or five fields"
     )
 
 

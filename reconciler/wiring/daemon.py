@@ -258,10 +258,7 @@ def run_daemon(
         server = PageServer(
             settings.listen,
             {**pages.by_path(), "/metrics": text_page(_exposition(served))},
-            probes={
-                "/healthz": check_page(lambda: health(served)),
-                "/readyz": check_page(lambda: readiness(served)),
-            },
+            probes={"/healthz": check_page(lambda: health(served)), "/readyz": check_page(lambda: readiness(served))},
             find=pages.find,
             hosts=named_hosts(settings.allowed_hosts),
         )

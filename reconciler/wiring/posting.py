@@ -129,11 +129,7 @@ def complete_page(comparison: Comparison, cluster: ReportedCluster) -> str:
 
 def _page(comparison: Comparison, cluster: ReportedCluster, whole: str = "") -> dict[str, Any]:
     return difference_page(
-        comparison.change,
-        cluster=cluster.name,
-        snapshot=cluster.snapshot,
-        timelines=comparison.timelines,
-        whole=whole,
+        comparison.change, cluster=cluster.name, snapshot=cluster.snapshot, timelines=comparison.timelines, whole=whole
     )
 
 

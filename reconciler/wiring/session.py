@@ -139,13 +139,7 @@ def caps_of(settings: Settings, *, allow_removals: bool = False) -> PlanCaps:
     """allow_removals: whether what Git no longer declares goes at once, however much it is."""
     caps = settings.caps
     pruning = PruneRules(caps.prune_share, caps.prune_nodes_at_least, caps.prune_objects_at_least, allow_removals)
-    return PlanCaps(
-        caps.new_nodes_per_pass,
-        caps.price_per_hour,
-        caps.nodes_per_pool,
-        pruning,
-        caps.nodes_per_request,
-    )
+    return PlanCaps(caps.new_nodes_per_pass, caps.price_per_hour, caps.nodes_per_pool, pruning, caps.nodes_per_request)
 
 
 def make_cycle(
@@ -169,10 +163,7 @@ def make_cycle(
         rules=Rules(
             dialect=Dialect(settings.dialect),
             caps=caps_of(settings) if caps is None else caps,
-            placement=PlacementOptions(
-                instance_types=placement.instance_types,
-                optimal=placement.mode == "optimal",
-            ),
+            placement=PlacementOptions(instance_types=placement.instance_types, optimal=placement.mode == "optimal"),
             optimal_within=placement.optimal_within,
             surge=SurgeMode(placement.surge),
             not_ready_grace=placement.not_ready_grace,

@@ -50,12 +50,7 @@ class LaunchOption:
     @property
     def order(self) -> tuple[float, str, str, str]:
         """Cheapest first, then by name, so that the same question has the same answer."""
-        return (
-            self.offering.price,
-            self.instance_type.name,
-            self.offering.zone,
-            self.offering.capacity_type,
-        )
+        return (self.offering.price, self.instance_type.name, self.offering.zone, self.offering.capacity_type)
 
 
 class Market:

@@ -185,10 +185,7 @@ def capture(
 
 
 def captured(
-    read: Read,
-    catalog: Iterable[InstanceType] = (),
-    scaled: Scaled = (),
-    inventory: InventoryParent | None = None,
+    read: Read, catalog: Iterable[InstanceType] = (), scaled: Scaled = (), inventory: InventoryParent | None = None
 ) -> Captured:
     """A snapshot's files. Equal clusters give equal bytes. Raises what `read` raises.
 

@@ -157,9 +157,7 @@ class Inspection:
     def report(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
         written = self.written_path(path)
         position = self.document.position_of(written)
-        self.findings.append(
-            code.finding(_cut(message), position, self.ref, path_text(written), _cut(hint)),
-        )
+        self.findings.append(code.finding(_cut(message), position, self.ref, path_text(written), _cut(hint)))
 
     def doubt(self, code: Code, path: Path, message: str, *, hint: str = "") -> None:
         """Reports a field that the shipped schema does not have, once."""

@@ -61,12 +61,7 @@ def pod_spec_from(mapping: Mapping[str, Any]) -> PodSpecWire:
 
 
 def shape_of(
-    spec: PodSpecWire,
-    *,
-    namespace: str,
-    labels: Mapping[str, str],
-    pod_name: str = "",
-    pod_uid: str = "",
+    spec: PodSpecWire, *, namespace: str, labels: Mapping[str, str], pod_name: str = "", pod_uid: str = ""
 ) -> PodShape:
     """The shape of a pod with this spec. Raises `Invalid` on a malformed or negative quantity or an unknown operator.
 
@@ -98,15 +93,15 @@ def shape_of(
                     claim.resource_claim_name or claim.name
                     for claim in spec.resource_claims or ()
                     if not claim.resource_claim_template_name
-                },
-            ),
+                }
+            )
         ),
         resource_claim_templates=tuple(
             sorted(
                 claim.resource_claim_template_name
                 for claim in spec.resource_claims or ()
                 if claim.resource_claim_template_name
-            ),
+            )
         ),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name or "",
@@ -115,9 +110,7 @@ def shape_of(
     )
 
 
-def _node_affinity(
-    affinity: AffinityWire | None,
-) -> tuple[tuple[NodeSelectorTerm, ...], tuple[PreferredNodeTerm, ...]]:
+def _node_affinity(affinity: AffinityWire | None) -> tuple[tuple[NodeSelectorTerm, ...], tuple[PreferredNodeTerm, ...]]:
     """The required terms, and the preferred ones."""
     if affinity is None or affinity.node_affinity is None:
         return (), ()
@@ -214,8 +207,7 @@ def requirement_of(wire: SelectorRequirementWire) -> Requirement:
     operator = _OPERATORS.get(wire.operator)
     if operator is None:
         raise Invalid(
-            f"operator {wire.operator!r} of {wire.key!r} does not exist",
-            hint=f"write one of {', '.join(_OPERATORS)}",
+            f"operator {wire.operator!r} of {wire.key!r} does not exist", hint=f"write one of {', '.join(_OPERATORS)}"
         )
     values = wire.values or ()
     if operator in _COMPARISONS and any(len(value) > _MOST_DIGITS for value in values):

@@ -46,11 +46,7 @@ def has_ended(conditions: Iterable[tuple[str, str]]) -> bool:
 
 
 def pods_left(
-    parallelism: int | None,
-    completions: int | None,
-    *,
-    suspended: bool = False,
-    progress: JobProgress | None = None,
+    parallelism: int | None, completions: int | None, *, suspended: bool = False, progress: JobProgress | None = None
 ) -> int:
     """min(parallelism, completions - succeeded); none when it has ended or is suspended.
 
@@ -294,10 +290,7 @@ WORKLOADS: tuple[Kind, ...] = (
     _workload("", "ReplicationController"),
     _workload("batch", "Job", replicas=("spec", _PARALLELISM)),
     _workload(
-        "batch",
-        "CronJob",
-        replicas=("spec", "jobTemplate", "spec", _PARALLELISM),
-        pod=("spec", "jobTemplate", "spec"),
+        "batch", "CronJob", replicas=("spec", "jobTemplate", "spec", _PARALLELISM), pod=("spec", "jobTemplate", "spec")
     ),
 )
 

@@ -180,7 +180,7 @@ def read(
             sorted(
                 (document.manifest for document in sound if document.manifest is not None),
                 key=lambda manifest: (manifest.ref, manifest.position),
-            ),
+            )
         ),
         findings=tuple(sorted(findings, key=lambda finding: finding.sort_key)),
         broken_files=files_with_errors(findings),

@@ -122,8 +122,7 @@ def _scaled(repository: Declared, objects: Mapping[ObjectRef, LiveObject]) -> di
 
 
 def _laid_over(
-    repository: Declared,
-    objects: Mapping[ObjectRef, LiveObject],
+    repository: Declared, objects: Mapping[ObjectRef, LiveObject]
 ) -> tuple[tuple[NodePool, ...], list[Finding]]:
     pools, findings = list(repository.node_pools), []
     for item in repository.manifests:

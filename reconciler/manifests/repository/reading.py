@@ -37,7 +37,7 @@ _SERVER_METADATA = frozenset(
         "resourceVersion",
         "selfLink",
         "uid",
-    },
+    }
 )
 _TEMPLATE = "{{"
 _BUFFER = "Buffer"

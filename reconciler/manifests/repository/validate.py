@@ -151,10 +151,7 @@ def _of_follower(document: ReadDocument, known: _Known) -> list[Finding]:
     following = following_of(document.ref, labels_of(document.document.value, "metadata", "annotations"))
     if following is None:
         return []
-    named = {
-        REPLICAS_FROM_ANNOTATION: following.replicas_from,
-        ACTIVE_DURING_ANNOTATION: following.active_during,
-    }
+    named = {REPLICAS_FROM_ANNOTATION: following.replicas_from, ACTIVE_DURING_ANNOTATION: following.active_during}
     return [
         _missing(document, ("metadata", "annotations", name), schedule, known)
         for name, schedule in named.items()
@@ -295,7 +292,7 @@ def _refused_of_pool(old: Manifest, new: Manifest) -> tuple[RefusedChange, ...]:
                 "spec.replicas",
                 f"a NodePool cannot become {direction}: spec.replicas can be neither added nor removed",
                 "declare a second NodePool and remove the first one when it is empty",
-            ),
+            )
         )
     before = mapping_at(old, "template", "spec", "nodeClassRef")
     after = mapping_at(new, "template", "spec", "nodeClassRef")

@@ -161,12 +161,7 @@ class LaunchRecord:
         """When the next offering may be tried again."""
         return min((item.until for item in self.back_offs if now < item.until), default=None)
 
-    def memory(
-        self,
-        created: Iterable[NodeClaimCreation],
-        deleted: Iterable[str],
-        now: datetime,
-    ) -> dict[str, Any]:
+    def memory(self, created: Iterable[NodeClaimCreation], deleted: Iterable[str], now: datetime) -> dict[str, Any]:
         """What the inventory remembers: JSON values, unchanged as long as nothing happens. They are written after the NodeClaims are made,
         so a remembered NodeClaim that is missing has vanished.
         """
@@ -200,10 +195,7 @@ def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[st
 
 
 def launch_record(
-    view: ClusterView,
-    now: datetime,
-    instance_types: Iterable[InstanceType] = (),
-    rules: BackOffRules = BackOffRules(),
+    view: ClusterView, now: datetime, instance_types: Iterable[InstanceType] = (), rules: BackOffRules = BackOffRules()
 ) -> LaunchRecord:
     """Compares what was being launched when the inventory was last written with what is there now.
 
@@ -230,8 +222,7 @@ def launch_record(
         since = max(launch.since for launch in failed.values() if launch.offered == offered)
         back_offs = _lengthened(back_offs, offered, since, now, rules)
     kept = sorted(
-        (item for item in back_offs if now < item.until + rules.longest),
-        key=lambda item: (item.until, item.offered),
+        (item for item in back_offs if now < item.until + rules.longest), key=lambda item: (item.until, item.offered)
     )
     return LaunchRecord(launches, tuple(kept), failed)
 

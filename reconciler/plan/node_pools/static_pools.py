@@ -143,10 +143,7 @@ def _single_valued(requirements: Iterable[Requirement]) -> Iterator[tuple[str, s
 
 
 def static_pool_findings(
-    pools: Iterable[NodePool],
-    bins: Sequence[Bin],
-    view: ClusterView,
-    now: datetime,
+    pools: Iterable[NodePool], bins: Sequence[Bin], view: ClusterView, now: datetime
 ) -> tuple[Finding, ...]:
     """One for every static pool whose pods keep more nodes than it is to have."""
     pools = [pool for pool in pools if pool.replicas is not None]
@@ -178,9 +175,5 @@ def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
     return STATIC_POOL_BLOCKED.finding(
-        message,
-        pool.position,
-        ObjectRef("karpenter.sh", "NodePool", "", pool.name),
-        "spec.replicas",
-        hint,
+        message, pool.position, ObjectRef("karpenter.sh", "NodePool", "", pool.name), "spec.replicas", hint
     )

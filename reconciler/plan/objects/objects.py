@@ -244,13 +244,7 @@ def _finding(item: DeclaredManifest, code: Code, message: str, hint: str, path: 
     return code.finding(message, item.position, item.ref, path, hint)
 
 
-def _change(
-    item: DeclaredManifest,
-    live: LiveObject | None,
-    owner: Owner,
-    *,
-    reduced: bool,
-) -> ObjectChange | None:
+def _change(item: DeclaredManifest, live: LiveObject | None, owner: Owner, *, reduced: bool) -> ObjectChange | None:
     manifest = prepared(item, owner)
     if live is None:
         spec = manifest.get("spec")
@@ -271,11 +265,7 @@ def _was_applied(manifest: Manifest | None, live: LiveObject) -> bool:
 
 
 def _differences(
-    item: DeclaredManifest,
-    manifest: Manifest,
-    live: LiveObject,
-    *,
-    reduced: bool,
+    item: DeclaredManifest, manifest: Manifest, live: LiveObject, *, reduced: bool
 ) -> tuple[FieldChange, ...]:
     compared = {key: value for key, value in manifest.items() if key not in {"apiVersion", "kind"}}
     comparison = DiffRules(drops_empty=not item.ref.group)

@@ -296,10 +296,7 @@ def _kept_pool(ref: ObjectRef) -> Finding:
 
 
 def _asleep(
-    declared: Declared,
-    view: ClusterView,
-    members: frozenset[ObjectRef],
-    applyset_id: str,
+    declared: Declared, view: ClusterView, members: frozenset[ObjectRef], applyset_id: str
 ) -> tuple[ObjectChange, ...]:
     """Members that are declared, but by their schedule must not exist at present. No share bounds them: their absence is declared, and at
     the next edge they are back."""

@@ -273,10 +273,7 @@ def difference(base: Plan, head: Plan, details: Details | None = None) -> Differ
     )
 
 
-def _only(
-    these: Iterable[NodeClaimCreation],
-    others: Iterable[NodeClaimCreation],
-) -> tuple[NodeClaimCreation, ...]:
+def _only(these: Iterable[NodeClaimCreation], others: Iterable[NodeClaimCreation]) -> tuple[NodeClaimCreation, ...]:
     def content(creation: NodeClaimCreation) -> object:
         """What makes it another node for its reader. What it holds is told by demand, and further types are only alternatives."""
         planned = creation.planned
@@ -314,10 +311,7 @@ def _going(plan: Plan) -> tuple[NodeClaimAction, ...]:
     return (*plan.node_claims.release, *plan.node_claims.delete)
 
 
-def _missing(
-    these: Iterable[NodeClaimAction],
-    others: Iterable[NodeClaimAction],
-) -> tuple[NodeClaimAction, ...]:
+def _missing(these: Iterable[NodeClaimAction], others: Iterable[NodeClaimAction]) -> tuple[NodeClaimAction, ...]:
     their_names = {(action.node_claim, action.node) for action in others}
     return tuple(action for action in these if (action.node_claim, action.node) not in their_names)
 

@@ -133,12 +133,7 @@ def _drift_row(item: ForetoldDrift) -> dict[str, Any]:
 
 
 def _asked_row(item: MostAsked) -> dict[str, Any]:
-    return {
-        **reference_row(item.ref),
-        "before": item.before,
-        "after": item.after,
-        "from": timestamp(item.at),
-    }
+    return {**reference_row(item.ref), "before": item.before, "after": item.after, "from": timestamp(item.at)}
 
 
 def _cost(cost: CostChange) -> dict[str, Any]:

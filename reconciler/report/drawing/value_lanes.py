@@ -130,13 +130,7 @@ def draw_values(
 
 
 def draw_allowed(
-    drawing: Drawing,
-    axis: TimeAxis,
-    spans: Sequence[ValueSpan],
-    *,
-    top: float,
-    height: float,
-    values: Sequence[int],
+    drawing: Drawing, axis: TimeAxis, spans: Sequence[ValueSpan], *, top: float, height: float, values: Sequence[int]
 ) -> None:
     """Draws boxes: 0 is struck through, unbounded is an empty dashed box with ∞, others have a colour of the scale of `values`."""
     for stroke in visible(spans, axis, lowest=True):

@@ -76,11 +76,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
 
 
 def _pending(pods: PendingOutcome) -> dict[str, Any]:
-    return {
-        "placedOnExisting": pods.placed_on_existing,
-        "placedOnNew": pods.placed_on_new,
-        "unplaced": pods.unplaced,
-    }
+    return {"placedOnExisting": pods.placed_on_existing, "placedOnNew": pods.placed_on_new, "unplaced": pods.unplaced}
 
 
 def _departure(item: Departure) -> dict[str, Any]:
@@ -244,7 +240,4 @@ def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:
 
 
 def _occupied(place: OccupiedBin) -> dict[str, Any]:
-    return {
-        "node": place.node if place.node is not None else place.node_claim,
-        "holds": _holds(place.holdings),
-    }
+    return {"node": place.node if place.node is not None else place.node_claim, "holds": _holds(place.holdings)}

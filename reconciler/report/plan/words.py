@@ -207,12 +207,7 @@ def missing_words(plan: Plan) -> str:
 
 def node_actions(claims: NodeClaimChanges) -> tuple[tuple[str, tuple[NodeClaimAction, ...]], ...]:
     """What becomes of existing nodes, by verb, in the order in which every report tells it."""
-    return (
-        ("hold", claims.hold),
-        ("release", claims.release),
-        ("untaint", claims.untaint),
-        ("delete", claims.delete),
-    )
+    return (("hold", claims.hold), ("release", claims.release), ("untaint", claims.untaint), ("delete", claims.delete))
 
 
 def summary(plan: Plan, zone: tzinfo | None = None) -> str:

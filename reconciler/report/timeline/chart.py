@@ -283,13 +283,7 @@ def draw_group(
 
 
 def _draw_there(
-    drawing: Drawing,
-    axis: TimeAxis,
-    points: Sequence[FillPoint],
-    now: datetime,
-    most: int,
-    top: float,
-    height: float,
+    drawing: Drawing, axis: TimeAxis, points: Sequence[FillPoint], now: datetime, most: int, top: float, height: float
 ) -> None:
     """A dashed outline of what there was until now, on the scale of the bars beside it."""
     base, scale = top + height, (height - NUMBER_ROOM) / most
