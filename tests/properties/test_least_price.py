@@ -35,7 +35,7 @@ from tests.properties.test_brute_force import spots_of
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import APPS, ZONES, World, catalogue, priced_by_zone, worlds
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "200"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "120"))
 DOLLARS = 100
 """Times the usual price, since what is said is rounded to cents."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.properties.lives import Life, live
 
-SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "6")))
+SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "5")))
 MOST = 1.2
 """Of the price from scratch, for one life. Karpenter's own choices are in it: it buys one large node for many pods and keeps it."""
 MOST_TOGETHER = 1.10

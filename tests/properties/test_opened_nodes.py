@@ -11,7 +11,7 @@ from tests.builders import instance_type
 from tests.fakes.embedded import buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 
-WORLDS = range(int(os.environ.get("HEADROOM_FUZZ", "12")))
+WORLDS = range(int(os.environ.get("HEADROOM_FUZZ", "8")))
 TYPES = tuple(
     instance_type(f"m-{cores}x", cpu=str(cores), memory=f"{4 * cores}Gi", price=0.05 * cores)
     for cores in (2, 4, 8, 16, 32, 64)

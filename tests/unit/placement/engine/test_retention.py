@@ -11,8 +11,10 @@ from reconciler.model.placement import Holding, words_of_holdings
 from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.place import place
-from reconciler.placement.problem import Problem
+from reconciler.placement.engine.retention import stays_of
+from reconciler.placement.memory import Memory
+from reconciler.placement.place import place, solve
+from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 
 NEAR_API = LabelSelector((("app", "api"),))
@@ -41,3 +43,18 @@ def test_chunks_with_affinity_to_each_other_stay_where_most_of_them_are(key: str
     placed = {item.node: {held.demand: held.count for held in item.holdings} for item in place(problem).occupied}
 
     assert placed == {"many": {together.ref: 16}, "few": {together.ref: 1, single.ref: 1}}
+
+
+def test_no_order_is_looked_for_in_which_chunks_would_stay_on_a_node_that_is_left() -> None:
+    """A trial of another placement looked through all orders, each time in vain."""
+    web = demand("web", count=3)
+    nodes = (
+        holding_node("left", "zone-a", Holding(web.ref, 0, 2)),
+        holding_node("there", "zone-a", Holding(web.ref, 0, 1)),
+    )
+    options = PlacementOptions(leaving=frozenset({"left"}))
+    problem = Problem(ClusterView(nodes=nodes), (node_pool(),), (instance_type(),), (web,), options=options)
+
+    state = solve(problem, Memory()).state
+
+    assert stays_of(state) == {(str(web.ref), 0): [(state.bins.index["there"], 1)]}
