@@ -197,7 +197,11 @@ class Consolidate:
         if looks:
             look = Edge(min(looks) + state.view.clock_skew, "a node may be left for cheaper room")
             state = replace(state, edges=(*state.edges, look))
-        return state, _turns(waiting, turn)
+        # The dearest, and others in turn: a few dear nodes that cannot be had for less would keep all others from being judged.
+        by_price = sorted(waiting, key=lambda item: (-item.price, item.bin.name))
+        dearest, others = by_price[:1], by_price[1:]
+        begin = turn * (MOST_TRIALS - 1) % max(1, len(others))
+        return state, [*dearest, *(others[begin:] + others[:begin])[: MOST_TRIALS - 1]]
 
     def _staying(self, state: PassState, bins: Sequence[Bin]) -> frozenset[str]:
         """Nodes whose chunks are on the move already, or must stay: those of bookings, of requests and of suspended buffers, and for a minute
@@ -291,15 +295,6 @@ class Consolidate:
             if answer.price < most_price and not answer.unplaced and answer.price_known:
                 found.add(item.name)
         return frozenset(found)
-
-
-def _turns(waiting: Iterable[Candidate], turn: int) -> list[Candidate]:
-    """Those that this pass judges: the dearest, and others in turn. Otherwise a few dear nodes that cannot be had for less would keep all
-    others from being judged."""
-    by_price = sorted(waiting, key=lambda item: (-item.price, item.bin.name))
-    others = by_price[1:]
-    begin = turn * (MOST_TRIALS - 1) % max(1, len(others))
-    return [*by_price[:1], *(others[begin:] + others[:begin])[: MOST_TRIALS - 1]]
 
 
 def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> frozenset[str]:

@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from reconciler.model.placement import Placement
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
@@ -81,8 +80,8 @@ class Vacate:
                 break
             problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name}, most_price=0)
             trial = place(problem, memory=self.memory.of("vacating", answers=MOST_TRIALS))
-            if not _is_as_good(trial, state.placement):
-                continue
+            if trial.planned or trial.missing > state.placement.missing:
+                continue  # a node would be made, or a chunk or pod would lose its place
             left |= {name}
             broken = violations(problem, trial) if self.rules.check_placement else ()
             state = replace(
@@ -122,8 +121,3 @@ def problem_without(
             optimal=False,
         ),
     )
-
-
-def _is_as_good(trial: Placement, known: Placement) -> bool:
-    """The trial makes no node, and no chunk or pod lost its place."""
-    return not trial.planned and trial.missing <= known.missing
