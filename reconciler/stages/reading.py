@@ -21,6 +21,7 @@ from reconciler.manifests.local_budgets import in_utc, named_as_written
 from reconciler.manifests.node_pool import NODE_POOL
 from reconciler.manifests.repository.declared import (
     KnownFiles,
+    every_object,
     leaving_out,
     live_declared,
     read,
@@ -36,12 +37,13 @@ from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.pass_memory import PassMemory
-from reconciler.model.refs import ObjectRef
+from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.codes import INVENTORY_OF_ANOTHER_PATH
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
+from reconciler.report.words import short_revision
 from reconciler.stages.state import InputOrigin, PassState
 
 
@@ -77,6 +79,8 @@ class ReadManifests:
         self._tree: SourceTree | None = None
         self._left_out: Mapping[str, Finding] = {}
         self._documents: Declared | None = None
+        self._taken: dict[ObjectRef, str | None] = {}
+        """The revision whose version is in force, of each object whose present document has errors."""
         self._known = KnownFiles()
 
     @property
@@ -94,9 +98,22 @@ class ReadManifests:
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 manifests = self._documents.manifests
                 return replace(state, repository=self._documents, written=manifests, tree=emptied(tree))
+            before = None if self._tree is None else self._tree.revision
+            self._taken = {ref: self._taken.get(ref, before) for ref in documents.kept}
             self._documents, self._tree, self._left_out = documents, tree, left_out
         judged = leaving_out(self._documents, state.failed_on(InputOrigin.REPOSITORY))
-        return replace(state, repository=judged, written=judged.manifests)
+        notes = (*state.notes, *self._older(self._documents))
+        return replace(state, repository=judged, written=judged.manifests, notes=notes)
+
+    def _older(self, documents: Declared) -> Iterator[str]:
+        """Which commit's version of a file is in force, and for which objects: a sentence for each file and commit."""
+        older: dict[tuple[str, str], list[ObjectRef]] = {}
+        for ref, item in sorted(dict(every_object(documents)).items()):
+            if ref in self._taken:
+                older.setdefault((item.position.file, short_revision(self._taken[ref])), []).append(ref)
+        for (file, revision), refs in sorted(older.items()):
+            verb = "stays" if len(refs) == 1 else "stay"
+            yield f"{file}: {abridged(refs, _MOST_NAMED)} {verb} as in {revision}, since the file has errors now"
 
     def _read(self, tree: SourceTree, left_out: Mapping[str, Finding]) -> Declared:
         files = {path: content for path, content in tree.files.items() if path not in left_out}
@@ -175,6 +192,7 @@ def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Findin
 _ASKED_AGAIN = timedelta(minutes=1)
 """How long an answer holds that is not a plain yes: a newer definition may have been installed."""
 _MOST_ANSWERS = 10_000
+_MOST_NAMED = 3
 _FREE = frozenset({"labels", "annotations"})
 _KEYS = {POD_TEMPLATE: "podTemplateRef", "Buffer": "targetRef"}
 """The field of a reference, by the kind that is referred to or the kind of the buffer."""

@@ -15,8 +15,8 @@ class FakeSource(Source):
     def __init__(self, files: Mapping[str, str] | None = None) -> None:
         self.commit(files or {})
 
-    def commit(self, files: Mapping[str, str]) -> None:
-        self._tree = SourceTree(None, {name: text.encode() for name, text in files.items()})
+    def commit(self, files: Mapping[str, str], revision: str | None = None) -> None:
+        self._tree = SourceTree(revision, {name: text.encode() for name, text in files.items()})
 
     def stall(self, why: str) -> None:
         """The newest state cannot be read: this is the last good one."""

@@ -168,6 +168,8 @@ def _finding_lines(document: Row, paint: Paint) -> Iterator[str]:
         severity = f"{row['severity']:11}" if colour is None else paint(colour, f"{row['severity']:11}")
         more = f" (and {others:,} more of {row['code']})" if others else ""
         yield f"  {severity} {where}{_about(row)}{row['message']}{more}"
+        if row["hint"] and row["severity"] != "info":
+            yield f"              {row['hint']}"
     if len(serious) > MOST_FINDINGS:
         yield f"  … and {counted(len(serious) - MOST_FINDINGS, 'finding')} more (headroom validate shows them)"
 

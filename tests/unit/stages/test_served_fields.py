@@ -161,3 +161,16 @@ def test_an_object_that_was_always_in_the_default_namespace_needs_no_namespace()
         {"web.yaml": BUFFER.replace("name: web, namespace: shop", "name: web").replace("NOTE", "other")}
     )
     assert errors(world.passes()) == []
+
+
+def test_of_a_file_with_an_error_it_is_said_which_commit_is_in_force() -> None:
+    world = Serving()
+    bad = BUFFER.replace("CapacityBuffer", "CapacityBufer")
+    world.source.commit({"web.yaml": BUFFER}, f"main@sha1:{'1' * 40}")
+    assert world.passes().required_plan.notes == ()
+    told = "web.yaml: CapacityBuffer/shop/web stays as in main@111111111111, since the file has errors now"
+    for digit in "23":  # the second is no better, and the last good one is still the first
+        world.source.commit({"web.yaml": f"# {digit}\n{bad}"}, f"main@sha1:{digit * 40}")
+        assert world.passes().required_plan.notes == (told,)
+    world.source.commit({"web.yaml": BUFFER}, f"main@sha1:{'4' * 40}")
+    assert world.passes().required_plan.notes == ()

@@ -44,6 +44,13 @@ def test_a_pass_with_errors_is_not_healthy_and_says_how_many_documents_have_them
     ) in text
 
 
+def test_what_to_write_instead_stands_below_an_error() -> None:
+    slip = replace(finding(1, Severity.ERROR), hint='did you mean "CapacityBuffer"?')
+    text = status(replace(full_plan(), findings=(slip, replace(slip, severity=Severity.INFO, hint="no slip"))))
+    assert 'message 1\n              did you mean "CapacityBuffer"?\n' in text
+    assert "no slip" not in text
+
+
 def test_a_pass_whose_writes_are_refused_is_not_well() -> None:
     report = PassReport("production", NOW, NOW, passes=3, plan=full_plan(), change_set=wrote(Outcome.REFUSED))
     told = shown(report)
