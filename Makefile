@@ -25,6 +25,8 @@ setup: .venv/.installed ## Install headroom and its development tools into .venv
 	@$(PYTHON) -m venv .venv
 	@$(STILL_THERE) $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Compiling the loops of placement, once: half a minute …" >&2
+	@$(BIN)/python -m reconciler.placement.precompile
 	@touch $@
 
 demo: setup ## The daemon on a Git repository made from examples-repo/ and the embedded cluster, until Ctrl-C

@@ -117,9 +117,9 @@ class Shop:
 
 
 class _Commits(FakeSource):
-    def commit(self, files: Mapping[str, str]) -> None:
+    def commit(self, files: Mapping[str, str], revision: str | None = COMMIT) -> None:
         contents = {name: text.encode() for name, text in files.items()}
-        self._tree = SourceTree(COMMIT, contents, committed=datetime(2026, 11, 25, 3, 41, tzinfo=UTC))
+        self._tree = SourceTree(revision, contents, committed=datetime(2026, 11, 25, 3, 41, tzinfo=UTC))
 
 
 def empty(begins: datetime = BEGINS) -> World:

@@ -48,7 +48,8 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
     clusters = served_from(values)
     if any(each.settings.cluster.partition(":")[0] in {"snapshot", "published"} for each in clusters):
         raise click.UsageError("A snapshot is read-only: use headroom plan with it instead.")
-    return run_daemon(clusters, now=now, until_settled=until_settled, at_most=at_most)
+    with Progress() as progress:
+        return run_daemon(clusters, now=now, until_settled=until_settled, at_most=at_most, progress=progress)
 
 
 @click.command("apply")

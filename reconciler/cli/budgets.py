@@ -220,6 +220,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     alone = [pool for _, pool in partial if pool is not None]
     all_pools = sorted((*declared.node_pools, *alone), key=lambda pool: pool.name)
     pools = named_as_written(all_pools, local.pools)
+    states = _counted(pools, counts)
     missing = [pool.name for pool in pools if pool.name not in counts]
     if missing and "" not in counts:
         raise click.UsageError(
@@ -229,7 +230,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     return Pools(
         f"Disruption budgets in {where}",
         pools,
-        _counted(pools, counts),
+        states,
         (
             *_told((*declared.findings, *local.findings)),
             *(_not_known_here(item) for item, pool in partial if pool is None),

@@ -22,12 +22,13 @@ STAGES = {
     "manifests": "reading manifests",
     "view": "reading the cluster",
     "demand": "working out demand",
-    "placement": "placing chunks (its loops are compiled the first time on a machine)",
+    "placement": "placing chunks",
     "plan": "planning, and checking the repository's templates",
     "templates": "checking templates",
     "render": "rendering",
     "apply": "applying",
 }
+COMPILING = "compiling the loops of placement, once on a machine"
 
 
 def paint_for_stdout() -> Paint:
@@ -59,6 +60,7 @@ class Progress:
     def __init__(self) -> None:
         self._stage = ""
         self._began = time.monotonic()
+        self._compiled = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
 
@@ -73,14 +75,21 @@ class Progress:
         self._thread.join()
 
     def __call__(self, stage: str) -> None:
-        self._stage, self._began = stage, time.monotonic()
+        self._stage, self._began, self._compiled = stage, time.monotonic(), _compiled()
 
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            words, waited = STAGES.get(self._stage, self._stage), time.monotonic() - self._began
+            words = COMPILING if _compiled() > self._compiled else STAGES.get(self._stage, self._stage)
+            waited = time.monotonic() - self._began
             due = PATIENCE if told[0] != words else told[1] + 10
             if words and waited >= due:
                 told = (words, waited)
                 sys.stderr.write(f"… {words} ({waited:.0f} s)\n")
                 sys.stderr.flush()
+
+
+def _compiled() -> int:
+    """How many loops this process has had to compile. Commands that place nothing do not import their module."""
+    kernel = sys.modules.get("reconciler.placement.loops.kernel")
+    return 0 if kernel is None else len(kernel.not_cached)

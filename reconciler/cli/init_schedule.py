@@ -86,7 +86,7 @@ def command(
 
     \b
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
-        headroom init schedule --window "fri 17 - mon 9 = 0" --window "daily 22-6 = 1" --default 3 -o hours.yaml
+        headroom init schedule --window "fri 17 - mon 9 = 0" --window "mon-thu 22-6 = 1" --default 3 -o hours.yaml
     """
     asks = sys.stdin.isatty() and not windows
     if not windows and not asks:
@@ -106,17 +106,18 @@ def command(
     text = schedule_yaml(
         name=own_name, namespace=own_namespace, timezone=zone, default=others, windows=own_windows, lead_time=lead
     )
-    _check(text)
+    file = None if output in {None, "-"} else Path(str(output))
+    written = () if file is None else _write(file, text)
+    _check("stdout" if file is None else str(file), text if file is None else file.read_text(encoding="utf-8"))
     if all(number == others for _, number in own_windows):
         click.echo(
             f"  warning: the value is {others:,} at all times: the windows and the other times have the same replicas",
             err=True,
         )
         click.echo("      change one of them: --replicas for the windows, --default for the other times", err=True)
-    if output in {None, "-"}:
+    if file is None:
         click.echo(text, nl=False)
     else:
-        written = _write(Path(output), text)
         click.echo(f"Wrote {' and '.join(map(str, written))}. Next: headroom schedule {output}", err=True)
     return 0
 
@@ -142,17 +143,17 @@ def _number(question: str, given: int | None, default: int, *, asks: bool) -> in
     return int(click.prompt(question, default=default, type=click.IntRange(0, _MOST), err=True))
 
 
-def _check(text: str) -> None:
-    """Prints to stderr what `headroom validate` would, such as overlapping windows."""
+def _check(name: str, text: str) -> None:
+    """Prints to stderr what `headroom validate` would, such as overlapping windows. name: of the file, as given."""
     from reconciler.clocks import SystemClock
     from reconciler.manifests.repository.declared import read
     from reconciler.manifests.schedule_findings import schedule_findings
     from reconciler.report.findings import finding_lines
 
-    declared = read({"schedule.yaml": text.encode()})
+    declared = read({"schedule.yaml": text.encode()})  # whatever the file's own ending is
     findings = (*declared.findings, *schedule_findings(declared.schedules, SystemClock().now()))
     for line in finding_lines(findings):
-        click.echo(line, err=True)
+        click.echo(line.replace("schedule.yaml", name, 1), err=True)
 
 
 def _write(path: Path, text: str) -> tuple[Path, ...]:

@@ -136,8 +136,15 @@ class Watchdogs:
         return next((watchdog.complaint for watchdog in self._all if watchdog.complaint), "")
 
 
-def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, stack: ExitStack) -> ServedCluster:
-    """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error."""
+def open_served(
+    served: ClusterSettings,
+    clock: Clock,
+    watchdogs: Watchdogs,
+    stack: ExitStack,
+    progress: Callable[[str], None] = lambda _phase: None,
+) -> ServedCluster:
+    """Opens all of it; the stack closes it. A cluster among several that cannot be reached yet is no error. progress: told each phase of a
+    pass, and "" when it has ended."""
     name, settings = served.name, served.settings
     log = logger(cluster=name) if name else logger()
     metrics, watchdog = Metrics(), watchdogs.another(settings)
@@ -146,13 +153,18 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
     cluster = open_cluster(settings, clock, metrics.count_request, checked=not name)
     stack.callback(cluster.close)
     shown = name or cluster.name
+
+    def reached(phase: str) -> None:
+        watchdog.progress(phase)
+        progress(phase)
+
     cycle = make_cycle(
         settings,
         source=source,
         cluster=cluster,
         catalog=open_catalog(settings, cluster, clock),
         clock=clock,
-        progress=watchdog.progress,
+        progress=reached,
         proposals=proposals_of(settings, shown),
     )
     metrics.registry.register(ScheduledCapacity(lambda: cycle.schedules, clock))
@@ -167,7 +179,7 @@ def open_served(served: ClusterSettings, clock: Clock, watchdogs: Watchdogs, sta
         poll_source=_polling(source, reviews),
         clock=clock,
         timing=_timing(settings),
-        listeners=Listeners(_listener(settings, last, cycle, shown), metrics.observe_poll, log),
+        listeners=Listeners(_listener(settings, last, cycle, shown, progress), metrics.observe_poll, log),
         is_leader=leads,
         next_edge=cycle.next_edge,
         watchdog=watchdog,
@@ -213,11 +225,14 @@ def _polling(source: LatestTree, reviews: Reviews | None) -> Callable[[], bool]:
     return poll
 
 
-def _listener(settings: Settings, last: LastPass, cycle: Cycle, cluster: str) -> Callable[[Trigger, PassResult], None]:
+def _listener(
+    settings: Settings, last: LastPass, cycle: Cycle, cluster: str, progress: Callable[[str], None]
+) -> Callable[[Trigger, PassResult], None]:
     """Passes are remembered and logged; a person at a console is also shown what each planned and applied."""
     shown = ShownPasses()
 
     def on_result(trigger: Trigger, result: PassResult) -> None:
+        progress("")
         facts = None if cycle.outlook is None else cycle.outlook.facts
         last.observe(
             trigger.value,
@@ -240,9 +255,16 @@ kernel takes as long to clear its memory as the parser to read it."""
 
 
 def run_daemon(
-    clusters: Sequence[ClusterSettings], *, now: datetime | None, until_settled: bool, at_most: float | None
+    clusters: Sequence[ClusterSettings],
+    *,
+    now: datetime | None,
+    until_settled: bool,
+    at_most: float | None,
+    progress: Callable[[str], None],
 ) -> int:
-    """Serves all of them until it is stopped or they are settled. Returns the exit code: the largest of any cluster."""
+    """Serves all of them until it is stopped or they are settled. Returns the exit code: the largest of any cluster.
+
+    progress: told each phase of a pass, for a person at a console; not of several clusters, whose passes overlap."""
     _share_memory()
     settings = clusters[0].settings  # of the process, such as its address, they are the same in all
     configure_logs(form=settings.logs.form, level=settings.logs.level)
@@ -253,7 +275,9 @@ def run_daemon(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="headroom-git-"))
             clusters = sharing_a_copy(clusters, folder)
         watchdogs = Watchdogs()
-        served = [open_served(each, clock, watchdogs, stack) for each in clusters]
+        is_told = len(clusters) == 1 and settings.logs.form == "console"
+        told = (progress,) if is_told else ()
+        served = [open_served(each, clock, watchdogs, stack, *told) for each in clusters]
         pages = served[0].pages if len(served) == 1 else ClusterPages({each.name: each.pages for each in served})
         server = PageServer(
             settings.listen,

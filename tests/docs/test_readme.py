@@ -27,6 +27,12 @@ def test_the_make_targets_that_it_names_exist() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+def test_setting_up_compiles_the_loops_so_that_the_demo_does_not() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\n.venv/.installed:")[2].partition("\n\n")[0]
+    assert "-m reconciler.placement.precompile" in recipe
+
+
 def test_installing_comes_before_what_needs_it() -> None:
     lines = [line.strip() for line in README.splitlines() if line.startswith("    ")]
     first_use = next(index for index, line in enumerate(lines) if line.startswith("headroom "))

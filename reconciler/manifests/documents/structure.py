@@ -333,10 +333,12 @@ def _type_hint(wanted: list[str], found: Any, part: Mapping[str, Any]) -> str:
     """part: the schema of the place."""
     if "string" in wanted and isinstance(found, int | float):
         return _quotes_hint(found, part)
-    if "integer" in wanted and isinstance(found, str) and found.lstrip("+-").isdigit():
+    number = found.removesuffix("%") if isinstance(found, str) else ""
+    if "integer" in wanted and number.lstrip("+-").isdigit():
         # YAML and JSON parsers leave a number of thousands of digits as text.
-        too_long = len(found) > _LONGEST_SHOWN
-        return "write a smaller number" if too_long else f"write {found} without quotes"
+        too_long = len(number) > _LONGEST_SHOWN
+        quoted = "" if number != found else " without quotes"
+        return "write a smaller number" if too_long else f"write {number}{quoted}"
     if wanted == ["array"]:
         return "put a dash before it, or square brackets around it"
     return ""

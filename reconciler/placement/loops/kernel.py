@@ -17,6 +17,9 @@ WORTH_COMPILING = 400
 CHUNKS_WORTH_COMPILING = 4000
 """The same for the number of chunks of one batch times the nodes they may join."""
 
+not_cached: list[str] = []
+"""The loops that no cache had, so that this process compiles them: for messages, since that takes half a minute."""
+
 
 def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
     """A decorator that compiles a loop at its first call; None where numba is absent, or told to compile nothing (NUMBA_DISABLE_JIT)."""
@@ -32,22 +35,26 @@ def jit() -> Callable[[Callable[..., Any]], Callable[..., Any]] | None:
             found: Any = njit(cache=True, nogil=True)(loop)
         except RuntimeError:  # no folder for the cache is writable
             found = njit(cache=False, nogil=True)(loop)
+            not_cached.append(loop.__name__)
         else:
-            found._cache.load_overload = _whole(found._cache.load_overload)  # noqa: SLF001 - numba has no setting for it
+            found._cache.load_overload = _whole(found._cache.load_overload, loop.__name__)  # noqa: SLF001 - numba has no setting for it
         compiled: Callable[..., Any] = found
         return compiled
 
     return jitted
 
 
-def _whole(load: Callable[..., Any]) -> Callable[..., Any]:
+def _whole(load: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Makes a truncated cache file count as missing, so that the loop is compiled and written again."""
 
     def load_whole(*arguments: Any) -> Any:
         try:
-            return load(*arguments)
+            found = load(*arguments)
         except (UnpicklingError, EOFError, ValueError, AttributeError, ImportError, IndexError):
-            return None
+            found = None
+        if found is None:
+            not_cached.append(name)
+        return found
 
     return load_whole
 

@@ -121,6 +121,11 @@ def test_what_cannot_be_is_refused_with_what_to_write(repository: Path, words: t
     assert told in " ".join(done.stderr.split())
 
 
+def test_a_node_pool_that_is_not_there_is_named_before_those_without_a_number(repository: Path) -> None:
+    done = headroom("--repo", str(repository), "--nodes", "gen=5")
+    assert str(done.exception) == "--nodes gen=5: there is no NodePool gen"
+
+
 def test_without_a_cluster_the_other_way_to_ask_is_named(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

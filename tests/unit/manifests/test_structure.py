@@ -15,6 +15,8 @@ HEAD = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata
     [
         ("{podTemplateRef: {name: t}, replicas: '3'}", 'spec.replicas must be a whole number, not the text "3"',
          "write 3 without quotes"),
+        ("{podTemplateRef: {name: t}, percentage: 20%, replicas: 1}", 'spec.percentage must be a whole number, not the text "20%"',
+         "write 20"),
         ("{podTemplateRef: {name: t}, replicas: 2147483648}",
          "spec.replicas must be at most 2147483647, not 2147483648", "write 2147483647 or less"),
         ("{podTemplateRef: {name: t}, replicas: 99999999999999999999}",

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import jit, linked
 
 
@@ -32,6 +33,17 @@ def test_a_compiled_loop_that_was_cut_off_is_compiled_again(tmp_path: Path, leng
 
     assert jitted(loaded(source).add)(1, 2) == 3
     assert kept.stat().st_size > 400
+
+
+def test_only_loops_that_no_cache_has_are_told_to_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "not_cached", [])
+    source = tmp_path / "halving.py"
+    source.write_text("def halve(number):\n    return number // 2\n")
+    jitted = jit()
+    assert jitted is not None, "numba is one of the dependencies"
+    for _ in range(2):  # the second reads what the first has written
+        assert jitted(loaded(source).halve)(8) == 4
+        assert kernel.not_cached == ["halve"]
 
 
 def test_a_loop_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path: Path) -> None:
