@@ -255,3 +255,15 @@ def test_a_held_node_that_begins_to_go_takes_its_room_along() -> None:
     assert store.see("Node", a_node(HELD, deletionTimestamp="2026-11-23T09:00:00Z", labels={"a": "b"})) == 0
     store.remove(BY_KIND["", "Node"], "", "a_node-1")
     assert store.room_taken == 2
+
+
+def test_pods_of_the_first_list_take_no_room_but_those_of_a_later_one_do() -> None:
+    store = ViewStore()
+    store.put(NODES, a_node(HELD))
+    there = a_pod("web-1", "a_node-1")
+    assert store.replace(PODS, [there]) is True
+    assert store.room_taken == 0
+    assert store.replace(PODS, [there]) is False
+    assert store.replace(PODS, [there, a_pod("web-2", "a_node-1")]) is True
+    assert store.room_taken == 1
+    assert [pod.name for pod in store.view().pods] == ["web-1", "web-2"]
