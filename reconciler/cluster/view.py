@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from threading import RLock
 from typing import Any, TypeVar, cast
 
@@ -245,7 +246,9 @@ class ViewStore:
 
     def _sorted(self, resource: Resource) -> tuple[Any, ...]:
         values = self._values.get(resource.key, {})
-        return self._part(_part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=_by_key)))
+        return self._part(
+            _part_of(resource), lambda: tuple(value for _, value in sorted(values.items(), key=itemgetter(0)))
+        )
 
     def _pods_by_phase(self) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
         """Pods that take room or wait for it, and finished ones."""
@@ -320,10 +323,6 @@ def _grouped(kind: str, texts: Sequence[str]) -> Iterator[str]:
     yield from texts[: _MOST_GAPS if more > 1 else None]
     if more > 1:
         yield f"{more:,} more of kind {kind} cannot be read"
-
-
-def _by_key(item: tuple[Key, Value]) -> Key:
-    return item[0]
 
 
 def _parts_of(resource: Resource, value: object) -> tuple[str, ...]:

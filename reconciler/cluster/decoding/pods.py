@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from datetime import datetime
 from operator import attrgetter
 from sys import intern
 from typing import Any
@@ -144,7 +143,7 @@ _SPEC = attrgetter(
 _IN_COMMON: dict[str, Callable[[Pod, Any], None]] = {item.name: vars(Pod)[item.name].__set__ for item in fields(Pod)}
 """How each field of a Pod is written that replicas have in common: all but the four that are a pod's own."""
 _Written = list[tuple[Callable[[Pod, Any], None], Any]]
-_NAME, _UID, _NODE_NAME, _CREATED = (_IN_COMMON.pop(each) for each in ("name", "uid", "node_name", "created"))
+_OWN = tuple(_IN_COMMON.pop(each) for each in ("name", "uid", "node_name", "created"))
 _SHARED = tuple(item.name for item in fields(PodShape) if item.compare and item.name != "requests")
 _MOST = 20_000
 _MOST_REPLICATED = 2_000
@@ -186,7 +185,9 @@ class ShapePool:
                 self._replicas.clear()
             spec.node_name = node_name
             first = pod_of(object_of(PODS, message), self)
-            self._replicas[common] = None if first is None else _in_common(first)
+            self._replicas[common] = (
+                None if first is None else [(write, getattr(first, each)) for each, write in _IN_COMMON.items()]
+            )
         written = self._replicas[common]
         return None if written is None else _replica(written, name, uid, intern(node_name), created)
 
@@ -228,19 +229,13 @@ class ShapePool:
         return replace(shape, **{name: self._parts.setdefault(part, part) for name, part in parts.items()})
 
 
-def _in_common(pod: Pod) -> _Written:
-    return [(write, getattr(pod, each)) for each, write in _IN_COMMON.items()]
-
-
-def _replica(common: _Written, name: str, uid: str, node_name: str, created: datetime | None) -> Pod:
+def _replica(common: _Written, *own: object) -> Pod:
     """A pod with this in common with others. Pod's own __init__ takes twice as long."""
     pod = Pod.__new__(Pod)
     for write, value in common:
         write(pod, value)
-    _NAME(pod, name)
-    _UID(pod, uid)
-    _NODE_NAME(pod, node_name)
-    _CREATED(pod, created)
+    for write, value in zip(_OWN, own, strict=True):
+        write(pod, value)
     return pod
 
 
