@@ -152,8 +152,6 @@ class ViewStore:
         """The uid of an object in the store; "" if it does not exist or has none."""
         with self._lock:
             value = self._values.get((ref.group, ref.kind), {}).get((ref.namespace, ref.name))
-        if isinstance(value, LiveObject):
-            return str(value.body.get("metadata", {}).get("uid", ""))
         return getattr(value, "uid", "")
 
     def objects(self) -> Mapping[ObjectRef, LiveObject]:

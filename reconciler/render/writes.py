@@ -158,7 +158,7 @@ def _object_write(
 ) -> Write:
     if change.action is Action.DELETE:
         live = view.objects.get(change.ref)
-        uid = "" if live is None else str(live.body.get("metadata", {}).get("uid", ""))
+        uid = "" if live is None else live.uid
         return Delete(change.ref, uid, change.reason)
     if change.manifest is None:
         return Annotate(change.ref, tuple((CLAIM_ANNOTATION, field.after) for field in change.changes), change.reason)
