@@ -57,7 +57,7 @@ def compare(
     if foreign:
         head_tree, unjudged = _without_templates_of(sides.head, sides.base)
     notes: list[str] = []
-    base, base_timeline = _planned(cycle, sides.base)
+    base, base_timeline = _planned(cycle, replace(sides.base, stalled=None))  # a folder that it lacks is new
     head, head_timeline = _planned(cycle, head_tree)
     notes += _cap_notes(caps, head.required_plan)
     if not head_tree.removals_allowed:
@@ -80,6 +80,7 @@ def compare(
             unjudged=tuple(unjudged),
             kept_as_before=() if head.basis is None else tuple(sorted(head.basis.facts.effective.kept)),
             conflicts=sides.conflicts,
+            stalled=_new_stall(base, head),
             notes=tuple(notes),
             names=sides.names,
         ),
@@ -103,6 +104,11 @@ def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeli
         raise result.failure
     outlook = cycle.outlook
     return result, None if outlook is None else outlook.ahead()
+
+
+def _new_stall(base: PassResult, head: PassResult) -> str:
+    was, now = (None if side.tree is None else side.tree.stalled for side in (base, head))
+    return now[1] if now is not None and was is None else ""
 
 
 def _refused(before: tuple[DeclaredManifest, ...], after: tuple[DeclaredManifest, ...]) -> Iterator[Finding]:

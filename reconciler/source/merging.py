@@ -153,7 +153,7 @@ class _EitherSide:
             if error.reason != PATH_NOT_FOUND or self._one_lacks_it:
                 raise
             self._one_lacks_it = True
-            return empty
+            return replace(empty, stalled=(error.reason, error.message))
 
 
 class _Copy(ABC):

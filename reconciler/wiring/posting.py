@@ -156,7 +156,7 @@ def is_too_little(change: Difference, above: float) -> bool:
 
 def _state(change: Difference) -> CommitState:
     errors = any(finding.severity is Severity.ERROR for finding in change.new_findings)
-    if errors or change.failed_gates:
+    if errors or change.failed_gates or change.stalled:
         return CommitState.FAILURE
     return CommitState.NEUTRAL if change.unjudged else CommitState.SUCCESS
 

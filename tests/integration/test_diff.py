@@ -246,4 +246,12 @@ def test_a_cluster_that_only_one_side_has_is_new_or_gone(repository: Repository,
     assert "the repository has no folder 'clusters/wset'" in done.stderr
     repository.git("merge", "--quiet", "change")
     repository.branch("gone", dict.fromkeys(west))
-    assert "Nothing is deleted or released: " in repository.diff("main..gone", *words).stdout, "as the daemon holds it"
+    done = repository.diff("main..gone", *words, "--no-less-room")
+    assert done.returncode == 1
+    stalls = "the repository would stall: the repository has no folder 'clusters/west'"
+    said = " ".join(done.stdout.split())
+    assert f"The {stalls.removeprefix('the ')}; no change in cost" in said, "as the daemon holds it"
+    assert "Do not merge as it is" in done.stdout
+    done = repository.diff("main..gone", *words, "--no-new-errors")
+    assert done.returncode == 3
+    assert stalls in done.stderr

@@ -124,7 +124,7 @@ class Details:
     would refuse. templates: objects with equal manifests that other templates render differently. conflicts: files that Git cannot merge; the
     head is then the branch itself. names: those of two folders, which have no revisions and are not merged. drift: of the nodes that
     exist. unjudged: parts of the head that the figures leave out, in words. kept_as_before: objects whose documents in the head have
-    errors, so that their old ones count.
+    errors, so that their old ones count. stalled: why the repository would stall on the head and does not on the base, or "".
     """
 
     written: tuple[Sequence[DeclaredManifest], Sequence[DeclaredManifest]] = ((), ())
@@ -138,6 +138,7 @@ class Details:
     drift: tuple[ForetoldDrift, ...] = ()
     unjudged: tuple[str, ...] = ()
     kept_as_before: tuple[ObjectRef, ...] = ()
+    stalled: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +244,7 @@ class Difference(Details):
             or self.static_pools
             or self.templates
             or self.drift
+            or self.stalled
         )
 
 

@@ -19,6 +19,7 @@ from reconciler.report.plan.words import sample_words
 from reconciler.report.words import NOT_SHOWN, counted, dollars, listed, moment, percent_words, signed_dollars
 
 _TEMPLATE_FAILED = "template-failed"
+_STALLS = "the repository would stall"
 SPAN = f"{MONTH.days} days"
 _FIRST_ONE = (
     "; headroom keeps them at present. First merge a small buffer that is native from the start: this bound allows that,"
@@ -28,7 +29,8 @@ _FIRST_ONE = (
 
 def problems(change: Difference, zone: tzinfo | None = None) -> list[str]:
     """What is lost or wrong, the worst first. Every chunk that loses its place counts, whatever the reason."""
-    sentences = [f"less room: {named_room(change.room.less, zone)}"] if change.room.less else []
+    sentences = [f"{_STALLS}: {change.stalled}"] if change.stalled else []
+    sentences += [f"less room: {named_room(change.room.less, zone)}"] if change.room.less else []
     shrunk = [item for item in change.static_pools if item.after < item.before]
     if shrunk:
         names = (f"{item.node_pool} {item.before:,} → {counted(item.after, 'node')}" for item in shrunk)
@@ -225,7 +227,8 @@ def _left_errors(change: Difference) -> list[str]:
 
 def verdict(change: Difference) -> str:
     """What to do before merging; "" where nothing calls for it. Never a blessing: what is right is for the reviewer to judge."""
-    if change.conflicts or change.failed_gates or any(item.severity is Severity.ERROR for item in change.new_findings):
+    has_new_errors = any(item.severity is Severity.ERROR for item in change.new_findings)
+    if change.conflicts or change.failed_gates or change.stalled or has_new_errors:
         return "Do not merge as it is"
     short = [item.shortfall for item in change.demands]
     short += [] if change.cost is None else [loss.worst for loss in change.cost.shortfalls().values()]
@@ -292,6 +295,8 @@ class Gates:
             sentences += [f"less room: {room_words(item, zone)}" for item in change.room.less]
         if self.no_drift:
             sentences += [drift_words(item, zone) for item in change.drift]
+        if self.no_new_errors and change.stalled:
+            sentences.append(f"{_STALLS}: {change.stalled}")
         new_errors = [item for item in change.new_findings if item.severity is Severity.ERROR]
         for forbidden, word, errors in (
             (self.no_new_errors, "new error", new_errors),

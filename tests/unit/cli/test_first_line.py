@@ -128,6 +128,7 @@ def edited(files: dict[str, str], edits: dict[str, Any]) -> dict[str, str]:
 
 BELOW_A_BOUND = {
     "nothing": True,
+    "everything is deleted": False,
     "a wider requirement": True,
     "more replicas": True,
     "fewer replicas": False,
