@@ -25,7 +25,7 @@ _WEEK = timedelta(days=7)
 class RoomChange:
     """before, after: chunks with a place when they differ most, from `at` on; None where the demand is absent.
 
-    spans: when they differ, [start, end). within: the time that is looked at. is_lasting: they differ during all of it. why: "" where nothing is to be said.
+    befores, afters: all numbers of chunks in that time, in order. spans: when they differ, [start, end). within: the time that is looked at. is_lasting: they differ during all of it. why: "" where nothing is to be said.
     chunk: what one chunk requests before and after, in words, where that differs.
     """
 
@@ -38,6 +38,8 @@ class RoomChange:
     why: str = ""
     chunk: tuple[str, str] | None = None
     within: tuple[datetime, ...] = ()
+    befores: tuple[int, ...] = ()
+    afters: tuple[int, ...] = ()
 
     @property
     def difference(self) -> int:
@@ -140,27 +142,45 @@ def _joined(changes: Sequence[RoomChange], whole: tuple[tuple[datetime, datetime
     largest = max(changes, key=lambda item: item.difference)
     # Room that a request has booked is used once, soon. So the end of the booking says nothing.
     is_lasting = tuple(spans) == whole or largest.ref.kind == REQUEST_KIND
-    return replace(largest, spans=tuple(spans), is_lasting=is_lasting, within=whole[0])
+    befores, afters = {item.before or 0 for item in changes}, {item.after or 0 for item in changes}
+    return replace(
+        largest,
+        spans=tuple(spans),
+        is_lasting=is_lasting,
+        within=whole[0],
+        befores=tuple(sorted(befores)),
+        afters=tuple(sorted(afters)),
+    )
 
 
 def room_words(change: RoomChange, zone: tzinfo | None, *, why: bool = True) -> str:
     """`shop/web removed (5 chunks)`, `shop/checkout 8 → 2 chunks (2 fit into its limits)`, `shop/web 10 → 4 chunks Fri 07:00–22:00 UTC`."""
     name = f"{change.ref.namespace}/{change.ref.name}"
     if change.after is None:
-        return f"{name} removed ({counted(change.before or 0, 'chunk')})"
+        return f"{name} removed ({_chunks(change.befores)})"
     if change.before is None:
         return f"{name} new ({size_words(change, zone)})"
     return f"{name} {size_words(change, zone)}{f' ({change.reason})' if why and change.reason else ''}"
 
 
 def size_words(change: RoomChange, zone: tzinfo | None) -> str:
-    """`8 → 2 chunks`, `10 → 4 chunks Fri 07:00–22:00 UTC`, `5 chunks of cpu 100m instead of cpu 1`."""
+    """`8 → 2 chunks`, `2 or 3 → 12 chunks Fri 07:00–22:00 UTC`, `5 chunks of cpu 100m instead of cpu 1`."""
     when = "" if change.is_lasting else f" {when_words(change, zone)}"
     if change.before is None or change.after is None:
-        return f"{counted(change.after or change.before or 0, 'chunk')}{when}"
+        return f"{_chunks(change.befores if change.after is None else change.afters)}{when}"
     if change.before == change.after and change.chunk is not None:
-        return f"{counted(change.after, 'chunk')} of {change.chunk[1]} instead of {change.chunk[0]}{when}"
-    return f"{change.before:,} → {counted(change.after, 'chunk')}{when}"
+        return f"{_chunks(change.afters)} of {change.chunk[1]} instead of {change.chunk[0]}{when}"
+    return f"{_numbers(change.befores)} → {_chunks(change.afters)}{when}"
+
+
+def _chunks(numbers: Sequence[int]) -> str:
+    return counted(1, "chunk") if numbers == (1,) else f"{_numbers(numbers)} chunks"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """`3`, `2 or 3`, `2 to 9`."""
+    few = (numbers[0], numbers[-1])[: len(numbers)]
+    return (" or " if len(numbers) == len(few) else " to ").join(f"{number:,}" for number in few)
 
 
 def named_room(changes: Sequence[RoomChange], zone: tzinfo | None) -> str:

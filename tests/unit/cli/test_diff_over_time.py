@@ -76,6 +76,16 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 16, 24, "2026-11-22T13:00:00Z")
 
 
+def test_all_sizes_of_the_hours_that_are_named_are_told(folders: Folders) -> None:
+    """`2 → 12 chunks daily 11:00–14:00 UTC` was wrong from 13:00 on: 10 → 12."""
+    before = files(office(10))
+    shown = folders.diff(files(office(12).replace('"13"', '"11"')), before=before).stdout
+    for name in ("More room: shop/web", f"  {NAME}:"):
+        assert f"{name} 2 or 10 → 12 chunks daily 11:00–14:00 UTC" in shown
+    shown = folders.diff({**before, "web.yaml": buffer(1)}, before=before).stdout
+    assert "Less room: shop/web 2 or 10 → 1 chunk (1 requested)" in shown
+
+
 def test_nobody_knows_how_many_chunks_of_what_is_not_ready_have_no_place(folders: Folders) -> None:
     """It was 0, beside the headline that 20 lose theirs."""
     after = START | {"web.yaml": buffer(template="wbe")}
