@@ -5,14 +5,14 @@ Every span is half-open, [start, end), in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from reconciler.model.demand import REQUEST_KIND, Service
+from reconciler.model.demand import REQUEST_KIND, Demand, Service
 from reconciler.model.placement import Holding
-from reconciler.model.quantity import Resources
+from reconciler.model.quantity import PODS, Resources
 from reconciler.model.refs import ObjectRef
 
 
@@ -54,6 +54,29 @@ class StandingNodes:
 
     nodes: tuple[StandingNode, ...] = ()
     per_hour: Mapping[ObjectRef, float] = field(default_factory=dict)
+
+
+def share_price(
+    price: float, holdings: Sequence[Holding], asked: Mapping[ObjectRef, Demand], shares: dict[ObjectRef, float]
+) -> None:
+    """Divides a node's price among its chunks by their requests: the mean of their shares of each resource."""
+    amounts = []
+    for holding in holdings:
+        demand = asked.get(holding.demand)
+        requests = {} if demand is None else dict((demand.groups[holding.group].shape.requests * holding.count).amounts)
+        amounts.append({name: float(amount) for name, amount in requests.items() if name != PODS})
+    totals: dict[str, float] = {}
+    for own in amounts:
+        for name, amount in own.items():
+            totals[name] = totals.get(name, 0.0) + amount
+    counted = [name for name, total in totals.items() if total > 0]
+    chunks = sum(holding.count for holding in holdings)
+    for holding, own in zip(holdings, amounts, strict=True):
+        if counted:
+            part = sum(own.get(name, 0.0) / totals[name] for name in counted) / len(counted)
+        else:
+            part = holding.count / chunks if chunks else 0.0
+        shares[holding.demand] = shares.get(holding.demand, 0.0) + price * part
 
 
 SAMPLE_PRICES = "sample prices: invented for Karpenter's KWOK provider, and no cloud's"

@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
-from reconciler.report.words import NOT_SHOWN, change_words, counted, dollars, keeper_words, moment
+from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, counted, dollars, keeper_words, moment
 
 CENTS = 0.005
 """In USD. Amounts that differ by less are the same."""
@@ -331,7 +331,7 @@ def _window(item: WindowRow, *, is_alone: bool) -> dict[str, Any]:
 
 
 def _amounts(name: str, before: float, after: float, about: list[str], is_alone: bool) -> dict[str, Any]:  # noqa: FBT001 - private
-    what = dollars(after) if is_alone else f"{dollars(before)} → {dollars(after)}"
+    what = dollars(after) if is_alone else amounts_words(before, after)
     why = about if is_alone else [change_words(before, after), *about]
     return {"name": name, "what": what, "why": "; ".join(why), "fields": [], "delta": after - before}
 

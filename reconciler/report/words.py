@@ -79,9 +79,13 @@ def signed_dollars(amount: float) -> str:
 
 
 def change_words(before: float, after: float) -> str:
-    """`+$1.20`, `no change`: the difference of the rounded amounts, so that a reader who subtracts them gets the same."""
-    delta = round(after, 2) - round(before, 2)
-    return signed_dollars(delta) if round(delta, 2) else "no change"
+    """`+$1.20`, `no change`: the difference is rounded once, so that a headline, a bound and a row say the same."""
+    return signed_dollars(after - before) if round(after - before, 2) else "no change"
+
+
+def amounts_words(before: float, after: float) -> str:
+    """`$1.00 → $2.20`: the second is the first and the rounded difference, so that a reader who subtracts gets what `change_words` says."""
+    return f"{dollars(before)} → {dollars(round(before, 2) + round(after - before, 2))}"
 
 
 def percent_words(before: float, after: float) -> str:

@@ -108,10 +108,10 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     accountant = Accountant(basis.room, basis.facts.instance_types)
     first = states.intervals[0].key
     present = _present(basis, states.at(first), accountant)
-    booked = sum(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
     is_booked = any(ref.kind == REQUEST_KIND for ref in present.demands)
     known: dict[Key, SteadyState] = {} if is_booked else {first: present}
-    notes = [_booking_note(basis.booked_for, booked)] if booked else []
+    is_paid = any(cost.per_hour for ref, cost in present.demands.items() if ref.kind == REQUEST_KIND)
+    notes = [_booking_note(basis.booked_for)] if is_paid else []
     for key in list(lasting)[:MOST_STATES]:
         if key not in known:
             known[key] = _placed(basis, states.at(key), accountant)
@@ -133,10 +133,10 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
     return Spending(start, end, _joined(spans), _windows(states, known), tuple(notes))
 
 
-def _booking_note(booked_for: timedelta, per_hour: float) -> str:
+def _booking_note(booked_for: timedelta) -> str:
     return (
         f"provisioning requests count for the {format_duration(booked_for)} that their capacity is booked: how long their pods"
-        f" run after that cannot be foreseen, at ${per_hour:,.2f} an hour"
+        f" run after that cannot be foreseen"
     )
 
 

@@ -17,10 +17,18 @@ from reconciler.model.changes import NodeClaimCreation, Plan, StaticPoolChange
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand, service_of
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType
-from reconciler.model.placement import Holding, Placement, UnplacedReason
-from reconciler.model.quantity import CPU, MEMORY, PODS, Resources
+from reconciler.model.placement import Placement, UnplacedReason
+from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.spending import DemandCost, NodeState, PoolCost, StandingNode, StandingNodes, SteadyState
+from reconciler.model.spending import (
+    DemandCost,
+    NodeState,
+    PoolCost,
+    StandingNode,
+    StandingNodes,
+    SteadyState,
+    share_price,
+)
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
@@ -119,29 +127,6 @@ class Accountant:
                     self._static[pool.name] = cheapest_admitted(pool, self._instance_types)[1]
                 account.add(pool.name, self._static[pool.name], after - before)
         return gone
-
-
-def share_price(
-    price: float, holdings: Sequence[Holding], asked: Mapping[ObjectRef, Demand], shares: dict[ObjectRef, float]
-) -> None:
-    """Divides a node's price among its chunks by their requests: the mean of their shares of each resource."""
-    amounts = []
-    for holding in holdings:
-        demand = asked.get(holding.demand)
-        requests = {} if demand is None else dict((demand.groups[holding.group].shape.requests * holding.count).amounts)
-        amounts.append({name: float(amount) for name, amount in requests.items() if name != PODS})
-    totals: dict[str, float] = {}
-    for own in amounts:
-        for name, amount in own.items():
-            totals[name] = totals.get(name, 0.0) + amount
-    counted = [name for name, total in totals.items() if total > 0]
-    chunks = sum(holding.count for holding in holdings)
-    for holding, own in zip(holdings, amounts, strict=True):
-        if counted:
-            part = sum(own.get(name, 0.0) / totals[name] for name in counted) / len(counted)
-        else:
-            part = holding.count / chunks if chunks else 0.0
-        shares[holding.demand] = shares.get(holding.demand, 0.0) + price * part
 
 
 def _demand_costs(

@@ -204,7 +204,7 @@ def _conflicts(change: Difference) -> list[str]:
 def _unjudged(change: Difference) -> list[str]:
     """What of the change is not in the figures."""
     sentences = [f"not judged: {words}" for words in change.unjudged]
-    kept = [short_name(ref) for ref in change.kept_as_before]
+    kept = list(dict.fromkeys(map(short_name, change.kept_as_before)))  # a buffer's template often has its name
     if kept:
         sentences.append(
             f"{listed(kept, most=3)} as before, since {'its' if len(kept) == 1 else 'their'} new documents have errors"

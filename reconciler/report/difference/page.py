@@ -27,7 +27,7 @@ from reconciler.report.plan.rows import (
 from reconciler.report.plan.words import sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import Row, change_words, cluster_title, dollars, grouped, listed, moment
+from reconciler.report.words import Row, amounts_words, change_words, cluster_title, grouped, listed, moment
 
 _CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
 _WORKED_OUT = (
@@ -108,7 +108,7 @@ def _cost_words(change: Difference) -> str:
     if cost is None:
         return hour
     delta = change_words(cost.before, cost.after)
-    return f"{dollars(cost.before)} → {dollars(cost.after)} over {SPAN} ({delta}); {hour}"
+    return f"{amounts_words(cost.before, cost.after)} over {SPAN} ({delta}); {hour}"
 
 
 def _sections(change: Difference, zone: tzinfo | None) -> list[Row]:

@@ -25,7 +25,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, Path, path_text
-from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending
+from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
 from reconciler.report.escaping import visible
 from reconciler.report.words import change_words, counted, dollars, hourly, listed, moment
 
@@ -53,7 +53,9 @@ _MOST_DOMAINS = 8
 SPAN = f"{MONTH.days} days"
 HOURS_OF_SPAN = MONTH / HOUR
 """Every price over a time is over this span, so that two figures of one plan agree."""
-AT_THIS_INSTANT = f"at the price of this instant: --cost computes what schedules ask for over the coming {SPAN}"
+AT_THIS_INSTANT = (
+    f"at the price of this instant: --cost computes what schedules and requests ask for over the coming {SPAN}"
+)
 _MOST_NAMED = 3
 
 
@@ -328,29 +330,25 @@ def sample_words(*plans: Plan) -> str:
 
 def price_notes(plan: Plan) -> list[str]:
     """What to know of the price of an instant, times a month."""
-    return [*([AT_THIS_INSTANT] if plan.schedules else []), *_paid_for_a_while(plan)]
+    for_a_while = _paid_for_a_while(plan)
+    return [*([AT_THIS_INSTANT] if plan.schedules or for_a_while else []), *for_a_while]
 
 
 def _paid_for_a_while(plan: Plan) -> list[str]:
-    """Nodes that are made for requests or one-shot buffers alone."""
-    once = {outcome.demand.ref for outcome in plan.demands if outcome.demand.one_shot}
-    groups = (
-        (lambda ref: ref.kind == REQUEST_KIND, "only while the capacity is booked"),
-        (lambda ref: ref in once, "only until the capacity is used"),
-    )
-    notes = []
-    for temporary, until in groups:
-        nodes = [
-            item.planned
-            for item in plan.node_claims.create
-            if item.planned.holdings and all(temporary(holding.demand) for holding in item.planned.holdings)
-        ]
-        if nodes:
-            names = sorted({str(holding.demand) for node in nodes for holding in node.holdings})
-            about = listed(names, most=_MOST_NAMED)
-            price = dollars(sum(node.price for node in nodes if node.price_known))
-            notes.append(f"{price}/h of the new nodes is for {about}: paid {until}, not for a whole month")
-    return notes
+    """What new nodes cost for requests and one-shot buffers: their part of nodes that hold others' chunks too."""
+    asked = {outcome.demand.ref: outcome.demand for outcome in plan.demands}
+    shares: dict[ObjectRef, float] = {}
+    for item in plan.node_claims.create:
+        if item.planned.price_known:
+            share_price(item.planned.price, item.planned.holdings, asked, shares)
+    requests = [ref for ref in shares if ref.kind == REQUEST_KIND]
+    once = [ref for ref in shares if ref in asked and asked[ref].one_shot]
+    return [
+        f"{dollars(price)}/h of the new nodes, {dollars(price * HOURS_OF_SPAN)} over {SPAN}, is for {about}: paid only {until}"
+        for refs, until in ((requests, "while the capacity is booked"), (once, "until the capacity is used"))
+        if (price := sum(shares[ref] for ref in refs))
+        for about in (listed(map(str, sorted(refs)), most=_MOST_NAMED),)
+    ]
 
 
 def before(plan: Plan, spending: Spending) -> float:

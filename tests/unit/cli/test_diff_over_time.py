@@ -46,7 +46,7 @@ def test_not_ready_at_once_and_more_lost_later(folders: Folders) -> None:
         " PodTemplate/shop/wbe does not exist"
     )
     assert f"{NAME}: {words}" in done.stderr
-    assert "Less room: shop/web 3 → 0 chunks (PodTemplate/shop/wbe does not exist)" in done.stdout.splitlines()[1]
+    assert "Less room: shop/web 2 or 3 → 0 chunks (PodTemplate/shop/wbe does not exist)" in done.stdout.splitlines()[1]
     (row,) = folders.document(files(office(3), template="wbe"), before=files(office(3)))["changes"]["later"]
     assert (row["first"], row["from"], row["unplaced"]) == ("2026-11-22T12:00:00Z", "2026-11-22T13:00:00Z", 3)
 
@@ -68,7 +68,7 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     # Seven chunks a node. From 14:00 on the base asks for 2 again.
     assert "1 node more from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
     assert "up to 3 new nodes from 2026-11-22 14:00 UTC; 1 is allowed" in done.stderr
-    words = "2 → 24 chunks daily 13:00–16:00 UTC"
+    words = "2 or 16 → 24 chunks daily 13:00–16:00 UTC"
     assert f"  {NAME}: {words}" in lines
     page = folders.diff(after, "--output=markdown", before=before).stdout
     assert f"| {NAME} | {words} |  | more room; 24 by MetricsProducer/shop/office |" in page

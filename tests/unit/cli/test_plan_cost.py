@@ -45,7 +45,7 @@ def test_a_plan_without_schedules_has_it_without_being_asked(folders: Folders) -
 
 def test_what_would_take_long_waits_to_be_asked_for(folders: Folders) -> None:
     assert folders.plan(FOLLOWING)["cost"]["over30Days"] is None
-    assert "--cost computes what schedules ask for over the coming 30 days" in folders.plan_text(FOLLOWING)
+    assert "--cost computes what schedules and requests ask for over the coming 30 days" in folders.plan_text(FOLLOWING)
 
 
 def test_what_is_no_longer_declared_is_not_paid_for(folders: Folders) -> None:

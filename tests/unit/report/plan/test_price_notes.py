@@ -38,16 +38,20 @@ def test_nodes_for_a_request_are_paid_only_while_it_is_booked() -> None:
     """A booking of an hour was told as $298,771 a month."""
     booked = plan((request("training"),), (request("training"),), (buffer_ref("web"),))
     words = (
-        "$0.40/h of the new nodes is for ProvisioningRequest/research/training: "
-        "paid only while the capacity is booked, not for a whole month"
+        "$0.40/h of the new nodes, $288.00 over 30 days, is for ProvisioningRequest/research/training: "
+        "paid only while the capacity is booked"
     )
     assert told(booked) == [words]
     assert words in plan_document(booked)["cost"]["assumptions"]
     assert words in plan_page(booked, cluster="staging")["assumptions"]
 
 
-def test_a_node_that_a_buffer_shares_stays() -> None:
-    assert told(plan((request("training"), buffer_ref("web")))) == []
+def test_of_a_node_that_a_buffer_shares_only_a_part_is_the_requests() -> None:
+    """The example's request had most of two nodes, of which nothing was said."""
+    (line,) = told(plan((request("training"), buffer_ref("web"))))
+    assert line.startswith(
+        "$0.10/h of the new nodes, $72.00 over 30 days, is for ProvisioningRequest/research/training:"
+    )
 
 
 def test_of_many_requests_the_first_are_named() -> None:
@@ -62,6 +66,4 @@ def test_of_many_requests_the_first_are_named() -> None:
 def test_nodes_of_a_one_shot_buffer_are_paid_until_it_is_used(one_shot: bool) -> None:  # noqa: FBT001 - the case
     outcome = DemandOutcome(replace(demand("web", count=1), one_shot=one_shot), 0, 1, 0)
     lines = told(replace(plan((outcome.demand.ref,)), demands=(outcome,)))
-    assert [line.partition(": ")[2] for line in lines] == (
-        ["paid only until the capacity is used, not for a whole month"] if one_shot else []
-    )
+    assert [line.partition(": ")[2] for line in lines] == (["paid only until the capacity is used"] if one_shot else [])
