@@ -274,6 +274,8 @@ class ResourceWatch:
         self.version = max(self.version, whole_number(version) or 0)
 
     def _settle(self, *, changed: bool) -> None:
+        # A pass that gave up waiting for this kind has to be made again, even if there is no object of it.
+        changed = changed or not self.settled
         self.failure, self._pause, self.settled = "", _FIRST_PAUSE, True
         self._around.noticed(self._around.store.set_gap(self.resource, "") or changed)
 
