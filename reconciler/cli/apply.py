@@ -17,7 +17,16 @@ from reconciler.report.escaping import terminal
 
 @click.command("run")
 @options(
-    "repo", "revision", "path", "cluster", "catalog", "dialect", "placement_mode", "check_placement", "now", "config"
+    "repo",
+    "revision",
+    "path",
+    "written_cluster",
+    "catalog",
+    "dialect",
+    "placement_mode",
+    "check_placement",
+    "now",
+    "config",
 )
 @click.option("--until-settled", is_flag=True, help="Exit 0 once nothing is left that can be changed now.")
 @click.option(
@@ -57,7 +66,7 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
     "repo",
     "revision",
     "path",
-    "cluster",
+    "written_cluster",
     "catalog",
     "dialect",
     "placement_mode",
@@ -120,7 +129,7 @@ def _tell(changes: ChangeSet) -> int:
 
 @click.command("release")
 @click.option("--all", "everything", is_flag=True, help="All nodes and NodeClaims that headroom holds.")
-@options("cluster", "config")
+@options("real_cluster", "config")
 def release_command(*, everything: bool, **values: Any) -> int:
     """Take headroom's protection from every node and NodeClaim, so that Karpenter consolidates what is empty.
 

@@ -50,6 +50,16 @@ _OPTIONS: dict[str, Callable[[F], F]] = {
         metavar="CLUSTER",
         help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context; diff, plan and explain look for a published snapshot after those.",
     ),
+    "written_cluster": click.option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="kubeconfig[:CONTEXT], in-cluster or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context.",
+    ),
+    "real_cluster": click.option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="kubeconfig[:CONTEXT] or in-cluster. Default: in-cluster, else the current kubeconfig context.",
+    ),
     "catalog": click.option(
         "--catalog", metavar="CATALOG", help="Instance types and prices: FILE, karpenter-metrics:URL or observed."
     ),

@@ -121,7 +121,7 @@ def _silent(address: str, reason: str) -> Transient:
 @click.option(
     "-o", "--output", "target", metavar="PATH", required=True, help="A folder, or a file that ends in .tar.gz."
 )
-@options("cluster", "catalog", "config")
+@options("real_cluster", "catalog", "config")
 def snapshot_command(*, target: str, **values: Any) -> int:
     """Write what planning needs to know about a cluster to PATH. Secrets and environment values are never included.
 

@@ -199,7 +199,8 @@ class _PageServer(BoundedServer):
 def _page(server: _PageServer, path: str) -> Response:
     page = server.pages.get(path) or server.find(path)
     if page is None:
-        words = "the pages are " + ", ".join(sorted({*server.pages, *server.probes})) + "\n"
+        more = ", and those of objects that / links to" if "/" in server.pages else ""
+        words = f"the pages are {', '.join(sorted({*server.pages, *server.probes}))}{more}\n"
         return Response(words.encode(), status=404)
     return page()
 

@@ -248,7 +248,7 @@ def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[De
         return list(outcomes)
     when = "nothing may be deleted at present"
     if waiting.next_at is not None:
-        when = f"{waiting.cap}; the next at {waiting.next_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        when = f"{waiting.cap}; the next by {waiting.next_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     message = f"Git no longer declares it, and it waits to be deleted: {when}"
     told = Condition(REMOVAL, ConditionStatus.TRUE, "WaitsForItsTurn", message)
     refs = frozenset(waiting.refs)

@@ -186,14 +186,14 @@ def static_words(change: StaticPoolChange) -> str:
 
 
 def waiting_words(waiting: WaitingDeletions, zone: tzinfo | None = None) -> str:
-    """`3 objects wait to be deleted (at most 5 of 11 objects go within an hour, the next at 2026-11-21 16:45 UTC)`; "" for none."""
+    """`3 objects wait to be deleted (at most 5 of 11 objects go within an hour, the next by 2026-11-21 16:45 UTC)`; "" for none."""
     if not waiting:
         return ""
     count = len(waiting.refs)
     words = f"{counted(count, 'object')} {'waits' if count == 1 else 'wait'} to be deleted"
     if waiting.next_at is None:
         return f"{words} (nothing may be deleted at present)"
-    return f"{words} ({waiting.cap}, the next at {moment(waiting.next_at, zone)})"
+    return f"{words} ({waiting.cap}, the next by {moment(waiting.next_at, zone)})"
 
 
 def missing_words(plan: Plan) -> str:

@@ -34,3 +34,9 @@ def test_the_page_of_a_command_shows_its_help(name: str) -> None:
 
 def test_there_are_no_pages_of_other_commands() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["run", "apply", "snapshot", "release"])
+def test_only_clusters_that_a_command_takes_are_named(name: str) -> None:
+    assert "snapshot:PATH" not in help_of(name)
+    assert "published" not in help_of(name)

@@ -116,7 +116,7 @@ def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared()
     assert log.told == [
         (
             "info",
-            "2 objects wait to be deleted (at most 2 of 11 objects go within an hour, the next at 2026-11-21 08:30 UTC)",
+            "2 objects wait to be deleted (at most 2 of 11 objects go within an hour, the next by 2026-11-21 08:30 UTC)",
         ),
         ("info", "settled: nothing is left that can be changed now, but objects wait to be deleted"),
     ]

@@ -113,6 +113,8 @@ def test_a_page_that_is_not_listed_is_looked_for() -> None:
     with serving({}, find=found.get) as address:
         assert get(address, "/CapacityBuffer/shop/web")[::2] == (200, "web")
         assert get(address, "/CapacityBuffer/shop/api")[0] == 404
+    with serving({"/": text_page(lambda: (b"", "text/plain"))}, find=found.get) as address:
+        assert get(address, "/api")[2] == "the pages are /, and those of objects that / links to\n"
 
 
 def test_a_query_does_not_change_the_page() -> None:

@@ -24,7 +24,7 @@ BLOCKED = WaitingDeletions((buffer_ref("checkout"), buffer_ref("web")))
 
 
 def test_a_plan_that_waits_does_not_say_that_the_cluster_is_as_declared() -> None:
-    words = "1 object waits to be deleted (at most 5 of 11 objects and 2 of 7 held nodes go within an hour, the next at 2026-11-21 08:30 UTC)"
+    words = "1 object waits to be deleted (at most 5 of 11 objects and 2 of 7 held nodes go within an hour, the next by 2026-11-21 08:30 UTC)"
     assert summary(Plan(None, NOW, waiting=WAITING), UTC) == f"No change now: {words}"
     change = ObjectChange(buffer_ref(), Action.CREATE)
     assert summary(Plan(None, NOW, objects=(change,), waiting=WAITING), UTC) == f"1 object to apply; {words}"
