@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.model.changes import DemandOutcome
+from reconciler.model.findings import Severity
 from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from tests.fakes.embedded import SMALL, Sandbox, node_pool
@@ -147,7 +148,7 @@ def test_a_template_stays_for_as_long_as_a_buffer_refers_to_it() -> None:
         ("podTemplateRef: {name: shpae}", "PodTemplate/shop/shpae does not exist"),
         ("podTemplateRef: ", "it refers to nothing"),
         ("scalableRef: {apiGroup: apps, kind: Deployment, name: web}", "Deployment/shop/web does not exist"),
-        ("scalableRef: {apiGroup: apps, kind: Deploymnet, name: web}", "Deploymnet/shop/web does not exist"),
+        ("scalableRef: {apiGroup: apps, kind: Deploymnet, name: web}", "apps has no kind Deploymnet"),
         (
             "scalableRef: {apiGroup: aps, kind: Deployment, name: web}",
             "Deployment/shop/web of group aps does not exist",
@@ -161,7 +162,7 @@ def test_a_buffer_that_refers_to_nothing_any_more_stays_as_it_was(written: str, 
     shop.source.commit({"shape.yaml": SHAPE, "buffers.yaml": text.replace("podTemplateRef: {name: shape}", written)})
     for _ in range(2):
         result = shop.passes(120)
-        (found,) = [item for item in result.required_plan.findings if item.code == "reference-lost"]
+        (found,) = [item for item in result.required_plan.findings if item.severity is Severity.ERROR]
         assert found.message.startswith(said)
         assert shop.nodes() == 3
         shop.restart()
