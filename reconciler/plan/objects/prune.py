@@ -104,8 +104,6 @@ def prune(
             notes.append(f"{ref} is no longer declared, but stays: {kept}")
     asleep = _asleep(declared, view, members, applyset_id)
     if blocked:
-        if due:
-            notes.append(f"{_counted(len(due))} no longer declared, which waits")
         if asleep:
             notes.append(f"{abridged((change.ref for change in asleep), _MOST_NAMED)}: asleep by schedule, which waits")
         held_back = WaitingDeletions(tuple(change.ref for change in (*due, *asleep)))

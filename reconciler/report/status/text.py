@@ -75,7 +75,8 @@ def daemon_status_text(document: Row, *, paint: Paint = plain, width: int | None
     lines += _schedule_lines(document)
     told = None if document["nextEdge"] is None else document["nextEdge"]["time"]
     coming = [row for row in document["waiting"] if row["until"] != told]
-    lines += [f"  coming      {_moment(row['until'])}: {row['what']}" for row in coming[:MOST_COMING]]
+    told_of = dict.fromkeys(f"  coming      {_moment(row['until'])}: {row['what']}" for row in coming)
+    lines += list(told_of)[:MOST_COMING]
     lines += [*_history_lines(document), f"  time zones  {document['timeZoneData']}"]
     return terminal_lines(lines, paint, width)
 

@@ -159,20 +159,18 @@ def why_of(row: Row) -> str:
 
 def held_back(document: Row) -> list[tuple[str | None, str]]:
     """What is not done although it is due, with the instant (RFC 3339) until which; None where no clock ends the wait."""
-    waits: list[tuple[str | None, str]] = [
-        (None, f"nothing is deleted or released: {reason}") for reason in document["blocked"]
-    ]
+    waiting: Row = document.get("waitingDeletions") or {}
+    count = len(waiting.get("objects", ()))
+    due = f"{counted(count, 'object')} {'waits' if count == 1 else 'wait'} to be deleted"
+    is_blocked = bool(count) and waiting["next"] is None
+    waits: list[tuple[str | None, str]] = []
+    if document["blocked"]:
+        words = f"nothing is deleted or released{f', and {due}' if is_blocked else ''}"
+        waits.append((None, f"{words}: {'; '.join(document['blocked'])}"))
     waits += [(None, note) for note in document["notes"]]
-    waiting = document.get("waitingDeletions")
-    if waiting:
-        count = len(waiting["objects"])
-        verb = "waits" if count == 1 else "wait"
-        cap = (
-            "nothing may be deleted at present"
-            if waiting["next"] is None
-            else f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"
-        )
-        waits.append((waiting["next"], f"{counted(count, 'object')} {verb} to be deleted ({cap})"))
+    if count and not is_blocked:
+        cap = f"at most {waiting['mostInAnHour']:,} of {waiting['outOf']:,} go within an hour"
+        waits.append((waiting["next"], f"{due} ({cap})"))
     return waits
 
 

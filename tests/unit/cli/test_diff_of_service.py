@@ -249,6 +249,11 @@ def test_a_request_is_paid_for_once(folders: Folders) -> None:
     (line,) = [line for line in text.splitlines() if line.startswith("  ProvisioningRequest/shop/train: $")]
     assert line.endswith("; once, while its capacity is booked; $3.43 an hour for as long as its pods run")
     assert ", and $3.43 an hour while shop/train runs" in text.splitlines()[1]
+    larger = SHAPE.replace("memory: 1Gi", "memory: 8Gi")
+    both = folders.diff(START | {"train.yaml": REQUEST, "shape.yaml": larger}, before=START | {"train.yaml": REQUEST})
+    assert both.stdout.count("how long their pods run after that cannot be foreseen") == 1, (
+        "whatever it costs on each side"
+    )
 
 
 def test_one_is_allowed(folders: Folders) -> None:

@@ -97,7 +97,7 @@ def test_what_lost_its_label_or_belongs_to_another_set_is_not_ours_to_delete() -
 def test_nothing_goes_while_the_plan_is_blocked() -> None:
     answer = pruned(member(buffer_ref()), blocked=True)
     assert answer.changes == ()
-    assert answer.notes == ("1 object is no longer declared, which waits",)
+    assert answer.notes == (), "what waits is told once, with the reason"
     assert answer.waiting == WaitingDeletions((buffer_ref(),))
     assert answer.edges == ()
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.departures import WaitingDeletions
+from reconciler.model.schedules import Edge
 from reconciler.report.status.document import Live, PassReport
+from reconciler.report.status.text import daemon_status_text
 from reconciler.report.status.words import headline, held_back, size_words
-from tests.builders import demand
+from tests.builders import buffer_ref, demand
 from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
@@ -81,3 +85,14 @@ def test_what_is_due_and_not_done() -> None:
         (None, "nothing is deleted or released: the repository was rewound 3 minutes ago"),
         (None, "2 of 5 nodes were left for the next pass: caps.newNodesPerPass is 3"),
     ]
+    stalled = Plan(None, NOW, blocked=("the repository is stalled",), waiting=WaitingDeletions((buffer_ref(),)))
+    said = "nothing is deleted or released, and 1 object waits to be deleted: the repository is stalled"
+    assert held_back(shown(replace(report, plan=stalled))) == [(None, said)]
+
+
+def test_what_comes_in_one_minute_is_told_once() -> None:
+    """`a node may be left for cheaper room` stood there twice, with the same minute."""
+    edges = tuple(Edge(NOW + timedelta(minutes=minute, seconds=minute), "a node may be left") for minute in (1, 2))
+    twice = (*edges, replace(edges[1], at=edges[1].at + timedelta(seconds=9)))
+    text = daemon_status_text(shown(PassReport("shop", NOW, NOW, 1, plan=Plan(None, NOW, edges=twice))))
+    assert text.count("a node may be left") == 2
