@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from reconciler.model.demand import Keeper, Service
@@ -52,6 +52,16 @@ def moment(time: datetime, zone: tzinfo | None, *, seconds: bool = False) -> str
 def behavior_name(behavior: int | None) -> str:
     """The name of a schedule's behavior by its index; None is no behavior."""
     return "default" if behavior is None else f"behaviors[{behavior}]"
+
+
+def clock_change_words(day: date, zone: tzinfo) -> str:
+    """`clocks change to CET, UTC+01:00`; "" on a day without a change."""
+    before = datetime.combine(day, time(), zone).astimezone(zone)
+    after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(zone)
+    if before.utcoffset() == after.utcoffset():
+        return ""
+    offset = f"{after:%z}"
+    return f"clocks change to {after.tzname()}, UTC{offset[:3]}:{offset[3:5]}"
 
 
 def short_revision(revision: str | None) -> str:

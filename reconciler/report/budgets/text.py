@@ -16,7 +16,7 @@ from reconciler.model.timelines import UNBOUNDED, BudgetCells
 from reconciler.report.budgets.document import no_pool_words
 from reconciler.report.escaping import Paint, plain, terminal_lines
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import counted, listed, moment
+from reconciler.report.words import clock_change_words, counted, listed, moment
 
 MOST_POOLS = 40
 MOST_GRIDS = 12
@@ -201,7 +201,7 @@ class HourGrid:
         present = now.astimezone(self._zone)
         if present.date() == day:
             notes.append(paint("bold", f"◂ now {present:%H:%M}"))
-        shift = self._shift(day)
+        shift = clock_change_words(day, self._zone)
         if shift:
             notes.append(paint("dim", shift))
         return f"{day:%a %d %b}  {''.join(parts)}  {' '.join(notes)}".rstrip()
@@ -218,15 +218,6 @@ class HourGrid:
         """Where a cell begins, in UTC; for an hour that occurs twice, the first one."""
         instant = datetime.combine(day, time(hour), self._zone).astimezone(UTC)
         return instant if instant.astimezone(self._zone).hour == hour else None
-
-    def _shift(self, day: date) -> str:
-        """The clock change of this day, if there is one."""
-        before = datetime.combine(day, time(), self._zone).astimezone(self._zone)
-        after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(self._zone)
-        if before.utcoffset() == after.utcoffset():
-            return ""
-        offset = f"{after:%z}"
-        return f"clocks change to {after.tzname()}, UTC{offset[:3]}:{offset[3:5]}"
 
 
 def _run(value: int, width: int, values: Sequence[int], paint: Paint) -> str:

@@ -14,7 +14,7 @@ from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
 from reconciler.report.drawing.svg import clock_change, midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
-from reconciler.report.words import behavior_name, counted, moment
+from reconciler.report.words import behavior_name, clock_change_words, counted, moment
 from reconciler.zone_data import time_zone
 
 MOST_GRIDS = 10
@@ -171,7 +171,9 @@ class Grid:
             width = len(list(run))
             parts.append(key * width if isinstance(key, str) else self._run(key, width))
         mark = f"  {self._paint('bold', f'◂ now {self._now:%H:%M}')}" if day == self._now.date() else ""
-        return f"{day:%a %d %b}  {''.join(parts)}{mark}".rstrip()
+        shift = clock_change_words(day, self._zone)
+        change = f"  {self._paint('dim', shift)}" if shift else ""
+        return f"{day:%a %d %b}  {''.join(parts)}{mark}{change}".rstrip()
 
     def _run(self, value: int, width: int) -> str:
         number = f"{value}" if len(f"{value}") < width else ""

@@ -15,13 +15,24 @@ from tests.timelines import schedule_ref
 
 
 def cells(zone: str, day: date, cell: int) -> str:
-    """The row of a day on which there are 30 replicas in one cell and 10 in all others, without its numbers."""
+    """The cells of a day, without their numbers."""
+    return row_of(zone, day, cell)[12:60].replace("10", "··").ljust(48)
+
+
+def row_of(zone: str, day: date, cell: int) -> str:
+    """The row of a day on which there are 30 replicas in one cell and 10 in all others."""
     begin, end = (TimePattern(hours=(each // 2 % 24,), minutes=(each % 2 * 30,)) for each in (cell, cell + 1))
     schedule = Schedule(schedule_ref(), 10, (Behavior(30, begin, end),), zone)
     start = datetime.combine(day, time(), time_zone(zone)).astimezone(UTC)
     span = timeline(schedule, start, start + timedelta(days=1, hours=2), start)
     rows = Grid(span, now=start - timedelta(days=9), paint=plain).lines()
-    return next(row for row in rows if row.startswith(f"{day:%a %d %b}"))[12:].replace("10", "··").ljust(48)
+    return next(row for row in rows if row.startswith(f"{day:%a %d %b}"))
+
+
+def test_a_day_on_which_clocks_change_says_so() -> None:
+    """A window from 2 to 3 lasts two hours in October and does not come in March, which its row alone does not tell."""
+    assert row_of("Europe/Berlin", date(2026, 10, 25), 4).endswith("·  clocks change to CET, UTC+01:00")
+    assert row_of("Europe/Berlin", date(2026, 10, 26), 4).endswith("·")
 
 
 @pytest.mark.parametrize(("cell", "night"), [(4, "····¦···"), (5, "····¦█··")])
