@@ -39,27 +39,23 @@ class Moment(click.ParamType[datetime]):
         return instant.astimezone(UTC)
 
 
+def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
+    words = f"{kinds}. Default: in-cluster, else the current kubeconfig context{more}."
+    return click.option("--cluster", metavar="CLUSTER", help=words)
+
+
 _OPTIONS: dict[str, Callable[[F], F]] = {
     "repo": click.option("--repo", metavar="PATH|URL", help="Repository of manifests: a folder or a Git URL."),
     "revision": click.option(
         "--revision", metavar="REF", help="Branch, tag or commit to read instead of the files as they stand."
     ),
     "path": click.option("--path", metavar="SUBDIR", help="Folder inside the repository."),
-    "cluster": click.option(
-        "--cluster",
-        metavar="CLUSTER",
-        help="kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context; diff, plan and explain look for a published snapshot after those.",
+    "cluster": _cluster_option(
+        "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]",
+        "; diff, plan and explain look for a published snapshot after those",
     ),
-    "written_cluster": click.option(
-        "--cluster",
-        metavar="CLUSTER",
-        help="kubeconfig[:CONTEXT], in-cluster or embedded[:SNAPSHOT]. Default: in-cluster, else the current kubeconfig context.",
-    ),
-    "real_cluster": click.option(
-        "--cluster",
-        metavar="CLUSTER",
-        help="kubeconfig[:CONTEXT] or in-cluster. Default: in-cluster, else the current kubeconfig context.",
-    ),
+    "written_cluster": _cluster_option("kubeconfig[:CONTEXT], in-cluster or embedded[:SNAPSHOT]"),
+    "real_cluster": _cluster_option("kubeconfig[:CONTEXT] or in-cluster"),
     "catalog": click.option(
         "--catalog", metavar="CATALOG", help="Instance types and prices: FILE, karpenter-metrics:URL or observed."
     ),

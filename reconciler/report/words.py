@@ -54,8 +54,8 @@ def behavior_name(behavior: int | None) -> str:
     return "default" if behavior is None else f"behaviors[{behavior}]"
 
 
-def clock_change_words(day: date, zone: tzinfo) -> str:
-    """`clocks change to CET, UTC+01:00`; "" on a day without a change."""
+def clock_change_words(day: date, zone: tzinfo | None) -> str:
+    """`clocks change to CET, UTC+01:00`; "" on a day without a change. zone None: the machine's."""
     before = datetime.combine(day, time(), zone).astimezone(zone)
     after = (before.astimezone(UTC) + timedelta(days=1)).astimezone(zone)
     if before.utcoffset() == after.utcoffset():

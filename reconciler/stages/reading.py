@@ -108,12 +108,12 @@ class ReadManifests:
     def _older(self, documents: Declared) -> Iterator[str]:
         """Which commit's version of a file is in force, and for which objects: a sentence for each file and commit."""
         older: dict[tuple[str, str], list[ObjectRef]] = {}
-        for ref, item in sorted(dict(every_object(documents)).items()):
-            if ref in self._taken:
-                older.setdefault((item.position.file, short_revision(self._taken[ref])), []).append(ref)
-        for (file, revision), refs in sorted(older.items()):
+        places = {ref: item.position for ref, item in every_object(documents)} if self._taken else {}
+        for ref, revision in sorted(self._taken.items()):
+            older.setdefault((places[ref].file, short_revision(revision)), []).append(ref)
+        for (file, words), refs in sorted(older.items()):
             verb = "stays" if len(refs) == 1 else "stay"
-            yield f"{file}: {abridged(refs, _MOST_NAMED)} {verb} as in {revision}, since the file has errors now"
+            yield f"{file}: {abridged(refs, _MOST_NAMED)} {verb} as in {words}, since the file has errors now"
 
     def _read(self, tree: SourceTree, left_out: Mapping[str, Finding]) -> Declared:
         files = {path: content for path, content in tree.files.items() if path not in left_out}
