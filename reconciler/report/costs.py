@@ -103,7 +103,7 @@ class CostRow:
     """One buffer or NodePool over the span, in USD. per_replica: of one chunk kept for the whole span; None where there is none.
     per_hour: of a request, for as long as its pods run; None for what is not one.
 
-    name: a NodePool's; "" for nodes without one. kept_by: who keeps it in the head; None if that is headroom."""
+    name: a NodePool's; "" for nodes without one. kept_by: who keeps it in the head; None if it is not there."""
 
     ref: ObjectRef | None
     name: str
@@ -232,10 +232,9 @@ class CostChange:
             before, (after, chunk_hours) = left.get(ref, (0.0, 0.0))[0], right.get(ref, (0.0, 0.0))
             lasts = chunk_hours and ref.kind != REQUEST_KIND  # a request is served once, not for the whole span
             per_replica = after / chunk_hours * hours if lasts else None
-            keeper = kept_by.get(ref)
-            if keeper is not None and keeper.by is Keeper.HEADROOM:
-                keeper = None
-            rows.append(CostRow(ref, str(ref), before, after, per_replica, keeper, self.head.per_hour_of(ref)))
+            rows.append(
+                CostRow(ref, str(ref), before, after, per_replica, kept_by.get(ref), self.head.per_hour_of(ref))
+            )
         return _ordered(rows)
 
     def pools(self) -> list[CostRow]:

@@ -50,7 +50,7 @@ def difference_page(
 
     whole: the address of the complete report, "" if there is none. snapshot: in words, the published snapshot that both were planned with.
     """
-    place = zone or local_zone(change.head.now)
+    place, sample = zone or local_zone(change.head.now), sample_words(change.base, change.head)
     demands = grouped([*_demand_rows(change), *_room_later(change, zone), *_later(change, zone)])
     return {
         "title": f"{cluster_title(cluster)}: {'what merging changes' if change.names is None else 'what differs'}",
@@ -61,7 +61,7 @@ def difference_page(
         "when": ", ".join(filter(None, (moment(change.head.now, zone), snapshot))),
         "summary": headline(change, zone),
         "verdict": verdict(change),
-        "warnings": _warnings(change),
+        "warnings": [*filter(None, [sample]), *(f"Not kept: {sentence}" for sentence in change.failed_gates)],
         "has_changes": change.has_changes,
         "cost": _cost_words(change),
         "assumptions": assumptions(change),
@@ -77,12 +77,6 @@ def difference_page(
         "week": None if timelines is None else change_rows(*timelines, place),
         "week_chart": "" if timelines is None else difference_chart(*timelines, zone=place),
     }
-
-
-def _warnings(change: Difference) -> list[str]:
-    """What comes before everything else: prices that are invented, and bounds that are not kept."""
-    sample = sample_words(change.base, change.head)
-    return [*([sample] if sample else []), *(f"Not kept: {sentence}" for sentence in change.failed_gates)]
 
 
 def notes(change: Difference) -> list[str]:
