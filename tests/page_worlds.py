@@ -41,7 +41,6 @@ from tests.browser import Browser
 from tests.builders import demand, deployment_ref, instance_type, node, pod, shape
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import DELAYS
-from tests.fakes.passes import FakePass
 from tests.fakes.source import FakeSource
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +79,7 @@ class _NoCycle:
 
 def world(cluster: str, clock: ManualClock, cycle: Cycle | None = None) -> World:
     last = LastPass(cluster=cluster, clock=clock, metrics=Metrics(), log=logger())
-    daemon = Daemon(run_pass=lambda _trigger: FakePass(), poll_source=lambda: False, clock=clock)
+    daemon = Daemon(run_pass=lambda _trigger: PassResult(), poll_source=lambda: False, clock=clock)
     known = cycle or cast("Cycle", _NoCycle())
     pages = DaemonPages(SETTINGS, last, known, clock, cluster=cluster, daemon=daemon, election=None)
     return World(clock, last, pages)
@@ -125,7 +124,9 @@ class _Commits(FakeSource):
 def empty(begins: datetime = BEGINS) -> World:
     clock = ManualClock(begins)
     made = world("staging", clock)
-    made.last.observe("start", FakePass(plan=Plan(COMMIT, clock.now()), tree=SourceTree(COMMIT, committed=clock.now())))
+    made.last.observe(
+        "start", PassResult(plan=Plan(COMMIT, clock.now()), tree=SourceTree(COMMIT, committed=clock.now()))
+    )
     clock.advance(40)
     return made
 
@@ -168,7 +169,7 @@ def huge(*, buffers: int = 500, nodes: int = 5000, pods: int = 150_000) -> World
     made = world("production-eu", clock)
     tree = SourceTree(COMMIT, committed=clock.now())
     for _ in range(40):
-        made.last.observe("tick", FakePass(plan=plan, tree=tree), seen)
+        made.last.observe("tick", PassResult(plan=plan, tree=tree), seen)
         clock.advance(300)
     clock.advance(-260)
     return made
@@ -181,7 +182,7 @@ def several() -> World:
     short = sick(now - (sick().clock.now() - BEGINS))
     away = world("edge-9", ManualClock(now - timedelta(seconds=25)))
     refused = Transient("https://edge-9.example.com:6443 does not answer (connection refused)", hint="")
-    away.last.observe("start", FakePass(failure=refused))
+    away.last.observe("start", PassResult(failure=refused))
     away.clock.advance(25)
     clusters = {"production-eu": shop, "staging": empty(now - timedelta(seconds=40)), "sale": short, "edge-9": away}
     return World(

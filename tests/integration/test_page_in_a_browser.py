@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.model.changes import Plan
+from reconciler.ports import PassResult
 from tests.browser import Browser
 from tests.controlplane.waiting import eventually
-from tests.fakes.passes import FakePass
 from tests.page_worlds import COMMIT, World, empty, healthy, large_pass, sick
 
 LOOKS = [(width, dark) for width in (390, 1280) for dark in (False, True)]
@@ -121,14 +121,16 @@ def test_without_scripts_it_says_the_same_in_utc_and_loads_itself_again(
 def test_it_shows_what_is_new_and_keeps_what_is_open_and_where_the_focus_is(browser: Browser) -> None:
     made = empty()
     plan, seen = large_pass(made.clock.now(), buffers=20, nodes=40, pods=40)
-    made.last.observe("commit", FakePass(plan=plan), seen)
+    made.last.observe("commit", PassResult(plan=plan), seen)
     made.clock.advance(1)
     with made.served() as address, browser.opened(f"{address}/", width=1280, height=900) as tab:
         tab.value('document.querySelector("#calm").open = true')
         tab.value("""document.querySelector('a[href="CapacityBuffer/shop/buffer-007"]').focus()""")
         lacks = "1 of 20 buffers is not full: shop/buffer-007 lacks 4 of 20 chunks"
         assert tab.value('document.querySelector("h1").textContent') == lacks
-        made.last.observe("change", FakePass(plan=large_pass(made.clock.now(), buffers=21, nodes=40, pods=40)[0]), seen)
+        made.last.observe(
+            "change", PassResult(plan=large_pass(made.clock.now(), buffers=21, nodes=40, pods=40)[0]), seen
+        )
         tab.value(LOOK_NOW)
         now = lacks.replace("20 buffers", "21 buffers")
         eventually(lambda: tab.value('document.querySelector("h1").textContent') == now, within=60, what="it is new")
@@ -153,7 +155,7 @@ def test_a_credential_in_a_message_is_not_shown(browser: Browser) -> None:
 
     made = empty()
     failure = Transient("https://bot:s3cret@git.example/r.git does not answer")
-    made.last.observe("tick", FakePass(plan=Plan(COMMIT, made.clock.now()), failure=failure))
+    made.last.observe("tick", PassResult(plan=Plan(COMMIT, made.clock.now()), failure=failure))
     with made.served() as address, browser.opened(f"{address}/") as tab:
         shown = tab.value("document.documentElement.outerHTML")
     assert "git.example/r.git does not answer" in shown

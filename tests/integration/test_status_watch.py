@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from reconciler.model.changes import Plan
-from tests.fakes.passes import FakePass
+from reconciler.ports import PassResult
 from tests.page_worlds import COMMIT, empty
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def test_each_line_is_a_new_status_until_it_is_stopped() -> None:
         assert watching.stdout is not None
         assert json.loads(watching.stdout.readline())["passes"] == 1
         made.clock.advance(1)
-        made.last.observe("commit", FakePass(plan=Plan(COMMIT, made.clock.now())))
+        made.last.observe("commit", PassResult(plan=Plan(COMMIT, made.clock.now())))
         again = json.loads(watching.stdout.readline())
         assert (again["passes"], again["trigger"]) == (2, "commit")
     assert watching.stderr is not None

@@ -14,10 +14,10 @@ import urllib.request
 from pathlib import Path
 from statistics import median
 
+from reconciler.ports import PassResult
 from reconciler.telemetry.logs import configure_logs
 from tests.browser import Browser
 from tests.fakes.clock import ManualClock
-from tests.fakes.passes import FakePass
 from tests.page_worlds import large_pass, world
 
 BUFFERS, NODES, PODS = 500, 5000, 150_000
@@ -37,7 +37,7 @@ def held_page() -> bool:
         for _ in range(TURNS):
             clock.advance(300)
             began = time.process_time()
-            made.last.observe("tick", FakePass(plan=plan), seen)
+            made.last.observe("tick", PassResult(plan=plan), seen)
             observed.append(time.process_time() - began)
             began = time.process_time()
             tag, size = _asked(f"{address}/")
@@ -46,7 +46,7 @@ def held_page() -> bool:
             _asked(f"{address}/", tag)
             kept.append(time.process_time() - began)
             clock.advance(300)
-            made.last.observe("tick", FakePass(plan=plan), seen)
+            made.last.observe("tick", PassResult(plan=plan), seen)
             with browser.opened(f"{address}/") as tab:
                 loaded.append(tab.seconds())
                 waited.append(tab.value("performance.getEntriesByType('navigation')[0].loadEventEnd"))

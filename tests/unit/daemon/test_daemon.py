@@ -15,7 +15,7 @@ from reconciler.model.changes import Outcome
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Pacing, Trigger
-from tests.fakes.passes import FakePass, wrote
+from tests.fakes.passes import wrote
 from tests.plans import full_plan
 from tests.unit.daemon.running import PATIENCE, Passes, Running
 
@@ -101,7 +101,7 @@ def _raise(error: Exception) -> bool:
 
 @pytest.mark.parametrize(
     "first",
-    [FakePass(failure=Transient("no answer")), FakePass(change_set=wrote(Outcome.FAILED)), ValueError("a defect")],
+    [PassResult(failure=Transient("no answer")), PassResult(change_set=wrote(Outcome.FAILED)), ValueError("a defect")],
 )
 def test_what_may_succeed_later_is_tried_again_by_itself(first: PassResult | Exception) -> None:
     with Running(Passes(first), pacing=Pacing(retry_first=timedelta(0))) as running:
@@ -109,7 +109,7 @@ def test_what_may_succeed_later_is_tried_again_by_itself(first: PassResult | Exc
 
 
 def test_writes_that_were_refused_are_not_tried_again_by_themselves() -> None:
-    with Running(Passes(FakePass(change_set=wrote(Outcome.REFUSED)))) as running:
+    with Running(Passes(PassResult(change_set=wrote(Outcome.REFUSED)))) as running:
         running.passes.next()
         running.daemon.changed()
         assert running.passes.next() is Trigger.CHANGE
@@ -118,7 +118,7 @@ def test_writes_that_were_refused_are_not_tried_again_by_themselves() -> None:
 @pytest.mark.parametrize("failure", [Invalid("broken"), Stalled("gone", reason="Gone")])
 def test_what_a_person_must_mend_is_looked_at_again_after_a_poll(failure: Failure) -> None:
     told = Queue[Trigger]()
-    with Running(Passes(FakePass(failure=failure)), on_result=lambda trigger, _result: told.put(trigger)) as running:
+    with Running(Passes(PassResult(failure=failure)), on_result=lambda trigger, _result: told.put(trigger)) as running:
         assert running.passes.next() is told.get(timeout=PATIENCE)
         running.daemon.changed()
         running.daemon.poll_now()
@@ -210,7 +210,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 def test_it_is_ready_once_a_pass_has_succeeded() -> None:
     told = Queue[Trigger]()
     with Running(
-        Passes(FakePass(failure=Transient("no answer")), FakePass(plan=full_plan())),
+        Passes(PassResult(failure=Transient("no answer")), PassResult(plan=full_plan())),
         on_result=lambda trigger, _result: told.put(trigger),
         pacing=Pacing(retry_first=timedelta(0)),
         is_leader=lambda: True,
@@ -224,7 +224,7 @@ def test_it_is_ready_once_a_pass_has_succeeded() -> None:
 def test_before_that_it_says_what_is_missing() -> None:
     told = Queue[Trigger]()
     with Running(
-        Passes(FakePass(failure=Transient("no answer"))), on_result=lambda trigger, _result: told.put(trigger)
+        Passes(PassResult(failure=Transient("no answer"))), on_result=lambda trigger, _result: told.put(trigger)
     ) as running:
         told.get(timeout=PATIENCE)
         assert running.daemon.readiness() == (False, "no pass has succeeded yet")
@@ -234,7 +234,7 @@ def test_a_pass_that_could_not_be_carried_out_is_no_success() -> None:
     """It was ready as soon as there was a plan, though the API server answered to no write."""
     told = Queue[Trigger]()
     with Running(
-        Passes(FakePass(plan=full_plan(), failure=Transient("no answer"))),
+        Passes(PassResult(plan=full_plan(), failure=Transient("no answer"))),
         on_result=lambda trigger, _result: told.put(trigger),
     ) as running:
         told.get(timeout=PATIENCE)
@@ -245,7 +245,7 @@ def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
     """An API server that accepts connections and never answers was told as ready."""
     passed = 0.0
     told = Queue[Trigger]()
-    passes = Passes(FakePass(plan=full_plan()))
+    passes = Passes(PassResult(plan=full_plan()))
     with Running(
         passes,
         on_result=lambda trigger, _result: told.put(trigger),

@@ -25,21 +25,21 @@ from reconciler.settings.settings import GitSettings, Settings
 from reconciler.source.child import SILENCE
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.wiring.daemon import Watchdogs
-from tests.fakes.passes import FakePass, wrote
+from tests.fakes.passes import wrote
 from tests.unit.daemon.running import LONG, PATIENCE, Passes, Running
 
 
 @pytest.mark.parametrize(
     ("results", "run", "code"),
     [
-        ([FakePass(settled=True)], {"until_settled": True}, 0),
-        ([FakePass(failure=Invalid("broken"))], {"until_settled": True}, 1),
-        ([FakePass(failure=Stalled("gone", reason="Gone"))], {"until_settled": True}, 1),
-        ([FakePass()], {"until_settled": True, "max_passes": 1}, 1),
-        ([FakePass()], {"max_passes": 1}, 0),
-        ([FakePass(failure=Transient("no answer"))], {"max_passes": 1}, 1),
-        ([FakePass(change_set=wrote(Outcome.FAILED))], {"max_passes": 1}, 1),
-        ([FakePass()], {"until_settled": True, "at_most": timedelta(0)}, 1),
+        ([PassResult(settled=True)], {"until_settled": True}, 0),
+        ([PassResult(failure=Invalid("broken"))], {"until_settled": True}, 1),
+        ([PassResult(failure=Stalled("gone", reason="Gone"))], {"until_settled": True}, 1),
+        ([PassResult()], {"until_settled": True, "max_passes": 1}, 1),
+        ([PassResult()], {"max_passes": 1}, 0),
+        ([PassResult(failure=Transient("no answer"))], {"max_passes": 1}, 1),
+        ([PassResult(change_set=wrote(Outcome.FAILED))], {"max_passes": 1}, 1),
+        ([PassResult()], {"until_settled": True, "at_most": timedelta(0)}, 1),
     ],
 )
 def test_a_bounded_run_ends_by_itself(results: list[PassResult], run: dict[str, Any], code: int) -> None:
@@ -48,19 +48,19 @@ def test_a_bounded_run_ends_by_itself(results: list[PassResult], run: dict[str, 
 
 
 def test_until_settled_goes_on_over_transient_failures_and_work_under_way() -> None:
-    passes = Passes(FakePass(failure=Transient("no answer")), FakePass(change_set=wrote(Outcome.APPLIED)))
+    passes = Passes(PassResult(failure=Transient("no answer")), PassResult(change_set=wrote(Outcome.APPLIED)))
     with Running(
         passes, {"until_settled": True}, pacing=Pacing(quiet=timedelta(0), retry_first=timedelta(0))
     ) as running:
         assert [passes.next(), passes.next()] == [Trigger.START, Trigger.RETRY]
         assert passes.next() is Trigger.CHANGE
-        passes.results.append(FakePass(settled=True))
+        passes.results.append(PassResult(settled=True))
         running.daemon.changed()
         assert running.ended() == 0
 
 
 def test_until_settled_looks_again_after_its_own_writes_even_when_no_change_is_seen() -> None:
-    passes = Passes(FakePass(change_set=wrote(Outcome.APPLIED)), FakePass(settled=True))
+    passes = Passes(PassResult(change_set=wrote(Outcome.APPLIED)), PassResult(settled=True))
     with Running(passes, {"until_settled": True}) as running:
         assert running.ended() == 0
 
@@ -84,7 +84,7 @@ def test_what_fails_because_all_was_closed_is_not_told_after_the_end(of: str) ->
         raise Transient("the connection was closed")
 
     def run_pass(_trigger: Trigger) -> PassResult:
-        return FakePass(settled=break_when_closed()) if of == "passes" else FakePass()
+        return PassResult(settled=break_when_closed()) if of == "passes" else PassResult()
 
     with Running(
         Passes(),
@@ -110,7 +110,7 @@ PROGRAM = """
     from datetime import UTC, datetime, timedelta
     from reconciler.clocks import SystemClock
     from reconciler.daemon.daemon import Daemon
-    from tests.fakes.passes import FakePass
+    from reconciler.ports import PassResult
 
     def run_pass(trigger):
         print("pass", flush=True)
@@ -119,7 +119,7 @@ PROGRAM = """
         while not daemon.stopping:
             threading.Event().wait(0.01)
         print("finished the write", flush=True)
-        return FakePass()
+        return PassResult()
 
     daemon = Daemon(run_pass=run_pass, poll_source=lambda: False, clock=SystemClock())
     sys.exit(daemon.run())

@@ -14,9 +14,9 @@ from reconciler.daemon.daemon import Daemon, Timing
 from reconciler.daemon.timers import PATIENCE, Edges, Requests
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge
+from reconciler.ports import PassResult
 from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
-from tests.fakes.passes import FakePass
 from tests.unit.daemon.running import PATIENCE as SOON
 from tests.unit.daemon.running import Passes, Running
 
@@ -172,7 +172,7 @@ def test_an_edge_ends_a_back_off() -> None:
 
 
 def test_edges_come_although_passes_fail() -> None:
-    failing = Passes(*(FakePass(failure=Transient("no answer")) for _ in range(3)))
+    failing = Passes(*(PassResult(failure=Transient("no answer")) for _ in range(3)))
     with Running(failing, next_edge=hourly, pacing=Pacing(retry_first=DAY, retry_at_most=DAY)) as running:
         assert running.passes.next() is Trigger.START
         for _ in range(2):

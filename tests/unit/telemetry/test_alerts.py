@@ -12,8 +12,9 @@ import yaml
 
 from reconciler.model.changes import Outcome
 from reconciler.model.source import SourceTree
+from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import Metrics
-from tests.fakes.passes import FakePass, wrote
+from tests.fakes.passes import wrote
 from tests.plans import full_plan
 
 RULES = Path(__file__).resolve().parents[3] / "config" / "monitoring" / "prometheus_rule.yaml"
@@ -30,10 +31,10 @@ def served() -> set[str]:
     metrics = Metrics()
     tree = SourceTree("main@sha1:abc", stalled=("GitOperationFailed", "gone"))
     metrics.observe(
-        FakePass(plan=full_plan(), tree=tree, change_set=wrote(Outcome.APPLIED), timings={"git": 1}),
+        PassResult(plan=full_plan(), tree=tree, change_set=wrote(Outcome.APPLIED), timings={"git": 1}),
         now=datetime(2026, 11, 21, tzinfo=UTC),
     )
-    metrics.observe(FakePass(), now=datetime(2026, 11, 21, tzinfo=UTC))
+    metrics.observe(PassResult(), now=datetime(2026, 11, 21, tzinfo=UTC))
     metrics.observe_poll("changed", 0.1)
     metrics.count_request("GET", "nodes", "200")
     metrics.count_webhook("taken")

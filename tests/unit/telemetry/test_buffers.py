@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.model.changes import DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import Metrics
 from tests.builders import buffer_ref, demand
-from tests.fakes.passes import FakePass
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FULL = Condition("Provisioning", ConditionStatus.TRUE, "FitsExistingCapacity")
@@ -33,7 +33,7 @@ class Watched:
 
     def see(self, *outcomes: DemandOutcome, minutes: float = 0) -> None:
         now = NOON + timedelta(minutes=minutes)
-        self.metrics.observe(FakePass(plan=Plan(None, now, demands=outcomes)), now=now)
+        self.metrics.observe(PassResult(plan=Plan(None, now, demands=outcomes)), now=now)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, {**WEB, **labels})

@@ -15,6 +15,7 @@ from reconciler.model.departures import WaitingDeletions
 from reconciler.model.errors import Transient
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
+from reconciler.ports import PassResult
 from reconciler.report.status.document import Live
 from reconciler.report.status.text import daemon_status_text
 from reconciler.telemetry.last_pass import LastPass
@@ -22,7 +23,7 @@ from reconciler.telemetry.logs import logger
 from reconciler.telemetry.metrics import Metrics, ShownPasses
 from tests.builders import buffer_ref, demand
 from tests.fakes.clock import ManualClock
-from tests.fakes.passes import FakePass, wrote
+from tests.fakes.passes import wrote
 from tests.fakes.status import shown
 from tests.plans import NOW, full_plan
 
@@ -40,8 +41,8 @@ def test_before_the_first_pass_there_is_nothing_to_tell() -> None:
 
 def test_the_document_is_of_the_last_pass_and_counts_them_all() -> None:
     last, metrics = last_pass(shared := Metrics()), shared
-    last.observe("start", FakePass(failure=Transient("no answer")))
-    last.observe("retry", FakePass(plan=full_plan()))
+    last.observe("start", PassResult(failure=Transient("no answer")))
+    last.observe("retry", PassResult(plan=full_plan()))
     document = shown(last.report())
     assert (document["passes"], document["result"]) == (2, "ok")
     assert json.loads(json.dumps(document)) == document
@@ -76,11 +77,11 @@ def test_what_begins_and_ends_is_told_once() -> None:
     last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
     stalled = SourceTree("main@sha1:0", stalled=("GitOperationFailed", "no answer"))
     for result in (
-        FakePass(plan=full_plan()),
-        FakePass(plan=full_plan()),
-        FakePass(plan=Plan(None, NOW), tree=stalled),
-        FakePass(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
-        FakePass(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
+        PassResult(plan=full_plan()),
+        PassResult(plan=full_plan()),
+        PassResult(plan=Plan(None, NOW), tree=stalled),
+        PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
+        PassResult(plan=Plan(None, NOW), tree=SourceTree("main@sha1:0"), settled=True),
     ):
         last.observe("tick", result)
     assert log.told == [
@@ -98,7 +99,7 @@ def test_settled_without_all_capacity_is_said_and_named() -> None:
     last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
     short = [DemandOutcome(demand(name, count=5), 3, 0, 2) for name in ("a", "b", "c", "d")]
     outcomes = (DemandOutcome(demand("full", count=1), 1, 0, 0), *short)
-    last.observe("tick", FakePass(plan=Plan(None, NOW, demands=outcomes), settled=True))
+    last.observe("tick", PassResult(plan=Plan(None, NOW, demands=outcomes), settled=True))
     (told,) = log.told
     assert told == ("info", "settled: nothing is left that can be changed now, but not all capacity is there")
     names = ", ".join(f"2 of 5 chunks of CapacityBuffer/shop/{name}" for name in ("a", "b", "c"))
@@ -112,7 +113,7 @@ def test_objects_that_wait_to_be_deleted_are_told_once_and_are_not_as_declared()
     waiting = WaitingDeletions((buffer_ref("a"), buffer_ref("b")), most=2, held=11, next_at=NOW + timedelta(hours=1))
     for skew in range(3):
         later = replace(waiting, next_at=NOW + timedelta(hours=1, seconds=skew))
-        last.observe("tick", FakePass(plan=Plan(None, NOW, waiting=later), settled=True))
+        last.observe("tick", PassResult(plan=Plan(None, NOW, waiting=later), settled=True))
     assert log.told == [
         (
             "info",
@@ -127,7 +128,7 @@ def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_f
     log = Lines()
     last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
     for outcomes in ((Outcome.CONFLICT,), (Outcome.CONFLICT,), (Outcome.REFUSED,), (Outcome.APPLIED,), ()):
-        last.observe("change", FakePass(change_set=wrote(*outcomes)))
+        last.observe("change", PassResult(change_set=wrote(*outcomes)))
     assert log.told == [
         ("warning", "write"),
         ("warning", "write"),
@@ -143,7 +144,7 @@ def test_writes_that_wait_for_the_same_are_logged_in_one_line() -> None:
     waits = [
         replace(each, message="waits until NodePool batch is applied") for each in wrote(*[Outcome.SKIPPED] * 5).results
     ]
-    last.observe("start", FakePass(change_set=ChangeSet((*waits, replace(waits[0], message="waits for another")))))
+    last.observe("start", PassResult(change_set=ChangeSet((*waits, replace(waits[0], message="waits for another")))))
     assert log.objects == [
         "NodeClaim/general-0",
         "NodeClaim/general-0, NodeClaim/general-1, NodeClaim/general-2 and 2 more",
@@ -157,11 +158,11 @@ def history(last: LastPass) -> list[tuple[str, str, int]]:
 
 def test_what_a_pass_did_can_be_read_after_those_that_did_nothing() -> None:
     last = last_pass()
-    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
+    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
     for _ in range(50):
-        last.observe("tick", FakePass(plan=full_plan()))
-    last.observe("tick", FakePass(failure=Transient("no answer")))
-    last.observe("retry", FakePass(plan=full_plan()))
+        last.observe("tick", PassResult(plan=full_plan()))
+    last.observe("tick", PassResult(failure=Transient("no answer")))
+    last.observe("retry", PassResult(plan=full_plan()))
     assert history(last) == [("retry", "ok", 0), ("tick", "transient", 0), ("commit", "ok", 2)]
     document = shown(last.report())
     assert [row["object"] for row in document["history"][2]["writes"]] == [
@@ -175,9 +176,9 @@ def test_a_pass_that_wrote_statuses_alone_is_not_told_with_a_plan_that_changes_n
     last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
     web = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
     written = ChangeSet((WriteResult(ApplyStatus(web, {}), Outcome.APPLIED),))
-    last.observe("commit", FakePass(plan=Plan(None, NOW), change_set=written))
+    last.observe("commit", PassResult(plan=Plan(None, NOW), change_set=written))
     clock.advance(60)
-    last.observe("tick", FakePass(plan=Plan(None, NOW)))
+    last.observe("tick", PassResult(plan=Plan(None, NOW)))
     text = daemon_status_text(shown(last.report()))
     assert "  before      2026-11-23 09:00 UTC, new commit: 1 status written\n" in text
 
@@ -187,7 +188,7 @@ def test_a_pass_of_which_writes_did_not_succeed_is_not_told_as_ok() -> None:
     clock = ManualClock()
     last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
     for outcomes in ((Outcome.FAILED, Outcome.REFUSED), (Outcome.APPLIED, Outcome.CONFLICT), (Outcome.APPLIED,), ()):
-        last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(*outcomes)))
+        last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(*outcomes)))
         clock.advance(60)
     document = shown(last.report())
     assert [(row["result"], row["applied"], row["failed"]) for row in document["history"]] == [
@@ -207,12 +208,12 @@ def test_passes_in_a_row_that_came_to_the_same_are_one_row() -> None:
     """A conflict that stays pushed everything else out of the history."""
     clock = ManualClock()
     last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
-    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
     for _ in range(15):
         clock.advance(60)
-        last.observe("change", FakePass(plan=full_plan(), change_set=wrote(Outcome.CONFLICT)))
+        last.observe("change", PassResult(plan=full_plan(), change_set=wrote(Outcome.CONFLICT)))
     clock.advance(60)
-    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
     assert history(last) == [("commit", "ok", 1), ("change", "partial", 0), ("commit", "ok", 1)]
     text = daemon_status_text(shown(last.report()))
     assert "cluster changed: 1 write did not succeed, 15 times since 2026-11-23 09:01 UTC (" in text
@@ -221,7 +222,7 @@ def test_passes_in_a_row_that_came_to_the_same_are_one_row() -> None:
 def test_the_history_is_bounded() -> None:
     last = last_pass()
     for number in range(100):
-        last.observe(f"t{number}", FakePass(plan=full_plan(), change_set=wrote(*[Outcome.APPLIED] * 50)))
+        last.observe(f"t{number}", PassResult(plan=full_plan(), change_set=wrote(*[Outcome.APPLIED] * 50)))
     document = shown(last.report())
     assert [row["trigger"] for row in document["history"]] == [f"t{number}" for number in range(99, 79, -1)]
     assert {len(row["writes"]) for row in document["history"]} == {20}
@@ -234,16 +235,16 @@ def test_its_document_and_that_of_a_replica_that_waits_are_what_the_schema_says(
     standby = shown(last.report(), Live(leads=False, leader="headroom-7f_1"))
     validator.validate(standby)
     assert (standby["message"], standby["health"]["why"]) == ("another replica leads: headroom-7f_1", [])
-    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
+    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED)))
     validator.validate(shown(last.report(), Live(leads=True)))
 
 
 def test_its_text_names_who_leads_and_what_was_before() -> None:
     clock = ManualClock()
     last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
-    last.observe("commit", FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
+    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
     clock.advance(60)
-    last.observe("tick", FakePass(plan=full_plan()))
+    last.observe("tick", PassResult(plan=full_plan()))
     text = daemon_status_text(shown(last.report(), Live(leads=False, leader="headroom-7f_1")))
     assert text.startswith("This replica is on standby: headroom-7f_1 leads.\n")
     assert "  before      2026-11-23 09:00 UTC, new commit: 2 writes applied (" in text
@@ -255,26 +256,26 @@ def test_its_text_names_who_leads_and_what_was_before() -> None:
 def test_a_conflict_that_lasts_is_shown_once() -> None:
     """A conflict of field managers printed the whole plan at every pass."""
     shown = ShownPasses()
-    conflict = FakePass(plan=full_plan(), change_set=wrote(Outcome.CONFLICT))
+    conflict = PassResult(plan=full_plan(), change_set=wrote(Outcome.CONFLICT))
     assert [shown.is_news(conflict) for _ in range(3)] == [True, False, False]
 
 
 def test_another_cause_is_shown_and_so_is_the_same_one_after_it_was_gone() -> None:
     shown = ShownPasses()
     conflict, refused = (
-        FakePass(plan=full_plan(), change_set=wrote(outcome)) for outcome in (Outcome.CONFLICT, Outcome.REFUSED)
+        PassResult(plan=full_plan(), change_set=wrote(outcome)) for outcome in (Outcome.CONFLICT, Outcome.REFUSED)
     )
-    nothing = FakePass(plan=Plan(None, NOW), change_set=wrote())
+    nothing = PassResult(plan=Plan(None, NOW), change_set=wrote())
     passes = (conflict, refused, nothing, conflict)
     assert [shown.is_news(one) for one in passes] == [True, True, False, True]
 
 
 def test_a_pass_that_writes_something_is_shown_whatever_else_fails() -> None:
     shown = ShownPasses()
-    partial = FakePass(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.CONFLICT))
+    partial = PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.CONFLICT))
     assert [shown.is_news(partial) for _ in range(2)] == [True, True]
 
 
 def test_a_plan_that_is_not_applied_is_shown() -> None:
     shown = ShownPasses()
-    assert [shown.is_news(FakePass(plan=full_plan())) for _ in range(2)] == [True, True]
+    assert [shown.is_news(PassResult(plan=full_plan())) for _ in range(2)] == [True, True]

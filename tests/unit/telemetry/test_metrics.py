@@ -12,8 +12,9 @@ from reconciler.model.changes import Annotate, Apply, ChangeSet, Outcome, WriteR
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
+from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import Metrics
-from tests.fakes.passes import FakePass, wrote
+from tests.fakes.passes import wrote
 from tests.plans import full_plan
 
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
@@ -40,18 +41,18 @@ def test_before_the_first_pass_the_counters_are_there_and_the_gauges_are_not() -
 @pytest.mark.parametrize(
     ("result", "counted_as"),
     [
-        (FakePass(), "unchanged"),
-        (FakePass(change_set=wrote(Outcome.UNCHANGED)), "unchanged"),
-        (FakePass(change_set=wrote(Outcome.UNCHANGED, Outcome.APPLIED)), "applied"),
-        (FakePass(change_set=wrote(Outcome.APPLIED, Outcome.REFUSED)), "partial"),
-        (FakePass(change_set=wrote(Outcome.APPLIED, Outcome.SKIPPED)), "applied"),
-        (FakePass(failure=Transient("no answer")), "transient"),
-        (FakePass(failure=Waiting("not synced")), "waiting"),
-        (FakePass(failure=Stalled("gone", reason="GitOperationFailed")), "stalled"),
-        (FakePass(failure=Invalid("a broken template")), "invalid"),
+        (PassResult(), "unchanged"),
+        (PassResult(change_set=wrote(Outcome.UNCHANGED)), "unchanged"),
+        (PassResult(change_set=wrote(Outcome.UNCHANGED, Outcome.APPLIED)), "applied"),
+        (PassResult(change_set=wrote(Outcome.APPLIED, Outcome.REFUSED)), "partial"),
+        (PassResult(change_set=wrote(Outcome.APPLIED, Outcome.SKIPPED)), "applied"),
+        (PassResult(failure=Transient("no answer")), "transient"),
+        (PassResult(failure=Waiting("not synced")), "waiting"),
+        (PassResult(failure=Stalled("gone", reason="GitOperationFailed")), "stalled"),
+        (PassResult(failure=Invalid("a broken template")), "invalid"),
     ],
 )
-def test_passes_are_counted_by_their_result(result: FakePass, counted_as: str) -> None:
+def test_passes_are_counted_by_their_result(result: PassResult, counted_as: str) -> None:
     metrics = Metrics()
     metrics.observe(result, now=NOW)
     assert value(metrics, "headroom_reconcile_total", result=counted_as) == 1
@@ -59,15 +60,15 @@ def test_passes_are_counted_by_their_result(result: FakePass, counted_as: str) -
 
 def test_a_failing_pass_is_an_attempt_and_no_success() -> None:
     metrics = Metrics()
-    metrics.observe(FakePass(), now=NOW)
-    metrics.observe(FakePass(failure=Transient("no answer")), now=LATER)
+    metrics.observe(PassResult(), now=NOW)
+    metrics.observe(PassResult(failure=Transient("no answer")), now=LATER)
     assert value(metrics, "headroom_reconcile_last_attempt_timestamp_seconds") == LATER.timestamp()
     assert value(metrics, "headroom_reconcile_last_success_timestamp_seconds") == NOW.timestamp()
 
 
 def test_the_plan_shows_as_gauges() -> None:
     metrics = Metrics()
-    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    metrics.observe(PassResult(plan=full_plan()), now=NOW)
     assert [value(metrics, "headroom_plan_nodeclaims", action=action) for action in ("create", "hold", "release")] == [
         1, 1, 1,
     ]  # fmt: skip
@@ -81,14 +82,14 @@ def test_the_plan_shows_as_gauges() -> None:
 
 def test_a_pass_without_a_plan_leaves_the_last_plan_on_show() -> None:
     metrics = Metrics()
-    metrics.observe(FakePass(plan=full_plan()), now=NOW)
-    metrics.observe(FakePass(failure=Transient("no answer")), now=LATER)
+    metrics.observe(PassResult(plan=full_plan()), now=NOW)
+    metrics.observe(PassResult(failure=Transient("no answer")), now=LATER)
     assert value(metrics, "headroom_plan_nodeclaims", action="create") == 1
 
 
 def test_the_proposals_own_names_tell_what_stands_for_each_buffer() -> None:
     metrics = Metrics()
-    metrics.observe(FakePass(plan=full_plan()), now=NOW)
+    metrics.observe(PassResult(plan=full_plan()), now=NOW)
     web = {"kind": "CapacityBuffer", "namespace": "shop", "name": "web"}
     assert value(metrics, "karpenter_buffer_capacity_cpu_cores", **web) == 1
     assert value(metrics, "karpenter_buffer_capacity_memory_bytes", **web) == 2**30
@@ -105,13 +106,13 @@ def test_node_claims_made_and_nodes_protected_are_counted_when_the_write_succeed
         WriteResult(Annotate(claim("general-y"), (("karpenter.sh/do-not-disrupt", None),)), Outcome.APPLIED),
     ]
     metrics = Metrics()
-    metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(writes))), now=NOW)
+    metrics.observe(PassResult(plan=plan, change_set=ChangeSet(tuple(writes))), now=NOW)
     assert value(metrics, "karpenter_buffer_nodeclaims_total", kind="CapacityBuffer") == 1
     assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 2
     assert value(metrics, "headroom_writes_total", kind="NodeClaim", action="annotate", outcome="applied") == 2
 
     refused = [WriteResult(result.write, Outcome.REFUSED) for result in writes]
-    metrics.observe(FakePass(plan=plan, change_set=ChangeSet(tuple(refused))), now=LATER)
+    metrics.observe(PassResult(plan=plan, change_set=ChangeSet(tuple(refused))), now=LATER)
     assert value(metrics, "karpenter_buffer_nodeclaims_total", kind="CapacityBuffer") == 1
     assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 2
 
@@ -123,7 +124,7 @@ def test_a_node_that_is_protected_already_is_not_counted_again() -> None:
     again = replace(plan, node_claims=replace(plan.node_claims, create=(), hold=(replace(action, node_claim=None),)))
     wrote = WriteResult(Annotate(ObjectRef("", "Node", "", action.node or ""), ()), Outcome.APPLIED)
     metrics = Metrics()
-    metrics.observe(FakePass(plan=again, change_set=ChangeSet((wrote,))), now=NOW)
+    metrics.observe(PassResult(plan=again, change_set=ChangeSet((wrote,))), now=NOW)
     assert value(metrics, "karpenter_buffer_consolidation_blocked_total", kind="CapacityBuffer") == 0
 
 
@@ -136,9 +137,9 @@ def test_a_node_that_is_protected_already_is_not_counted_again() -> None:
 )
 def test_a_stalled_source_shows_its_reason_until_it_is_over(tree: SourceTree | None, failure: Failure | None) -> None:
     metrics = Metrics()
-    metrics.observe(FakePass(tree=tree, failure=failure), now=NOW)
+    metrics.observe(PassResult(tree=tree, failure=failure), now=NOW)
     assert value(metrics, "headroom_source_stalled", reason="GitOperationFailed") == 1
-    metrics.observe(FakePass(tree=SourceTree("main@sha1:def")), now=LATER)
+    metrics.observe(PassResult(tree=SourceTree("main@sha1:def")), now=LATER)
     assert value(metrics, "headroom_source_stalled", reason="") == 0
     assert value(metrics, "headroom_git_revision_info", revision="main@sha1:def") == 1
     assert value(metrics, "headroom_git_revision_info", revision="main@sha1:abc") is None
