@@ -14,20 +14,15 @@ from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
 from reconciler.report.escaping import terminal
 
+_OF_A_PASS = (
+    *("repo", "revision", "path", "written_cluster", "catalog", "dialect"),
+    *("placement_mode", "check_placement", "now", "config"),
+)
+"""The options of commands that make passes and write."""
+
 
 @click.command("run")
-@options(
-    "repo",
-    "revision",
-    "path",
-    "written_cluster",
-    "catalog",
-    "dialect",
-    "placement_mode",
-    "check_placement",
-    "now",
-    "config",
-)
+@options(*_OF_A_PASS)
 @click.option("--until-settled", is_flag=True, help="Exit 0 once nothing is left that can be changed now.")
 @click.option(
     "--at-most",
@@ -62,19 +57,7 @@ def _run(now: datetime | None, *, until_settled: bool, at_most: float | None, va
 
 
 @click.command("apply")
-@options(
-    "repo",
-    "revision",
-    "path",
-    "written_cluster",
-    "catalog",
-    "dialect",
-    "placement_mode",
-    "check_placement",
-    "now",
-    "config",
-    "timings",
-)
+@options(*_OF_A_PASS, "timings")
 @click.option("--yes", is_flag=True, help="Apply without asking.")
 @click.option(
     "--allow-removals", is_flag=True, help="Delete at once all that Git no longer declares, however much it is."

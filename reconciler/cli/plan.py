@@ -187,8 +187,6 @@ def explain_command(*, demand: str, output: str, surge: bool, now: datetime | No
         headroom explain MetricsProducer/shop/business-hours
         headroom explain NodePool/general
     """
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
-    from reconciler.report.escaping import to_json
     from reconciler.report.explanation import explained
     from reconciler.wiring.session import open_session
 

@@ -26,6 +26,8 @@ from reconciler.demand.shares import RunningShares
 from reconciler.demand.size import Dialect, difference_of_shapes
 from reconciler.model.buffers import (
     MOST_CHUNKS,
+    TOO_MANY_CHUNKS,
+    TOO_MANY_HINT,
     Buffer,
     Fulfilment,
     Recreation,
@@ -284,8 +286,8 @@ def _findings(item: Draft, answer: _Answer, dialect: Dialect) -> list[Finding]:
         return findings
     if answer.count is not None and answer.count > MOST_CHUNKS:
         asked = f"{answer.count:,}" if answer.count < SHOWN_IN_FULL else "more than a quadrillion"
-        message = f"{asked} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have; at most {MOST_CHUNKS:,} are tried"
-        findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, "write the number that was meant"))
+        message = f"{asked} {TOO_MANY_CHUNKS}; at most {MOST_CHUNKS:,} are tried"
+        findings.append(_finding(buffer, codes.BUFFER_TOO_LARGE, message, TOO_MANY_HINT))
         return findings
     trouble = item.sizes[dialect].problem
     if trouble is not None:

@@ -12,7 +12,15 @@ from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import near_one
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
-from reconciler.model.buffers import ACTIVE_CAPACITY, MOST_CHUNKS, ONE_SHOT, RECREATE, Buffer
+from reconciler.model.buffers import (
+    ACTIVE_CAPACITY,
+    MOST_CHUNKS,
+    ONE_SHOT,
+    RECREATE,
+    TOO_MANY_CHUNKS,
+    TOO_MANY_HINT,
+    Buffer,
+)
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import (
     FILL_DEADLINE_ANNOTATION,
@@ -79,8 +87,7 @@ def check(inspection: Inspection) -> None:
     check_kind(inspection, ("spec", "scalableRef"), mapping_at(spec, "scalableRef").get("apiGroup"))
     if is_share:
         _check_share(inspection, spec)
-    effect = "the buffer stays empty", "replicas: 0 for a buffer that is to be empty"
-    check_limits(inspection, *effect)
+    check_limits(inspection, "the buffer stays empty", "replicas: 0 for a buffer that is to be empty")
     if "limits" not in spec:
         check_size(inspection, "spec", "replicas")
     check_strategy(inspection, "provisioningStrategy")
@@ -113,8 +120,7 @@ def check_size(inspection: Inspection, *path: str) -> None:
     """Reports a number of chunks that no cluster can have."""
     count = inspection.get(*path)
     if isinstance(count, int) and count > MOST_CHUNKS:
-        message = f"{count:,} chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have"
-        inspection.report(codes.BUFFER_TOO_LARGE, path, message, hint="write the number that was meant")
+        inspection.report(codes.BUFFER_TOO_LARGE, path, f"{count:,} {TOO_MANY_CHUNKS}", hint=TOO_MANY_HINT)
 
 
 def check_limits(inspection: Inspection, effect: str, otherwise: str) -> None:

@@ -31,6 +31,8 @@ MOST_CHUNKS = 150_000
 """Pods in the largest cluster that Kubernetes supports (kubernetes.io, Considerations for large clusters).
 
 One buffer never has more chunks placed, so that a mistyped number cannot hold up every pass."""
+TOO_MANY_CHUNKS = f"chunks are more than the {MOST_CHUNKS:,} pods that a cluster can have"
+TOO_MANY_HINT = "write the number that was meant"
 SHARES_KEY = "shares"
 SHRINK_AFTER = timedelta(minutes=10)
 """How long a share must have been less before its buffer shrinks, if no setting says otherwise."""

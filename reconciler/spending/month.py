@@ -136,7 +136,7 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
 def _booking_note(booked_for: timedelta) -> str:
     return (
         f"provisioning requests count for the {format_duration(booked_for)} that their capacity is booked: how long their pods"
-        f" run after that cannot be foreseen"
+        " run after that cannot be foreseen"
     )
 
 

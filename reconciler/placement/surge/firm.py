@@ -32,9 +32,9 @@ _PATIENCE = (0, 1_000, MOST_TRIES)
 _MOST_KNOWN = 20
 """Orders that every placement is tried with, of those in which somebody had to wait: the latest."""
 _MOST_MARKED = 4
-"""Demands for each of which the taint on its room alone is tried. Pods that wait, up to which it is tried on single nodes."""
-_MOST_NODES = 12
-"""Nodes up to which the taint is tried on one of them, or on all but one."""
+"""Demands for each of which the taint on its room alone is tried."""
+_FEW_WAIT, _FEW_NODES = 4, 12
+"""Pods that wait, and nodes, up to which the taint is tried on one node, or on all but one."""
 _LAST = -(2**31)
 """The priority of spare room, below that of all pods: it takes no room that something else needs."""
 
@@ -171,7 +171,7 @@ class Firmer:
         if plain.rehearsal is not None and refs:
             rooms = [plain.rehearsal.room_of(chosen) for chosen in (refs, *([ref] for ref in refs[:_MOST_MARKED]))]
             every = plain.rehearsal.room_of([demand.ref for demand in item.problem.demands])
-            if plain.waiting <= _MOST_MARKED and len(every) <= _MOST_NODES:
+            if plain.waiting <= _FEW_WAIT and len(every) <= _FEW_NODES:
                 rooms += [marked for name in sorted(every) for marked in (frozenset({name}), every - {name})]
             for scarce in dict.fromkeys(rooms):
                 if best.waiting:
