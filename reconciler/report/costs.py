@@ -299,7 +299,7 @@ def _differs(row: WindowRow) -> bool:
 
 
 def cost_parts(cost: CostChange | Spending) -> list[tuple[str, Rows]]:
-    """What each part is by, and its rows. A change has two amounts in each row, the plan of one revision has one."""
+    """What each part is by, and its rows. A change has two amounts in each row, and rows only for what changes; the plan of one revision has one amount, and all rows."""
     is_alone = isinstance(cost, Spending)
     change = CostChange(Spending(cost.start, cost.end, ()), cost) if isinstance(cost, Spending) else cost
     parts = (
@@ -311,9 +311,10 @@ def cost_parts(cost: CostChange | Spending) -> list[tuple[str, Rows]]:
 
 
 def _with_bars(rows: Rows) -> Rows:
-    """Each with a bar as long as its change is large beside the largest. Whether it is dearer or cheaper is its colour and its sign."""
+    """Each with a bar as long as its change is large beside the largest. Whether it is dearer or cheaper is its colour and its sign.
+    Of 500 buffers, those that cost what they did would bury the one that does not."""
     most = max((abs(row["delta"]) for row in rows), default=0.0)
-    return [{**row, "bar": "▇" * round(_BAR * abs(row["delta"]) / most) if most >= CENTS else ""} for row in rows]
+    return [{**row, "bar": "▇" * round(_BAR * abs(row["delta"]) / most)} for row in rows if abs(row["delta"]) >= CENTS]
 
 
 def _row(item: CostRow, *, is_alone: bool) -> dict[str, Any]:
