@@ -55,10 +55,7 @@ def _alike(occupancy: Occupancy, shape: PodShape, number: int) -> Iterable[_Chun
     found: dict[frozenset[tuple[bool, bool]], list[Placed]] = {}
     for members in of_shape.values():
         ways = frozenset(
-            (
-                item.occupant.opens_none and not occupancy.nodes[item.node].is_planned,
-                item.occupant.keeps_minimum,
-            )
+            (item.occupant.opens_none and not occupancy.nodes[item.node].is_planned, item.occupant.keeps_minimum)
             for item in members
         )
         found.setdefault(ways, []).extend(members)

@@ -15,11 +15,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.placement.constraints.domain_counters import Counted, Counter, Counts, Domain, Inclusion, TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, owned
-from reconciler.placement.constraints.rule_table import (
-    ConstraintSet,
-    RuleTable,
-    constraint_set_of,
-)
+from reconciler.placement.constraints.rule_table import ConstraintSet, RuleTable, constraint_set_of
 from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Mask, Requirements

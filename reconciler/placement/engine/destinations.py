@@ -53,12 +53,7 @@ class Destination:
 
 
 def destinations_of(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    *,
-    closed: Mapping[Combination, int],
-    opening: bool,
+    state: State, batch: Batch, constraints: ConstraintSet, *, closed: Mapping[Combination, int], opening: bool
 ) -> list[Destination]:
     """The destinations of one chunk in the present state: existing bins first, in their order of preference.
 

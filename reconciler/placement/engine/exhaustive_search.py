@@ -148,11 +148,7 @@ class Search:
             classes.add(self._class_of[number])
             batch = self._by_number[number]
             moves = destinations_of(
-                self._state,
-                batch,
-                self._constraint_sets[number],
-                closed=self._closed[number],
-                opening=opening,
+                self._state, batch, self._constraint_sets[number], closed=self._closed[number], opening=opening
             )
             found += [(move.extra, Step(batch, move)) for move in moves]
             if moves and self._is_alone(batch):

@@ -17,11 +17,7 @@ from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
-from reconciler.placement.engine.grow import (
-    enlarge,
-    fill_planned,
-    serve,
-)
+from reconciler.placement.engine.grow import enlarge, fill_planned, serve
 from reconciler.placement.engine.state import State
 from reconciler.placement.engine.worth import net_prices
 from reconciler.placement.loops.arrays import NEXT_NOTE, Numbers

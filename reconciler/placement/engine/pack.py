@@ -298,10 +298,7 @@ class Packer:
 
         if constraints.keys:
             return place_over_domains(
-                *(self._state, batch, constraints, fill),
-                count=count,
-                opening=opening,
-                others=self._batches,
+                *(self._state, batch, constraints, fill), count=count, opening=opening, others=self._batches
             )
         return fill((ANYWHERE,), count, opening)
 

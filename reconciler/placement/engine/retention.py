@@ -63,14 +63,7 @@ def stay_key(batch: Batch) -> tuple[str, int]:
     return str(member.demand), member.group
 
 
-def retain_batch(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    stays: Stays,
-    *,
-    loosely: bool = False,
-) -> int:
+def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: Stays, *, loosely: bool = False) -> int:
     """Places chunks where the batch's demand had them; returns how many.
 
     If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
@@ -220,10 +213,7 @@ class Retention:
     placed."""
 
     def __init__(
-        self,
-        state: State,
-        batches: Sequence[Batch],
-        broken: Callable[[], dict[int, list[SpreadRule]]],
+        self, state: State, batches: Sequence[Batch], broken: Callable[[], dict[int, list[SpreadRule]]]
     ) -> None:
         self._state = state
         self._batches = batches

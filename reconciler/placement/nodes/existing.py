@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import (
-    NOT_READY_TAINTS,
-    PLACEHOLDER_LABEL,
-    Node,
-    NodeClaim,
-)
+from reconciler.model.nodes import NOT_READY_TAINTS, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint

@@ -23,14 +23,7 @@ from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.phrases import (
-    amount_words,
-    instead_words,
-    labelled,
-    listed,
-    resource_words,
-    suggestion,
-)
+from reconciler.placement.phrases import amount_words, instead_words, labelled, listed, resource_words, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values, distinct
 
 _MOST_LOOKED_AT = 32

@@ -20,17 +20,7 @@ from reconciler.model.pods import Pod
 from reconciler.placement.amounts import Numbers
 from reconciler.placement.requirements import Mask
 from reconciler.placement.scheduler.arrays import PodKind, SchedulerArrays
-from reconciler.placement.scheduler.walk import (
-    ABLE,
-    CAUSES,
-    FIT,
-    MASK,
-    PLAIN,
-    RULES,
-    Groups,
-    Walk,
-    compiled_walk,
-)
+from reconciler.placement.scheduler.walk import ABLE, CAUSES, FIT, MASK, PLAIN, RULES, Groups, Walk, compiled_walk
 
 WORTH_SCHEDULING = 100_000
 """Pods times nodes from which on compiled loops save more time than it takes to load them."""
