@@ -19,7 +19,7 @@ TESTS = (
     "tests/unit/placement/checker",
     "tests/unit/placement/nodes/test_hostnames.py",
     "tests/unit/placement/constraints/test_min_values.py",
-    "tests/unit/placement/constraints/test_overlay_conflicts.py",
+    "tests/unit/placement/offers/test_overlay_conflicts.py",
 )
 
 

@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.balance import unbalanced
+from reconciler.placement.engine.domains import unbalanced
 from reconciler.placement.engine.fill import Task, fill_one
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements

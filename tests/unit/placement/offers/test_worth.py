@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.view import ClusterView
-from reconciler.placement.engine.worth import dual_of
 from reconciler.placement.memory import Memory
+from reconciler.placement.offers.cheapest_sizes import dual_of
 from reconciler.placement.place import solve
 from tests.builders import demand, instance_type, node_pool, shape
 from tests.unit.placement.worlds import World
