@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer, office
 
 FOLLOWING = START | {

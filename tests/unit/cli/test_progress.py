@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.cli import console
-from reconciler.cli.console import COMPILING, STAGES, Progress
+from reconciler.cli import options
+from reconciler.cli.options import COMPILING, STAGES, Progress
 from reconciler.placement.loops import kernel
 from tests.controlplane.waiting import eventually
 
@@ -14,7 +14,7 @@ def test_compiling_is_named_only_while_a_stage_compiles(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "not_cached", ["one before"])
-    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    monkeypatch.setattr(options, "PATIENCE", 0.0)
     told = ""
 
     def tells(words: str) -> bool:

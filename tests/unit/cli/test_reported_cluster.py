@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.settings.settings import Settings
 from reconciler.wiring.pages import ReportedCluster, reported_cluster
