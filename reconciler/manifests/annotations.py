@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from reconciler.manifests import codes
@@ -30,26 +30,18 @@ LONGEST_LEAD = timedelta(days=7)
 _BUFFERS = frozenset({"Buffer", "CapacityBuffer"})
 _NODE_POOL = "NodePool"
 _ANNOTATIONS = ("metadata", "annotations")
-_FOLLOWERS = {
-    REPLICAS_FROM_ANNOTATION: (_BUFFERS | {_NODE_POOL}, "buffers and NodePools"),
-    ACTIVE_DURING_ANNOTATION: (_BUFFERS, "buffers"),
-    LEAD_TIME_ANNOTATION: (_BUFFERS | {_NODE_POOL}, "buffers and NodePools"),
-}
+_FOLLOWERS = (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION)
 
 
 def check_following(inspection: Inspection) -> None:
-    """Reports malformed references, and annotations that have no effect on this kind."""
+    """Reports malformed references, and annotations that the spec gives no effect."""
     written = mapping_at(inspection.body, *_ANNOTATIONS)
-    for name in (REPLICAS_FROM_ANNOTATION, ACTIVE_DURING_ANNOTATION, LEAD_TIME_ANNOTATION):
-        if not isinstance(written.get(name), str):
-            continue  # absent, or already reported as a value of the wrong type
-        kinds, words = _FOLLOWERS[name]
-        if inspection.ref.kind not in kinds:
-            _no_effect(
-                inspection, name, f"{name} has no effect on a {inspection.ref.kind}: only {words} use it", "remove it"
-            )
-        elif name == LEAD_TIME_ANNOTATION:
-            _check_lead(inspection, str(written[name]), follows=len(_FOLLOWERS.keys() & written.keys()) > 1)
+    for name in _FOLLOWERS:
+        kinds = _KNOWN[name.removeprefix(ANNOTATION_PREFIX)].kinds or ()
+        if not isinstance(written.get(name), str) or inspection.ref.kind not in kinds:
+            continue  # absent, or already reported
+        if name == LEAD_TIME_ANNOTATION:
+            _check_lead(inspection, str(written[name]), follows=len(written.keys() & set(_FOLLOWERS)) > 1)
         elif schedule_ref(inspection.ref, str(written[name])) is None:
             _bad_name(inspection, name, str(written[name]))
     if REPLICAS_FROM_ANNOTATION in written:
@@ -148,8 +140,9 @@ def _is_duration(value: str) -> bool:
 _ANY = _Annotation(bool, "write a value, or remove the annotation")
 _YES_OR_NO = _one_of("true", "false")
 _PRIORITY = (is_priority, "write an integer, such as 10; higher goes first")
+_SIZED = (_BUFFERS | {_NODE_POOL}, "buffers and NodePools")
 _KNOWN: dict[str, _Annotation] = {
-    "active-during": _ANY,
+    "active-during": replace(_ANY, kinds=_BUFFERS, words="buffers"),
     "adopt": _Annotation(bool, "write NAMESPACE/NAME of the inventory that it belongs to", only_applied=True),
     "allow-windows": _ANY,
     "also-declared-by": _ANY,
@@ -158,12 +151,12 @@ _KNOWN: dict[str, _Annotation] = {
     "fill-deadline": _Annotation(_is_duration, 'write a duration such as "15m"', _BUFFERS, "buffers"),
     "fulfilment": _Annotation(*_one_of(*(fulfilment.value for fulfilment in Fulfilment)), _BUFFERS, "buffers"),
     "inventory": _ANY,
-    "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"'),
+    "lead-time": _Annotation(_is_duration, 'write a duration such as "10m"', *_SIZED),
     "one-shot": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),
     "percent-of": _Annotation(is_percent_of, PERCENT_OF_HINT, frozenset({"CapacityBuffer"}), "CapacityBuffers"),
     "priority": _Annotation(*_PRIORITY, _BUFFERS | {_REQUEST}, "buffers and ProvisioningRequests"),
     "prune": _Annotation(*_one_of("disabled", "enabled", "true"), only_applied=True),
-    "replicas-from": _ANY,
+    "replicas-from": _Annotation(_ANY.is_valid, _ANY.hint, *_SIZED),
     "requestedAt": _ANY,
     "reserve": _Annotation(*_YES_OR_NO, frozenset({_REQUEST}), "ProvisioningRequests"),
     "serves-requests": _Annotation(*_YES_OR_NO, _BUFFERS, "buffers"),

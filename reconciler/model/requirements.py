@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -161,3 +161,8 @@ def _refused(text: str) -> Invalid:
     shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
     message = f"{shown!r} is no part of a label selector"
     return Invalid(message, hint="write parts such as app=web, tier in (a,b), !legacy, with commas between")
+
+
+def single_valued(requirements: Iterable[Requirement]) -> dict[str, str]:
+    """The labels that requirements settle: `In` with one value."""
+    return {item.key: item.values[0] for item in requirements if item.operator is Operator.IN and len(item.values) == 1}

@@ -144,16 +144,6 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class MostAsked:
-    """The most chunks that a demand asks for at any time, on both sides, and since when in the head."""
-
-    ref: ObjectRef
-    before: int
-    after: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class CostChange:
     """The costs of base and head over the same span."""
 
@@ -209,15 +199,6 @@ class CostChange:
             for instant, _, before, after in self.spans()
         )
 
-    def most_asked(self) -> tuple[MostAsked, ...]:
-        """Demands of the head whose highest number of chunks differs from the base, by reference."""
-        left, right = _most_asked(self.base), _most_asked(self.head)
-        return tuple(
-            MostAsked(ref, left[ref][0], *right[ref])
-            for ref in sorted(left.keys() & right.keys())
-            if left[ref][0] != right[ref][0]
-        )
-
     def demands(self) -> list[CostRow]:
         """Those that cost anything, what changes most first."""
         left, right = self.base.of_demands(), self.head.of_demands()
@@ -258,17 +239,6 @@ def _peak(counts: Iterable[tuple[datetime, int]]) -> Peak | None:
         elif count > peak.count:
             peak = replace(peak, count=count, at=instant)
     return peak
-
-
-def _most_asked(side: Spending) -> dict[ObjectRef, tuple[int, datetime]]:
-    """The most chunks of each demand that is ready, and since when."""
-    most_of: dict[ObjectRef, tuple[int, datetime]] = {}
-    for span in side.spans:
-        for ref, cost in span.state.demands.items():
-            wanted = cost.service.wanted
-            if wanted is not None and (ref not in most_of or wanted > most_of[ref][0]):
-                most_of[ref] = (wanted, span.start)
-    return most_of
 
 
 def _shortfalls(before: SteadyState, after: SteadyState) -> Iterator[tuple[ObjectRef, Shortfall]]:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.cluster.embedded.store import Body, stamp
-from reconciler.cluster.embedded.world import World, condition, set_condition, single_valued
+from reconciler.cluster.embedded.world import World, condition, set_condition
 from reconciler.cluster.resources import KARPENTER
 from reconciler.model.nodes import (
     DISRUPTED_TAINT,
@@ -28,6 +28,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import single_valued
 from reconciler.ports import Event
 
 MANAGER = "karpenter"

@@ -21,7 +21,7 @@ from typing import Any
 from reconciler.cluster.embedded.karpenter import FINALIZER, HASH_VERSION, MANAGER, claim_ref
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import Body
-from reconciler.cluster.embedded.world import LaunchOption, World, single_valued
+from reconciler.cluster.embedded.world import World
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     DISRUPTED_TAINT,
@@ -32,6 +32,7 @@ from reconciler.model.nodes import (
     NODEPOOL_HASH_VERSION,
     NODEPOOL_LABEL,
     ZONE_LABEL,
+    LaunchOption,
     Node,
     NodeClaim,
     NodePool,
@@ -39,7 +40,7 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import Pod, PodShape, TopologySpread
 from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.requirements import Operator, Requirement, Taint, single_valued
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 

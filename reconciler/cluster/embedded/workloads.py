@@ -17,7 +17,7 @@ from reconciler.cluster.embedded.store import Body
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
 from reconciler.manifests.pods.pod_shape import selector_of
-from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, SelectorRequirementWire
+from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pods.workload import JobProgress, has_ended, pods_left
 from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
@@ -274,15 +274,7 @@ def _selector(body: Body) -> LabelSelector | None:
         return LabelSelector(tuple(sorted(labels.items()))) if labels else None
     if body.get("kind") == "ReplicationController":
         return LabelSelector(tuple(sorted(written.items())))
-    return selector_of(
-        LabelSelectorWire(
-            written.get("matchLabels"),
-            tuple(
-                SelectorRequirementWire(row["key"], row["operator"], tuple(row.get("values") or ()))
-                for row in written.get("matchExpressions") or ()
-            ),
-        )
-    )
+    return selector_of(msgspec.convert(written, LabelSelectorWire))
 
 
 def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:

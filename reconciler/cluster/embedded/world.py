@@ -7,7 +7,7 @@ with its own clock sees the same as a demo in real time.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -22,35 +22,18 @@ from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.errors import Transient
 from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    INSTANCE_TYPE_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    ZONE_LABEL,
     InstanceType,
+    LaunchOption,
+    LaunchOptions,
     Node,
     NodeClaim,
     NodePool,
-    Offering,
 )
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.requirements import Requirement
 from reconciler.ports import Event
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchOption:
-    """One way to launch a node, with the labels that the node then has."""
-
-    instance_type: InstanceType
-    offering: Offering
-    labels: Mapping[str, str]
-
-    @property
-    def order(self) -> tuple[float, str, str, str]:
-        """Cheapest first, then by name, so that the same question has the same answer."""
-        return (self.offering.price, self.instance_type.name, self.offering.zone, self.offering.capacity_type)
 
 
 class Market:
@@ -60,12 +43,9 @@ class Market:
         self.instance_types = tuple(sorted(instance_types, key=lambda item: item.name))
         self._room = {item.name: item.allocatable for item in self.instance_types}
         self._sold_out: set[tuple[str, str, str]] = set()
-        self._keys = {key for item in self.instance_types for key in _keys(item)}
-        self._sold = {
-            item.name: [(each, _labels(item, each)) for each in item.offerings] for item in self.instance_types
-        }
         # Controllers ask the same of each NodePool again and again.
-        self._matching = lru_cache(maxsize=256)(self._options)
+        options = LaunchOptions(self.instance_types)
+        self._options = lru_cache(maxsize=256)(lambda wanted, labels: options.admitted(wanted, dict(labels)))
 
     def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
         offer = (instance_type, zone, capacity_type)
@@ -84,14 +64,12 @@ class Market:
     ) -> list[LaunchOption]:
         """Every way to launch a node that meets the requirements and holds the requests, cheapest first.
 
-        labels: those that the node has in any case. in_stock False: includes what is sold out. A requirement on a label that no type
-        defines is a custom one and excludes nothing.
+        labels: those that the node has in any case. in_stock False: includes what is sold out.
         """
-        wanted = tuple(item for item in requirements if item.key in self._keys or item.key in labels)
         fitting = {name for name, room in self._room.items() if requests.fits(room)}
         return [
             option
-            for option in self._matching(wanted, tuple(labels.items()))
+            for option in self._options(tuple(requirements), tuple(labels.items()))
             if option.instance_type.name in fitting and (not in_stock or self._is_in_stock(option))
         ]
 
@@ -99,48 +77,6 @@ class Market:
         offering = option.offering
         offer = (option.instance_type.name, offering.zone, offering.capacity_type)
         return offering.available and offer not in self._sold_out
-
-    def _options(self, wanted: tuple[Requirement, ...], labels: tuple[tuple[str, str], ...]) -> list[LaunchOption]:
-        """Every way to launch a node that meets the requirements, in stock or not, cheapest first."""
-        given = dict(labels)
-        found = []
-        for item in self.instance_types:
-            for offering, labels_of_systems in self._sold[item.name]:
-                for own in labels_of_systems:
-                    if all(each.holds(own.get(each.key, given.get(each.key))) for each in wanted):
-                        found.append(LaunchOption(item, offering, {**given, **own}))
-                        break
-        return sorted(found, key=lambda option: option.order)
-
-
-def _labels(item: InstanceType, offering: Offering) -> list[dict[str, str]]:
-    """Of a node that is launched so, by operating system."""
-    return [
-        {
-            **dict(item.labels),
-            **single_valued(offering.requirements),
-            INSTANCE_TYPE_LABEL: item.name,
-            OPERATING_SYSTEM_LABEL: system,
-            ZONE_LABEL: offering.zone,
-            CAPACITY_TYPE_LABEL: offering.capacity_type,
-        }
-        for system in item.operating_systems
-    ]
-
-
-def _keys(item: InstanceType) -> Iterator[str]:
-    yield from (INSTANCE_TYPE_LABEL, OPERATING_SYSTEM_LABEL, ZONE_LABEL, CAPACITY_TYPE_LABEL)
-    yield from (key for key, _ in item.labels)
-    yield from (requirement.key for offering in item.offerings for requirement in offering.requirements)
-
-
-def single_valued(requirements: Iterable[Requirement]) -> dict[str, str]:
-    """The labels that requirements settle: `In` with one value."""
-    return {
-        requirement.key: requirement.values[0]
-        for requirement in requirements
-        if requirement.operator is Operator.IN and len(requirement.values) == 1
-    }
 
 
 MOST_ROUNDS = 1000

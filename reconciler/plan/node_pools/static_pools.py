@@ -8,20 +8,15 @@ do-not-disrupt pods, and for pods that a PodDisruptionBudget does not let go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
-    ARCHITECTURE_LABEL,
-    CAPACITY_TYPE_LABEL,
-    INSTANCE_TYPE_LABEL,
-    OPERATING_SYSTEM_LABEL,
-    ZONE_LABEL,
     InstanceType,
+    LaunchOptions,
     NodePool,
-    Offering,
 )
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
@@ -101,45 +96,12 @@ def nodes_after(pool: NodePool | None, before: int, replicas: int) -> int:
 
 def cheapest_admitted(pool: NodePool, instance_types: Iterable[InstanceType]) -> tuple[str, float | None]:
     """Instance type and USD an hour of the cheapest node that the pool may buy; ("", None) if no price is known."""
-    kinds = list(instance_types)
     template = pool.template
-    keys = {key for kind in kinds for offering in kind.offerings for key in _labels(kind, offering, "")}
     fixed = (Requirement(key, Operator.IN, (value,)) for key, value in template.labels)
-    # A label that no type has is a person's own, and rules no type out.
-    wanted = [need for need in (*template.requirements, *fixed) if need.key in keys]
-    prices = [
-        (offering.price, kind.name)
-        for kind in kinds
-        for offering in kind.offerings
-        if offering.available and offering.price_known and _is_admitted(kind, offering, wanted)
-    ]
-    price, name = min(prices, default=(None, ""))
-    return name, price
-
-
-def _is_admitted(kind: InstanceType, offering: Offering, wanted: Sequence[Requirement]) -> bool:
-    return any(
-        all(need.holds(labels.get(need.key)) for need in wanted)
-        for labels in (_labels(kind, offering, system) for system in kind.operating_systems)
-    )
-
-
-def _labels(kind: InstanceType, offering: Offering, system: str) -> dict[str, str]:
-    return {
-        **dict(kind.labels),
-        **dict(_single_valued(offering.requirements)),
-        INSTANCE_TYPE_LABEL: kind.name,
-        ARCHITECTURE_LABEL: kind.architecture,
-        OPERATING_SYSTEM_LABEL: system,
-        ZONE_LABEL: offering.zone,
-        CAPACITY_TYPE_LABEL: offering.capacity_type,
-    }
-
-
-def _single_valued(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
-    for need in requirements:
-        if need.operator is Operator.IN and len(need.values) == 1:
-            yield need.key, need.values[0]
+    options = LaunchOptions(instance_types).admitted((*template.requirements, *fixed), {})
+    paid = (item for item in options if item.offering.available and item.offering.price_known)
+    best = next(paid, None)
+    return ("", None) if best is None else (best.instance_type.name, best.offering.price)
 
 
 def static_pool_findings(

@@ -24,7 +24,7 @@ from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
-from reconciler.report.costs import CostChange, Loss, MostAsked, Shortfall, shortfall
+from reconciler.report.costs import CostChange, Loss, Shortfall, shortfall
 from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.room import RoomChange, RoomChanges, room_changes
 from reconciler.report.plan.words import reason_words
@@ -206,13 +206,6 @@ class Difference(Details):
         """Demands that lose something, or more, only at a later time, when schedules have another value."""
         losses = {} if self.cost is None else self.cost.shortfalls()
         return tuple((ref, losses[ref]) for ref in sorted(losses) if losses[ref].at > self.head.now)
-
-    @property
-    def asked_later(self) -> tuple[MostAsked, ...]:
-        """Demands whose highest number of chunks changes, without those that `demands` already shows."""
-        told = {item.ref for item in self.demands}
-        asked = () if self.cost is None else self.cost.most_asked()
-        return tuple(item for item in asked if item.ref not in told or item.at > self.head.now)
 
     def why(self, item: DemandChange) -> list[str]:
         """Everything to report about a demand: why it has less room, if nothing else says so."""

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.model.changes import NodeClaimAction, NodeClaimCreation
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import ObjectRef
-from reconciler.report.costs import CostChange, CostRow, Loss, MostAsked, WindowRow
+from reconciler.report.costs import CostChange, CostRow, Loss, WindowRow
 from reconciler.report.difference.difference import DemandChange, Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
@@ -55,7 +55,6 @@ def difference_document(change: Difference) -> dict[str, Any]:
         "changes": {
             "demands": [_demand_row(item) for item in change.demands],
             "later": [_later_row(ref, loss) for ref, loss in change.later],
-            "askedLater": [_asked_row(item) for item in change.asked_later],
             "lessRoom": [_room_row(item) for item in change.room.less],
             "moreRoom": [_room_row(item) for item in change.room.more],
             "drift": [_drift_row(item) for item in change.drift],
@@ -130,10 +129,6 @@ def _drift_row(item: ForetoldDrift) -> dict[str, Any]:
         "atOnce": item.budget,
         "from": None if item.opens is None else timestamp(item.opens),
     }
-
-
-def _asked_row(item: MostAsked) -> dict[str, Any]:
-    return {**reference_row(item.ref), "before": item.before, "after": item.after, "from": timestamp(item.at)}
 
 
 def _cost(cost: CostChange) -> dict[str, Any]:

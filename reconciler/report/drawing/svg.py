@@ -236,21 +236,3 @@ class TimeAxis:
                 free_from = x + width_of(words) + _BETWEEN
             elif begins <= self.start and width_of(words) + _BETWEEN <= margin:
                 drawing.text(self.left - _BETWEEN, top - 8, words, "soft small", anchor="end")
-
-
-def clock_change(start: datetime, end: datetime, zone: tzinfo) -> datetime:
-    """The first change of the zone's offset in (start, end], to the minute; `end` if there is none. The span is a day at most."""
-    before = start.astimezone(zone).utcoffset()
-    if end.astimezone(zone).utcoffset() == before:
-        return end
-    low, high = start, end
-    while high - low > timedelta(minutes=1):
-        middle = low + (high - low) / 2
-        middle = middle.replace(second=0, microsecond=0)
-        if middle <= low:
-            break
-        if middle.astimezone(zone).utcoffset() == before:
-            low = middle
-        else:
-            high = middle
-    return high

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.timelines import ScheduleSpan, ScheduleTimeline
-from reconciler.report.drawing.svg import clock_change, midnight
+from reconciler.report.drawing.svg import midnight
 from reconciler.report.escaping import MOST_ROWS, Paint, plain, terminal_lines, wrapped
 from reconciler.report.findings import finding_lines
 from reconciler.report.words import behavior_name, clock_change_words, counted, moment
@@ -25,8 +25,10 @@ SHADES = "·░▒▓█"
 _STYLES = ("blue", "cyan", "green", "yellow", "red")
 _CHANGES = "¦"
 _NO_TIME = " "
-_CELL = timedelta(minutes=30)
-_CELLS = 48
+_MINUTES, _CELLS = 30, 48
+"""Minutes of a cell, and cells of a day."""
+_STEP = timedelta(minutes=15)
+"""Clocks change at full quarters of an hour in UTC."""
 _LABEL = 10
 _AXIS = "".join(f"{hour:02}    " for hour in range(0, 24, 3)).rstrip()
 
@@ -181,23 +183,15 @@ class Grid:
 
     def _cells(self, day: date) -> Iterator[int | str]:
         """The value in each cell, or the sign for none or several. A time that occurs twice shows the values of both."""
-        stretches = list(self._stretches(day))
-        for index in range(_CELLS):
-            local = datetime.combine(day, time(), UTC) + index * _CELL
-            values: set[int] = set()
-            for begins, ends, offset in stretches:
-                values |= self._values_in(max(begins, local - offset), min(ends, local + _CELL - offset))
+        cells: list[set[int]] = [set() for _ in range(_CELLS)]
+        begins, ends = midnight(day, self._zone), midnight(day + timedelta(days=1), self._zone)
+        while begins < ends:
+            local = begins.astimezone(self._zone)
+            cells[(local.hour * 60 + local.minute) // _MINUTES] |= self._values_in(begins, begins + _STEP)
+            begins += _STEP
+        for values in cells:
             self._has_changes = self._has_changes or len(values) > 1
             yield _CHANGES if len(values) > 1 else values.pop() if values else _NO_TIME
-
-    def _stretches(self, day: date) -> Iterator[tuple[datetime, datetime, timedelta]]:
-        """The day in pieces between clock changes: begin, end, and the offset between them."""
-        begins, ends = midnight(day, self._zone), midnight(day + timedelta(days=1), self._zone)
-        turn = clock_change(begins, ends, self._zone)
-        for start, end in ((begins, turn), (turn, ends)):
-            offset = start.astimezone(self._zone).utcoffset()
-            assert offset is not None
-            yield start, end, offset
 
     def _values_in(self, start: datetime, end: datetime) -> set[int]:
         start, end = max(start, self._timeline.start), min(end, self._timeline.end)

@@ -72,8 +72,8 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     assert f"  {NAME}: {words}" in lines
     page = folders.diff(after, "--output=markdown", before=before).stdout
     assert f"| {NAME} | {words} |  | more room; 24 by MetricsProducer/shop/office |" in page
-    (row,) = folders.document(after, before=before)["changes"]["askedLater"]
-    assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 16, 24, "2026-11-22T13:00:00Z")
+    (row,) = folders.document(after, before=before)["changes"]["moreRoom"]
+    assert (row["name"], row["before"], row["after"], row["from"]) == ("web", 2, 24, "2026-11-22T14:00:00Z")
 
 
 def test_all_sizes_of_the_hours_that_are_named_are_told(folders: Folders) -> None:
