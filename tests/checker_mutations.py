@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 CHECKER = Path("reconciler/placement/checker")
 TESTS = (
     "tests/unit/placement/checker",
-    "tests/unit/placement/nodes/test_hostnames.py",
+    "tests/unit/placement/nodes/test_young_machines.py",
     "tests/unit/placement/constraints/test_min_values.py",
-    "tests/unit/placement/offers/test_overlay_conflicts.py",
+    "tests/unit/placement/constraints/test_overlay_conflicts.py",
 )
 
 

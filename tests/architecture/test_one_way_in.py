@@ -1,6 +1,6 @@
 """The table in docs/architecture.md is true: a copy of the product gets a new one of each kind of thing at the places that it names, and works.
 
-`tests/unit/forge/test_a_further_forge.py` adds a forge.
+`tests/unit/forge/test_forges.py` adds a forge.
 """
 
 from __future__ import annotations

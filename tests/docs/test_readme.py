@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reconciler.cli.application import COMMANDS
 from tests.docs.first_hour import WITH_A_CLUSTER, first_hour
+from tests.unit.telemetry.test_alerts import served
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,3 +47,19 @@ def test_what_is_typed_on_a_cluster_is_what_the_first_hour_types() -> None:
     typed = [line for line in lines if line.startswith("headroom")]
     assert typed[-1] == "headroom run --path clusters/production --until-settled"
     assert [line for line in first_hour(WITH_A_CLUSTER) if line in typed] == typed
+
+
+# The page about metrics names every metric that the daemon serves, and no other.
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+PARTS = ("_bucket", "_count", "_sum")
+
+
+def test_every_metric_is_on_its_page() -> None:
+    named = set(re.findall(r"`((?:headroom|karpenter)_[a-z_]+)`", PAGE.read_text(encoding="utf-8")))
+    exist = set()
+    for name in served():
+        part = next((part for part in PARTS if name.endswith(part)), "")
+        exist.add(name.removesuffix(part))
+    assert exist - named == set()
+    assert named - exist == {"karpenter_scheduled_capacity"}, "which stands in the daemon's own collector"

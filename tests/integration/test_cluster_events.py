@@ -1,17 +1,27 @@
-"""Events on a real API server: found by kubectl describe, and counted instead of repeated."""
+"""Events, the Lease, snapshots and scales on a real API server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reconciler.cluster.access import kubeconfig_access
+from reconciler.cluster.connection import Connection
 from reconciler.cluster.kubernetes import KubernetesCluster
+from reconciler.cluster.lease import KubernetesLeases, LeaderElection
+from reconciler.cluster.snapshot.capture import capture
+from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.refs import ObjectRef
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.ports import Event
-from tests.controlplane import ControlPlane
+from tests.controlplane import ControlPlane, eventually
+from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.controlplane.rest import Document
-from tests.integration.real_cluster import buffer_ref, capacity_buffer, opened
+from tests.fakes.clock import ManualClock
+from tests.integration.real_cluster import PARENT, buffer_ref, capacity_buffer, opened, pod_template, view_where
 
 pytestmark = pytest.mark.e2e
 
@@ -63,3 +73,150 @@ def test_one_that_cannot_be_told_is_dropped(cluster: KubernetesCluster) -> None:
     cluster.record(Event(buffer_ref(namespace="nowhere"), "Normal", "Applied", "to nobody"))
     cluster.close()
     cluster.record(Event(buffer_ref(), "Normal", "Applied", "too late"))
+
+
+# Two replicas and one Lease on a real API server: one leads, the other takes over.
+
+
+class Replicas:
+    """Candidates whose time is moved by hand, since leases run out after half a minute."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        plane.api.apply(namespace("lease"))
+        plane.api.delete("coordination.k8s.io/v1", "Lease", "headroom", namespace="lease")
+        self._path = str(plane.kubeconfig())
+        self._connection = Connection(lambda: kubeconfig_access(path=self._path))
+        self.clock = ManualClock()
+
+    def candidate(self, identity: str) -> LeaderElection:
+        leases = KubernetesLeases(self._connection, "lease", "headroom")
+        return LeaderElection(leases, identity, monotonic=lambda: self.clock.now().timestamp(), now=self.clock.now)
+
+
+def holder(plane: ControlPlane) -> object:
+    lease = plane.api.get("coordination.k8s.io/v1", "Lease", "headroom", namespace="lease")
+    assert lease is not None
+    return lease["spec"].get("holderIdentity")
+
+
+def test_one_leads_until_it_stops_renewing(empty_api_server: ControlPlane) -> None:
+    replicas = Replicas(empty_api_server)
+    first, second = replicas.candidate("a"), replicas.candidate("b")
+    first.step()
+    second.step()
+    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (True, False, "a")
+    replicas.clock.advance(34)
+    second.step()
+    assert (first.is_leader(), second.is_leader()) == (False, False)
+    replicas.clock.advance(2)
+    second.step()
+    assert (first.is_leader(), second.is_leader(), holder(empty_api_server)) == (False, True, "b")
+    first.step()
+    assert first.is_leader() is False
+
+
+def test_of_two_that_write_over_the_same_version_one_leads(empty_api_server: ControlPlane) -> None:
+    replicas = Replicas(empty_api_server)
+    leases = KubernetesLeases(replicas._connection, "lease", "headroom")
+    replicas.candidate("a").step()
+    stale = leases.read()
+    replicas.clock.advance(5)
+    replicas.candidate("a").step()
+    assert leases.write(stale) is None
+
+
+# A snapshot of a real API server reads as the server did.
+
+
+def test_planning_offline_sees_what_planning_online_saw(empty_api_server: ControlPlane, tmp_path: Path) -> None:
+    plane = empty_api_server
+    plane.api.create(node_class())
+    plane.api.create(node_pool("general", limits={"cpu": "100"}))
+    plane.api.apply(capacity_buffer(member=True), manager="somebody")
+    plane.api.create(pod_template())
+    plane.api.create(deployment("web", replicas=3, cpu="500m"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"token": "hunter2"}}
+    plane.api.create(secret | {"metadata": {"name": "key", "namespace": "default"}})
+    with opened(plane.kubeconfig()) as cluster:
+        live = cluster.view()
+        counts = capture(cluster.read, tmp_path / "shot.tar.gz")
+    captured = snapshot_at(str(tmp_path / "shot.tar.gz"), PARENT).view()
+    assert counts["nodepools"] == 1
+    assert captured.complete
+    assert captured.workloads == live.workloads
+    assert captured.priority_classes == live.priority_classes
+    assert captured.namespaces == live.namespaces
+    assert captured.inventory.members == live.inventory.members
+    assert set(captured.objects) == set(live.objects)
+    for ref, item in live.objects.items():
+        assert _spec_and_status(captured.objects[ref].managers) == _spec_and_status(item.managers)
+        assert captured.objects[ref].body.get("spec") == item.body.get("spec")
+    assert b"hunter2" not in (tmp_path / "shot.tar.gz").read_bytes()
+
+
+def _spec_and_status(managers: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:
+    return {
+        manager: {path for path in paths if path.startswith(("spec", "status"))} for manager, paths in managers.items()
+    }
+
+
+# A buffer may point to any kind with a scale, headroom having no rights on the kind itself.
+
+GROUP, KIND = "example.com", "Rollout"
+REF = ObjectRef(GROUP, KIND, "default", "web")
+
+
+def crd() -> Document:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    scale = {
+        "specReplicasPath": ".spec.size",
+        "statusReplicasPath": ".status.size",
+        "labelSelectorPath": ".status.podsAre",
+    }
+    version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    version["subresources"] = {"status": {}, "scale": scale}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"rollouts.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": KIND, "plural": "rollouts", "singular": "rollout", "listKind": f"{KIND}List"},
+            "versions": [version],
+        },
+    }
+
+
+def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it(
+    empty_api_server: ControlPlane,
+) -> None:
+    plane = empty_api_server
+    plane.api.apply(crd())
+    api = (f"{GROUP}/v1", KIND)
+    rollout = {
+        "apiVersion": api[0],
+        "kind": KIND,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"size": 7},
+    }
+    eventually(lambda: plane.api.apply(rollout), within=60, what="the kind is served")
+    plane.api.patch(
+        *api, "web", {"status": {"size": 6, "podsAre": "app=web"}}, namespace="default", subresource="status"
+    )
+    buffer = capacity_buffer()
+    buffer["spec"] = {"percentage": 10, "scalableRef": {"apiGroup": GROUP, "kind": KIND, "name": "web"}}
+    plane.api.apply(buffer)
+    with opened(plane.kubeconfig()) as cluster:
+        [workload] = cluster.view().workloads
+        assert workload.ref == REF
+        assert (workload.replicas, workload.observed_replicas, workload.shape) == (7, 6, None)
+        assert workload.selector == LabelSelector((), (Requirement("app", Operator.IN, ("web",)),))
+        plane.api.patch(*api, "web", {"spec": {"size": 8}}, namespace="default")
+        assert [item.replicas for item in cluster.view().workloads] == [8]
+        plane.api.delete(*api, "web", namespace="default")
+        assert cluster.view().workloads == ()
+        plane.api.apply(rollout)
+        assert len(cluster.view().workloads) == 1
+        plane.api.delete("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "web", namespace="default")
+        view_where(cluster, lambda view: not view.workloads, what="nothing points to it any more")

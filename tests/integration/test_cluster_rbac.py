@@ -28,7 +28,7 @@ from tests.integration.real_cluster import (
     template_ref,
     view_where,
 )
-from tests.integration.test_cluster_scales import GROUP, KIND, crd
+from tests.integration.test_cluster_events import GROUP, KIND, crd
 from tests.programs import program
 
 pytestmark = pytest.mark.e2e
@@ -62,8 +62,7 @@ def whole(cluster: KubernetesCluster) -> None:
 
 
 def test_everything_is_read_written_and_told_with_the_shipped_roles(
-    empty_api_server: ControlPlane,
-    kubeconfig: Path,
+    empty_api_server: ControlPlane, kubeconfig: Path
 ) -> None:
     plane = empty_api_server
     plane.api.create(node_class())
@@ -154,8 +153,7 @@ def test_the_shipped_roles_allow_nothing_else(
 
 
 def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted(
-    empty_api_server: ControlPlane,
-    kubeconfig: Path,
+    empty_api_server: ControlPlane, kubeconfig: Path
 ) -> None:
     plane = empty_api_server
     role = plane.api.get("rbac.authorization.k8s.io/v1", "ClusterRole", "headroom")
@@ -176,8 +174,7 @@ def test_a_right_that_is_missing_is_a_gap_in_words_and_closes_when_it_is_granted
 
 
 def test_of_kinds_that_may_not_be_listed_a_snapshot_has_what_buffers_point_to(
-    empty_api_server: ControlPlane,
-    kubeconfig: Path,
+    empty_api_server: ControlPlane, kubeconfig: Path
 ) -> None:
     plane = empty_api_server
     plane.api.apply(crd())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.changes import Plan
+from reconciler.ports import PassResult
+from tests.page_worlds import COMMIT, empty
 from tests.programs import program
 
 PLUGIN = """\
@@ -55,3 +59,29 @@ def test_its_failures_keep_their_words_and_exit_codes(environment: dict[str, str
 def test_the_wheel_brings_it() -> None:
     scripts = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]")[2].partition("[")[0]
     assert 'kubectl-headroom = "reconciler.__main__:main"' in scripts
+
+
+# `headroom status --watch` against the pages of a daemon: it is shown again when something is new, and only then.
+
+
+def test_each_line_is_a_new_status_until_it_is_stopped() -> None:
+    made = empty()
+    with made.served() as address:
+        command = [sys.executable, "-m", "reconciler", "status", "--address", address.removeprefix("http://")]
+        watching = subprocess.Popen(
+            [*command, "--watch", "--output", "json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+        )
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["passes"] == 1
+        made.clock.advance(1)
+        made.last.observe("commit", PassResult(plan=Plan(COMMIT, made.clock.now())))
+        again = json.loads(watching.stdout.readline())
+        assert (again["passes"], again["trigger"]) == (2, "commit")
+    assert watching.stderr is not None
+    assert watching.stderr.readline().endswith("; what stands above may be out of date\n"), "the daemon has gone"
+    watching.terminate()
+    assert watching.communicate(timeout=60)[0] == "", "nothing was shown twice"

@@ -16,13 +16,17 @@ placement takes that has to read it too is told as `cold`. Python looks for garb
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from reconciler.__main__ import collect_rarely
 from reconciler.manifests.instance_types import synthetic_instance_types
@@ -38,8 +42,9 @@ from reconciler.placement.checker.violations import violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import solve as fast_solution
 from reconciler.placement.problem import PlacementOptions, Problem
+from tests.controlplane import builds
+from tests.controlplane.go_modules import Module, Program
 from tests.perf.decoded_cluster import buffers, cluster, some_pods_changed, workload_buffers
-from tests.perf.karpenter_solver import solve, solver
 from tests.perf.pod_mix import decoded, demands_of, pod_manifests, pool, priced_by_zone
 
 TURNS = 3
@@ -249,3 +254,50 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
+
+
+# Karpenter's own scheduler as a program: built with Go into the cache outside the repository, fed pods, its answer read.
+#
+# Used by the placement benchmark to hold headroom against it in the same run.
+
+_PROGRAM = "karpenter-solver"
+
+
+class _SolverModule(Module):
+    """Lies beside the benchmark, and its own source counts for the cache's key."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(__file__).parent / "karpenter"
+
+    def key(self) -> str:
+        source = hashlib.sha256((self.folder / "main.go").read_bytes()).hexdigest()[:12]
+        return f"{super().key()}-{source}"
+
+
+_MODULE = _SolverModule(name="karpenter-solver", programs=(Program(_PROGRAM, "."),))
+
+
+@dataclass(frozen=True, slots=True)
+class KarpenterAnswer:
+    """seconds: of the best run; price: USD an hour when each NodeClaim gets its cheapest offering."""
+
+    seconds: float
+    nodes: int
+    price: float
+    unplaced: int
+
+
+def solver() -> Path | None:
+    """The program, built when it is not there yet; None where there is no Go to build it with."""
+    try:
+        folder = builds.cached(_MODULE) or builds.build(_MODULE)
+    except builds.ProgramsMissingError:
+        return None
+    return folder / _PROGRAM
+
+
+def solve(program: Path, manifests: list[dict[str, Any]], *, runs: int) -> KarpenterAnswer:
+    """Over pending pods on an empty cluster with one on-demand Linux NodePool and the catalog of its KWOK provider."""
+    done = subprocess.run([program, str(runs)], input=json.dumps(manifests), capture_output=True, text=True, check=True)
+    return KarpenterAnswer(**json.loads(done.stdout))

@@ -7,11 +7,77 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.nodes import ZONE_LABEL
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
-from tests.properties.attaching_worlds import attaching_worlds
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.view import ClusterView
+from reconciler.placement.problem import PlacementOptions
+from tests.builders import demand, node, node_pool, pod, shape
+from tests.properties import wide_devices, wide_volumes
+from tests.properties.sampling import sampled_from
 from tests.properties.wide_volumes import waits_for_the_first, with_own_volumes
-from tests.unit.placement.worlds import World
+from tests.properties.wide_worlds import attaching
+from tests.unit.placement.worlds import ZONES, World, catalogue
+
+
+@st.composite
+def _shape(draw: st.DrawFn, kinds: str, uid: str) -> PodShape:
+    selector = draw(sampled_from([{}, {}, {}, {ZONE_LABEL: "zone-b"}]))
+    found = shape(draw(sampled_from(["100m", "100m", "2"])), "128Mi", node_selector=selector)
+    return draw(attaching(found, kinds, uid))
+
+
+@st.composite
+def _running(draw: st.DrawFn, name: str, node_name: str, kinds: str) -> Pod:
+    """Its claims are there and have what they ask for; what templates made of it is taken and no more to be seen."""
+    found = shape("500m", "128Mi")
+    if kinds in {"volumes", "both"}:
+        found = replace(found, volume_claims=draw(wide_volumes.claims_of_a_pod()))
+    if kinds in {"devices", "both"}:
+        found = replace(found, resource_claims=draw(wide_devices.claims_of_a_bound_pod()))
+    return pod(name, node=node_name, pod_shape=found)
+
+
+@st.composite
+def attaching_worlds(draw: st.DrawFn) -> World:
+    kinds = draw(sampled_from(["volumes", "devices", "both"]))
+    nodes = tuple(
+        node(f"node-{number}", zone=draw(sampled_from(ZONES)), instance_type="medium")
+        for number in range(draw(st.integers(1, 4)))
+    )
+    names = tuple(item.name for item in nodes)
+    pods = tuple(
+        draw(_running(f"running-{number}", draw(sampled_from(names)), kinds))
+        for number in range(draw(st.integers(0, 3)))
+    )
+    view = ClusterView(nodes=nodes, pods=pods, storage=draw(wide_volumes.storages(names)))
+    if kinds != "volumes":
+        view = replace(view, devices=draw(wide_devices.devices(names)))
+    with_new_nodes = draw(st.booleans())
+    demands = [
+        Demand(
+            ObjectRef("", POD_KIND, "shop", f"pod-{number}"),
+            (ChunkGroup(draw(_shape(kinds, f"pod-{number}")), 1),),
+            1,
+            opens_nodes=with_new_nodes,
+        )
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    if kinds != "volumes" and draw(st.booleans()):
+        templates = draw(wide_devices.templates_of_a_pod())
+        demands.append(demand(count=2, pod_shape=replace(shape("100m"), resource_claim_templates=templates)))
+    return World(
+        view,
+        (node_pool(),) if with_new_nodes else (),
+        catalogue(ZONES),
+        tuple(demands),
+        options=PlacementOptions(include_pending=with_new_nodes),
+    )
+
 
 EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "80"))
 
@@ -53,7 +119,7 @@ def _with_one_more(world: World, placement: Placement, item: Unplaced) -> Iterab
     """By the node that the pod is put on."""
     left = tuple(other for other in placement.unplaced if other != item)
     held = {occupied.node: occupied.holdings for occupied in placement.occupied if occupied.node is not None}
-    for node in world.view.nodes:
-        more = held | {node.name: (*held.get(node.name, ()), Holding(item.demand, item.group, 1))}
+    for there in world.view.nodes:
+        more = held | {there.name: (*held.get(there.name, ()), Holding(item.demand, item.group, 1))}
         occupied = tuple(OccupiedBin(name, None, holdings) for name, holdings in more.items())
-        yield node.name, replace(placement, occupied=occupied, unplaced=left)
+        yield there.name, replace(placement, occupied=occupied, unplaced=left)

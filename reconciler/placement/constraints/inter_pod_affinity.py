@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.arrays import (
+from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
+from reconciler.placement.loops.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
     ANTI_AFFINITY_OTHERS,
@@ -19,7 +20,6 @@ from reconciler.placement.arrays import (
     Fractions,
     Numbers,
 )
-from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
 
 CAUSE_APART, CAUSE_TOGETHER = "pod anti-affinity", "pod affinity"
 WEIGHT = 2

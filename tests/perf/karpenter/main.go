@@ -2,7 +2,7 @@
 //
 // Input is a JSON array of pods; output one line of JSON: seconds that the solving took (topology and scheduler are made
 // anew for each run, and are counted), NodeClaims, USD an hour at the cheapest offering of each, and pods left over.
-// Called by tests/perf/karpenter_solver.py.
+// Called by tests/perf/placement.py.
 package main
 
 import (

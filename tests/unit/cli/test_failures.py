@@ -1,13 +1,20 @@
-"""Commands that fail: their exit codes, which scripts rely on, and what they say."""
+"""Commands that fail, names that try to act on the reader, and one folder spelt in several ways."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
+import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
+from markdown_it import MarkdownIt
 
+from reconciler.cli.application import application
 from tests import headroom_command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,3 +129,138 @@ def test_what_a_url_says_in_its_query_is_not_shown() -> None:
     )
     assert "localhost:1/x.git?key=***&token=***" in done.stderr
     assert not {"SECRET", "s3", "word"} & set(re.findall(r"\w+", done.stderr))
+
+
+# A folder of files whose names and contents try to act on whoever reads the output: every command, every output.
+
+NOW = "2026-11-23T08:00:00Z"
+NAMES = (
+    "a\n::error file=x::forged.yaml",
+    "b`](https://evil.example) ![p](https://evil.example/p.png) `.yaml",
+    "c\x1b[2J\x1b]0;title\x07.yaml",
+    "d\u202egpj.yaml",
+    "::error::forged.yaml",
+)
+WRONG = 'apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: "x\\n# Approved\\u202e"}\nspec: {wieght: 1, "\\u001b[31m": 1}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in NAMES:
+        (tmp_path / name.replace("/", "_")).write_text(WRONG)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(application, words, prog_name="headroom", standalone_mode=False)
+
+
+def is_clean(text: str) -> bool:
+    return all(unicodedata.category(letter) not in {"Cc", "Cf", "Cs"} or letter in "\n\u200b" for letter in text)
+
+
+@pytest.mark.parametrize("output", ["text", "github", "json", "sarif"])
+def test_validate(folder: Path, output: str) -> None:
+    done = run("validate", str(folder), "--output", output)
+    assert done.return_value == 1
+    assert is_clean(done.output)
+    commands = [line for line in done.output.splitlines() if line.lstrip().startswith("::")]
+    assert bool(commands) == (output == "github")
+    assert all(re.match(r"::(error|warning|notice) file=[^:,]*,line=\d+,", line) for line in commands)
+    if output in {"json", "sarif"}:
+        json.loads(done.output)
+
+
+@pytest.mark.parametrize("command", ["schedule", "budgets"])
+def test_the_commands_that_show_findings_beside_a_table(folder: Path, command: str) -> None:
+    words = {"schedule": (str(folder),), "budgets": ("--repo", str(folder), "--nodes", "3")}[command]
+    done = run(command, *words, "--now", NOW)
+    assert is_clean(done.output)
+    assert not any(line.lstrip().startswith("::") for line in done.output.splitlines())
+
+
+def test_the_pull_request_comment(folder: Path) -> None:
+    done = run("plan", "--repo", str(folder), "--cluster", "embedded", "--output", "markdown", "--now", NOW)
+    assert is_clean(done.output)
+    tokens = [child for token in MarkdownIt().parse(done.output) for child in [token, *(token.children or [])]]
+    assert not {"link_open", "image"} & {token.type for token in tokens}
+    headings = [token for token in tokens if token.type == "heading_open"]
+    assert [token.tag for token in headings] == ["h2", "h3"]
+
+
+@pytest.mark.parametrize("output", ["text", "html", "json"])
+def test_a_plan(folder: Path, output: str) -> None:
+    done = run("plan", "--repo", str(folder), "--cluster", "embedded", "--output", output, "--now", NOW)
+    assert done.return_value in {0, 1}
+    assert is_clean(done.output)
+
+
+# `headroom validate PATH` says the same of a folder however its path is spelt: absolute, relative, through a link.
+
+POOL = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: []
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a broken template, a file with a warning, and a link to it. The test stands beside it."""
+    folder = tmp_path / "capacity"
+    (folder / "templates").mkdir(parents=True)
+    (folder / "clusters").mkdir()
+    (folder / "templates" / "nodeclaim.yaml.j2").write_text("{{ broken")
+    (folder / "clusters" / "pool.yaml").write_text(POOL.replace("name: general", "name: general, labels: {x: [1]}"))
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def found(*paths: str) -> tuple[int, set[tuple[str, str]]]:
+    """Exit code, and code and file of each finding, files from the top of the repository."""
+    done = CliRunner().invoke(application, ["validate", *paths, "--output", "json"], standalone_mode=False)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return done.return_value, {(row["code"], "/".join(Path(row["file"]).parts[-2:])) for row in rows}
+
+
+SPELLINGS = [
+    "capacity",
+    "capacity/",
+    "./capacity",
+    "link",
+    "link/",
+    "capacity/../capacity",
+    "ABSOLUTE",
+    "ABSOLUTE/",
+    "LINK",
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_of_a_folder_finds_the_same(repository: Path, spelling: str) -> None:
+    path = spelling.replace("ABSOLUTE", str(repository)).replace("LINK", str(repository.parent / "link"))
+    expected = {("template-failed", "templates/nodeclaim.yaml.j2"), ("wrong-type", "clusters/pool.yaml")}
+    assert found(path) == (1, expected)
+
+
+@pytest.mark.parametrize("inside", ["", "clusters", "templates"])
+def test_from_within_the_folder_too(repository: Path, inside: str) -> None:
+    os.chdir(repository / inside)
+    code, findings = found(".." if inside else ".")
+    assert code == 1
+    assert ("wrong-type", "clusters/pool.yaml") in findings
+    assert any(name == "template-failed" for name, _ in findings)
+
+
+def test_several_paths_and_single_files(repository: Path) -> None:
+    template = ("template-failed", "templates/nodeclaim.yaml.j2")
+    pool = ("wrong-type", "clusters/pool.yaml")
+    assert found(str(repository / "templates"), "capacity/clusters") == (1, {template, pool})
+    assert found(str(repository / "templates" / "nodeclaim.yaml.j2")) == (1, {template})
+    assert found(str(repository / "clusters" / "pool.yaml")) == (1, {pool})

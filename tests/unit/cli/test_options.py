@@ -1,14 +1,28 @@
-"""Options that several commands share: instants."""
+"""What commands share: instants, progress, the age of a snapshot, a cluster's name, and help that the docs repeat."""
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from reconciler.cli import console
+from reconciler.cli.application import COMMANDS, application
+from reconciler.cli.console import COMPILING, STAGES, Progress
 from reconciler.cli.options import Moment
+from reconciler.cli.plan import age_in_words
+from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
+from reconciler.placement.loops import kernel
+from reconciler.settings.settings import Settings
+from reconciler.wiring.pages import ReportedCluster, reported_cluster
+from reconciler.wiring.repository import PublishedCluster
+from tests.controlplane.waiting import eventually
 
 
 def read(words: str) -> datetime:
@@ -30,3 +44,114 @@ def test_what_is_said_to_write_instead_is_accepted(words: str) -> None:
 
 def test_instants_are_read_in_utc() -> None:
     assert read("2026-03-01T09:30:00+01:00") == datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
+
+
+# What commands say on stderr of a stage that takes long.
+
+
+def test_compiling_is_named_only_while_a_stage_compiles(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "not_cached", ["one before"])
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    told = ""
+
+    def tells(words: str) -> bool:
+        nonlocal told
+        told += capsys.readouterr().err
+        return words in told
+
+    with Progress() as progress:
+        progress("placement")
+        eventually(lambda: tells(STAGES["placement"]), within=20, what="placing is named")
+        assert COMPILING not in told
+        kernel.not_cached.append("choose")
+        eventually(lambda: tells(COMPILING), within=20, what="compiling is named")
+        progress("")
+
+
+# How old a snapshot is, in words.
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (timedelta(seconds=59), "0 minutes old"),
+        (timedelta(seconds=119), "1 minute old"),
+        (timedelta(minutes=119), "119 minutes old"),
+        (timedelta(minutes=120), "2 hours old"),
+        (timedelta(hours=47, minutes=59), "47 hours old"),
+        (timedelta(days=2), "2 days old"),
+        (timedelta(seconds=-1), "taken after the time that is planned for"),
+    ],
+)
+def test_the_unit_is_the_largest_of_which_there_are_two(age: timedelta, words: str) -> None:
+    assert age_in_words(age) == words
+
+
+# What reports call a cluster that has no name of its own.
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "title"),
+    [
+        ("in-cluster", "clusters/production", "production"),
+        ("in-cluster", "./clusters/production/", "production"),
+        ("in-cluster", "", "in-cluster"),
+        ("kubeconfig:staging", "clusters/production", "kubeconfig:staging"),
+    ],
+)
+def test_the_folder_of_the_manifests_names_it(name: str, path: str, title: str) -> None:
+    """It was `in-cluster` for the daemon of every cluster."""
+    found = reported_cluster(SnapshotCluster(name, Snapshot), Settings(path=path))
+    assert found == ReportedCluster(title)
+
+
+@pytest.mark.parametrize(
+    ("repository", "title"),
+    [
+        ("https://git.example/platform/capacity.git", "capacity"),
+        ("git@git.example:capacity.git", "capacity"),
+        ("", Path.cwd().name),
+    ],
+)
+def test_a_published_snapshot_of_a_whole_repository_has_the_repositorys_name(repository: str, title: str) -> None:
+    """It was that of the branch, `headroom/snapshot`, for every repository."""
+    taken = datetime(2026, 11, 23, tzinfo=UTC)
+    cluster = PublishedCluster({}, InventoryParent(), taken=taken, folder="", branch="headroom/snapshot")
+    found = reported_cluster(cluster, Settings(repository=repository))
+    assert found == ReportedCluster(title, "planned on the snapshot as of 2026-11-23 00:00 UTC")
+
+
+# Every command has a docs page, and the page shows the very help that the command prints.
+#
+# Renew the pages with HEADROOM_GOLDEN=write.
+
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "commands"
+BLOCK = re.compile(r"```text\n(.*?)```", re.DOTALL)
+
+
+def help_of(name: str) -> str:
+    return CliRunner().invoke(application, [name, "--help"], prog_name="headroom", terminal_width=110).output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_of_a_command_shows_its_help(name: str) -> None:
+    page = PAGES / f"{name}.md"
+    text = page.read_text()
+    if os.environ.get("HEADROOM_GOLDEN") == "write":
+        page.write_text(BLOCK.sub(lambda _: f"```text\n{help_of(name)}```", text, count=1))
+        text = page.read_text()
+    shown = BLOCK.search(text)
+    assert shown is not None
+    assert shown[1] == help_of(name)
+
+
+def test_there_are_no_pages_of_other_commands() -> None:
+    assert {page.stem for page in PAGES.glob("*.md")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["run", "apply", "snapshot", "release"])
+def test_only_clusters_that_a_command_takes_are_named(name: str) -> None:
+    assert "snapshot:PATH" not in help_of(name)
+    assert "published" not in help_of(name)

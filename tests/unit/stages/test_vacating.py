@@ -1,11 +1,17 @@
-"""Chunks leave a placeholder for room that became free elsewhere, in Karpenter's own time and budgets."""
+"""Nodes that chunks leave in time: for free room elsewhere, for a newer node when theirs has drifted or expires."""
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from reconciler.cluster.embedded.karpenter import Delays
+from reconciler.model.nodes import HELD_TAINT
+from reconciler.model.refs import ObjectRef
+from reconciler.report.explanation import explanation, explanation_document, explanation_text
 from tests.builders import instance_type
 from tests.fakes.embedded import (
     LARGE,
@@ -120,3 +126,159 @@ def test_a_restart_in_the_middle_of_the_wait_changes_nothing() -> None:
     shop.restart()
     shop.keep(70)
     assert shop.node_names() == ["node-web"]
+
+
+# Nodes carry a taint for as long as they hold chunks, so that Karpenter moves no other node's pods there.
+
+
+def tainted(shop: KeptCluster) -> set[str]:
+    return {item.name for item in shop.cluster.view().nodes if HELD_TAINT in item.taints}
+
+
+def test_a_node_has_it_from_its_arrival_until_its_room_is_taken() -> None:
+    shop = KeptCluster(instance_types=(SMALL,))
+    shop.want(1, node_pool(disruption={"consolidateAfter": "Never"}))
+    (first,) = shop.node_names()
+    assert tainted(shop) == {first}
+    assert shop.keep(600) == []
+
+    shop.cluster.scale(workload_ref(), 1)
+    shop.keep(60)
+    assert {pod.node_name for pod in shop.cluster.view().pods} == {first}, "the pod is bound in spite of the taint"
+    assert tainted(shop) == set(shop.node_names()) - {first}
+    assert len(tainted(shop)) == 1
+
+
+def test_release_keeps_what_others_have_tainted() -> None:
+    shop = KeptCluster(instance_types=(SMALL,))
+    taint = {"key": "dedicated", "value": "shop", "effect": "NoSchedule"}
+    pool = node_pool(disruption={"consolidateAfter": "Never"})
+    pool["spec"]["template"]["spec"]["taints"] = [taint]
+    shop.cluster.apply(pool)
+    target = workload(replicas=0, cpu="1500m")
+    target["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists", "key": "dedicated"}]
+    shop.cluster.apply(target)
+    shop.cluster.apply(buffer(replicas=1))
+    shop.keep(60)
+    (first,) = shop.node_names()
+    shop.cluster.scale(workload_ref(), 1)
+    shop.keep(60)
+    node = next(item for item in shop.cluster.view().nodes if item.name == first)
+    assert [item.key for item in node.taints] == ["dedicated"]
+    assert len(tainted(shop)) == 1
+
+
+# Held nodes that have drifted are replaced one budget step at a time, and then there is silence.
+
+BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
+BUDGET = {"consolidateAfter": "30s", "budgets": [{"nodes": "1"}]}
+
+
+def warm_shop(replicas: int = 4) -> KeptCluster:
+    """A buffer of chunks that fill a node each."""
+    shop = KeptCluster(instance_types=(SMALL,))
+    shop.want(replicas, node_pool(disruption=BUDGET))
+    assert len(shop.cluster.view().nodes) == replicas
+    return shop
+
+
+def uids(shop: KeptCluster) -> set[str]:
+    """A node that was replaced may have its name again."""
+    return {item.uid for item in shop.cluster.view().nodes}
+
+
+def says_full(shop: KeptCluster) -> bool:
+    body = shop.cluster.get(BUFFER) or {}
+    rows = {row["type"]: row["status"] for row in body["status"]["conditions"]}
+    return bool(rows["Provisioning"] == "True")
+
+
+def change_template(shop: KeptCluster) -> None:
+    pool = node_pool(disruption=BUDGET)
+    pool["spec"]["template"]["metadata"] = {"labels": {"team": "shop"}}
+    shop.cluster.apply(pool)
+
+
+def test_four_held_nodes_drift_and_each_is_replaced_before_it_goes() -> None:
+    shop = warm_shop()
+    old = uids(shop)
+    change_template(shop)
+    nodes = []
+    for _ in range(150):
+        shop.keep(1)
+        nodes.append(len(shop.cluster.view().nodes))
+        assert says_full(shop)
+    assert old.isdisjoint(uids(shop))
+    assert nodes[-1] == 4
+    assert min(nodes) >= 4, "the buffer was short"
+    assert max(nodes) <= 5, "more than one was replaced at a time"
+    assert max(shop.hold_changes().values()) <= 1, shop.hold_changes()
+    assert shop.keep(600) == []
+
+
+def test_nodes_are_made_once_for_each_that_drifted() -> None:
+    shop = warm_shop()
+    made_before = Counter(len(item.plan.node_claims.create) for item in shop.passes)
+    change_template(shop)
+    shop.keep(150)
+    made = sum(len(item.plan.node_claims.create) for item in shop.passes)
+    assert made - sum(number * count for number, count in made_before.items()) == 4
+
+
+def test_a_restart_in_the_middle_changes_nothing_of_the_end() -> None:
+    shop = warm_shop()
+    old = uids(shop)
+    change_template(shop)
+    for _ in range(15):
+        shop.keep(10)
+        shop.restart()
+    assert old.isdisjoint(uids(shop))
+    assert len(shop.node_names()) == 4
+    assert max(shop.hold_changes().values()) <= 1
+    shop.keep(60)
+    assert shop.keep(600) == []
+
+
+# Held nodes that expire: their chunks have room elsewhere before Karpenter takes them.
+
+WANTED = 3
+
+
+@pytest.mark.parametrize("register", [3, 50])
+def test_a_buffer_on_nodes_of_a_short_life_is_never_short(register: int) -> None:
+    kept = KeptCluster(instance_types=(SMALL,), delays=Delays(timedelta(seconds=2), timedelta(seconds=register)))
+    pool = node_pool(consolidate_after="30s")
+    pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
+    kept.want(WANTED, pool, within=register + 30)
+
+    short = 0
+    for _ in range(35 * 60 // 5):
+        kept.keep(5, step=5)
+        short += standing(kept) < WANTED
+    assert short == 0
+
+
+def test_explain_says_why_a_node_that_expires_soon_is_not_used() -> None:
+    kept = KeptCluster(instance_types=(SMALL,))
+    pool = node_pool(consolidate_after="30s")
+    pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
+    kept.cluster.apply(pool)
+    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
+    kept.cluster.apply(buffer(replicas=1))
+    kept.keep(8 * 60, step=5)
+    (plan,) = [item.plan for item in kept.passes if item.plan.unused and item.plan.node_claims.create]
+    (name,) = plan.unused
+    text = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))
+    assert f"  not used:\n    {name} is about to expire, at 2026-11-23 09:10 UTC (expireAfter)" in text
+    document = explanation_document(explanation(plan, "CapacityBuffer/shop/web"))
+    assert document["unused"] == [{"node": name, "why": "is about to expire, at 2026-11-23 09:10 UTC (expireAfter)"}]
+    assert document["chunks"] == [{"count": 1, "requests": {"cpu": "1500m", "memory": "256Mi", "pods": "1"}}]
+
+
+def standing(kept: KeptCluster) -> int:
+    """Nodes that are ready and not being deleted: one holds one chunk."""
+    view = kept.cluster.view()
+    return sum(
+        machine.node is not None and machine.node.ready and not (machine.node_claim and machine.node_claim.deleting)
+        for machine in view.machines
+    )

@@ -1,9 +1,9 @@
-"""The metric of schedules is exact at the scrape, between passes too."""
+"""Gauges of schedules, exact at the scrape, and of provisioning requests."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,9 +11,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
-from reconciler.telemetry.gauges import ScheduledCapacity
+from reconciler.ports import PassResult
+from reconciler.telemetry.gauges import PassGauges, ScheduledCapacity
 from reconciler.timetable.capacity_schedule import state_at
 from tests.fakes.clock import ManualClock
+from tests.fakes.requests import ATOMIC, CHECK, BatchShop, request
 
 TEN, ELEVEN = TimePattern(hours=(10,)), TimePattern(hours=(11,))
 RUSH = Schedule(
@@ -62,3 +64,60 @@ def test_a_schedule_that_headroom_fails_on_hides_no_other(monkeypatch: pytest.Mo
     monkeypatch.setattr("reconciler.telemetry.gauges.state_at", broken)
     bad = replace(RUSH, ref=RUSH.ref._replace(name="bad"))
     assert Scraped(RUSH, bad).lines() == ['karpenter_scheduled_capacity{name="rush",namespace="shop"} 1.0']
+
+
+# Provisioning requests as gauges: what is waited for is counted, and a check that says no raises no alert.
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def gauges(shop: BatchShop) -> CollectorRegistry:
+    collector, registry = PassGauges(), CollectorRegistry()
+    collector.take(PassResult(plan=shop.plan(), settled=True), succeeded=True, now=NOW)
+    registry.register(collector)
+    return registry
+
+
+def states(registry: CollectorRegistry) -> dict[str, float]:
+    names = ("waiting", "booked", "not_ready", "left", "failed", "capacity_revoked", "booking_expired")
+    found = {name: registry.get_sample_value("headroom_requests", {"state": name}) for name in names}
+    assert None not in found.values()
+    return {name: value for name, value in found.items() if value}
+
+
+def test_requests_are_counted_by_how_far_they_are() -> None:
+    shop = BatchShop()
+    assert states(gauges(shop)) == {}
+    shop.cluster.apply(request("made", count=4, class_name=ATOMIC))
+    shop.cluster.apply(request("unmade", template="missing"))
+    shop.cluster.apply(request("refused", count=40, parameters={"noRetry": "true"}))
+    shop.settle()
+    shop.cluster.apply(request("too-large", count=40))
+    shop.cluster.apply(request("of-another", parameters={"processorInstance": "blue"}))
+    registry = gauges(shop)
+    assert states(registry) == {"booked": 1, "not_ready": 1, "failed": 1, "waiting": 1, "left": 1}
+    assert registry.get_sample_value("headroom_booked_pods") == 4
+
+
+def test_a_check_that_says_no_lacks_nothing() -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request("too-large", count=40, class_name=CHECK))
+    plan = shop.settle()
+    assert sum(outcome.unplaced for outcome in plan.demands) == 40
+    labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "too-large"}
+    registry = gauges(shop)
+    assert registry.get_sample_value("headroom_plan_unplaced_chunks", labels) is None
+    assert registry.get_sample_value("headroom_demand_ready", labels) == 1
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"noRetry": "true"}, {"processorInstance": "blue"}], ids=["ended", "of another"]
+)
+def test_a_request_that_has_ended_or_is_left_to_another_is_neither_ready_nor_unready(
+    parameters: dict[str, str],
+) -> None:
+    shop = BatchShop()
+    shop.cluster.apply(request("refused", count=40, parameters=parameters))
+    shop.settle()
+    labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "refused"}
+    assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Behavior, Schedule, TimePattern
 from reconciler.timetable.capacity_schedule import next_change, next_look, spans_with_lead, state_at, value_with_lead
+from reconciler.timetable.windows import Edges, is_within, union
 
 REF = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "office")
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
@@ -102,3 +104,27 @@ def test_nothing_changes_between_two_looks(schedule: Schedule, lead: timedelta, 
     last = at + timedelta(days=3) if look is None else look - timedelta(seconds=1)
     if last > at:
         assert len(spans_with_lead(schedule, lead, at, last)) == 1
+
+
+# Arithmetic on spans, against the same done minute by minute.
+
+MOST = 40
+POINTS = st.lists(st.integers(0, MOST), unique=True, max_size=12).map(sorted)
+SPANS = POINTS.map(lambda points: np.array(points[: len(points) // 2 * 2], np.int64))
+
+
+def minutes(edges: Edges) -> set[int]:
+    pairs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    return {minute for begin, end in pairs for minute in range(begin, end)}
+
+
+@given(spans=st.lists(SPANS, min_size=1, max_size=4))
+def test_a_union_is_open_whenever_one_of_them_is(spans: list[Edges]) -> None:
+    found = union(spans)
+    assert minutes(found) == set().union(*map(minutes, spans))
+    assert (np.diff(found) > 0).all()
+
+
+@given(inner=SPANS, outer=SPANS)
+def test_spans_are_within_others(inner: Edges, outer: Edges) -> None:
+    assert is_within(inner, outer) == (minutes(inner) <= minutes(outer))

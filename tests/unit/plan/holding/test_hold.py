@@ -8,13 +8,27 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.model.nodes import DO_NOT_DISRUPT, INITIALIZED_LABEL, DisruptionBudget, NodePool
+from reconciler.model.changes import Outcome
+from reconciler.model.departures import Departure
+from reconciler.model.nodes import (
+    DO_NOT_DISRUPT,
+    HELD_ANNOTATION,
+    HELD_TAINT,
+    INITIALIZED_LABEL,
+    SCARCE_TAINT,
+    DisruptionBudget,
+    NodePool,
+)
 from reconciler.model.placement import OccupiedBin
+from reconciler.model.provisioning_requests import reserved_taint
+from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import all_bins
-from reconciler.plan.holding.hold import Holds, holds
+from reconciler.plan.holding.consolidation import candidates
+from reconciler.plan.holding.hold import Holds, holds, releases
 from tests.builders import node, node_pool, pod
+from tests.fakes.embedded import Sandbox, node_ref
 from tests.unit.plan.worlds import (
     A_PERSONS,
     HELD,
@@ -67,10 +81,7 @@ def test_what_is_protected_already_is_no_change() -> None:
     [(HELD, {}), ({}, HELD), ({"headroom.dev/held": "true"}, HELD), (HELD, {"headroom.dev/held": "true"})],
 )
 def test_a_protection_that_was_cut_short_is_completed(on_node: Mapping[str, str], on_claim: Mapping[str, str]) -> None:
-    view = ClusterView(
-        nodes=(pool_node(annotations=on_node),),
-        node_claims=(claim(annotations=on_claim),),
-    )
+    view = ClusterView(nodes=(pool_node(annotations=on_node),), node_claims=(claim(annotations=on_claim),))
     (action,) = held(view, occupied(node_1=[chunks()])).hold
     assert (action.node, action.node_claim) == ("node-1", "general-x")
 
@@ -131,13 +142,10 @@ def test_a_node_that_holds_nothing_any_more_is_released_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on_node", "on_claim", "released"),
-    [(A_PERSONS, HELD, (None, "general-x")), (HELD, A_PERSONS, ("node-1", None))],
+    ("on_node", "on_claim", "released"), [(A_PERSONS, HELD, (None, "general-x")), (HELD, A_PERSONS, ("node-1", None))]
 )
 def test_only_the_sides_with_headrooms_mark_are_released(
-    on_node: Mapping[str, str],
-    on_claim: Mapping[str, str],
-    released: tuple[str | None, str | None],
+    on_node: Mapping[str, str], on_claim: Mapping[str, str], released: tuple[str | None, str | None]
 ) -> None:
     view = ClusterView(nodes=(pool_node(annotations=on_node),), node_claims=(claim(annotations=on_claim),))
     (action,) = held(view).release
@@ -215,3 +223,78 @@ def test_a_window_that_blocks_empty_nodes_blocks_deletions_while_it_is_open() ->
     shut = held(view, pool=replace(NEVER, budgets=(weekends,)))
     assert (shut.delete, len(shut.release)) == ((), 1)
     assert len(held(view, pool=replace(NEVER, budgets=(weekdays,))).delete) == 1
+
+
+# Which held nodes may be left while another one of their NodePool is on its way out, or open to pods.
+
+LATER = NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("admits", "seconds", "may_be_left"),
+    [((), 599, False), ((), 600, True), (("node-3",), 59, False), (("node-3",), 60, True)],
+    ids=["a node is being left", "Karpenter has not taken it for ten minutes", "a node is open", "for a minute"],
+)
+def test_another_node_waits_for_it_and_not_for_ever(
+    admits: tuple[str, ...], seconds: int, *, may_be_left: bool
+) -> None:
+    view = together(with_node("node-1", HELD), with_node("node-2"))
+    since = LATER - timedelta(seconds=seconds)
+    known = Departure("node-2", since, since + timedelta(minutes=30), 0.1, admits=admits)
+    found, next_look = candidates(
+        *(all_bins(view, occupied(node_1=[chunks()])), [node_pool()], view, LATER),
+        staying=(),
+        known=[known],
+        price_of=lambda item: 0.2 if item.chunks else None,
+        pods={},
+    )
+    assert [item.bin.name for item in found] == (["node-1"] if may_be_left else [])
+    assert (next_look is None) == may_be_left
+
+
+# Every held node is handed back when headroom leaves, and nothing else is touched.
+
+GONE = ((HELD_TAINT, False), (SCARCE_TAINT, False))
+
+
+def test_placeholders_and_nodes_that_were_there_before_are_released() -> None:
+    view = together(
+        with_node("node-1", HELD),
+        ClusterView(nodes=(pool_node("before", annotations=HELD),)),
+        with_node("persons", {DO_NOT_DISRUPT: "true"}),
+        with_node("free"),
+    )
+    found = releases(view)
+    assert [str(write.ref) for write in found] == ["NodeClaim/claim-of-node-1", "Node/before", "Node/node-1"]
+    assert [write.taints for write in found] == [(), GONE, GONE]
+    assert {write.annotations for write in found} == {((DO_NOT_DISRUPT, None), (HELD_ANNOTATION, None))}
+
+
+def test_a_reserved_node_is_everybodys_afterwards_also_one_that_is_not_held() -> None:
+    taint = reserved_taint(ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", "train"))
+    reserved = pool_node("reserved", annotations=HELD)
+    left = pool_node("left")
+    view = ClusterView(nodes=tuple(replace(node, taints=(taint,)) for node in (reserved, left)))
+    assert {write.ref.name: write.taints for write in releases(view)} == {
+        "reserved": (*GONE, (taint, False)),
+        "left": ((taint, False),),
+    }
+
+
+def test_a_cluster_that_was_released_has_nothing_left_to_release() -> None:
+    sandbox = Sandbox()
+    sandbox.add_node("general-1")
+    (name,) = sandbox.node_names()
+    for write in releases(with_node(name, HELD)):
+        held = tuple((key, "true") for key, _ in write.annotations)
+        sandbox.write(replace(write, annotations=held, taints=tuple((taint, True) for taint, _ in write.taints)))
+    view = sandbox.wait()
+    assert HELD_TAINT in sandbox.node(name).taints
+    assert sandbox.node(name).annotation(DO_NOT_DISRUPT) == "true"
+    results = [sandbox.write(write) for write in releases(view)]
+    assert Outcome.APPLIED in {result.outcome for result in results}
+    assert releases(sandbox.wait()) == ()
+    assert HELD_TAINT not in sandbox.node(name).taints
+    body = sandbox.cluster.get(node_ref(name))
+    assert body is not None
+    assert DO_NOT_DISRUPT not in body["metadata"].get("annotations", {})

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from reconciler.model.declared import Declared
 from reconciler.model.placement import Unplaced, UnplacedReason
+from reconciler.model.view import ClusterView, Inventory
+from reconciler.placement.place import place
+from reconciler.placement.problem import Problem
+from reconciler.plan.facts import Facts
 from reconciler.plan.launching.back_offs import (
+    LAUNCHES_KEY,
     NOT_AVAILABLE,
     BackOff,
     BackOffRules,
     Launch,
     LaunchRecord,
     Offered,
+    launch_record,
     stock_outs,
+    without_launches,
 )
 from reconciler.plan.launching.creations import LONGEST, creations
-from tests.builders import buffer_ref, demand
+from reconciler.plan.plan import make_plan
+from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import NOW, chunks, planned
-
-# Names of NodeClaims follow from what is asked for.
 
 
 def names(*nodes: object, taken: tuple[str, ...] = ()) -> list[str]:
@@ -95,3 +103,23 @@ def test_what_comes_of_chunks_that_no_other_node_is_asked_for(cause: str | None,
     unplaced = [Unplaced(buffer_ref("web"), 0, 1, reasons)] if reasons else []
     (missed,) = stock_outs(VANISHED, [demand("web")], (), unplaced, NOW)
     assert missed.message == f"NodeClaim general-x gave no node (m-4x in zone-a as on-demand): {said}"
+
+
+# A NodeClaim that had to wait for its pool was never made, so that it cannot have vanished.
+
+TODAY = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_what_was_not_asked_for_is_not_remembered() -> None:
+    demands, types, pools = (demand(count=3),), (instance_type(),), (node_pool(),)
+    placement = place(Problem(ClusterView(), pools, types, demands))
+    plan = make_plan(
+        Facts(TODAY, effective=Declared(node_pools=pools), instance_types=types, demands=demands, placement=placement)
+    )
+    (creation,) = plan.node_claims.create
+    assert creation.name in plan.memory[LAUNCHES_KEY]
+    left = without_launches(plan.memory, [creation.name])
+    assert LAUNCHES_KEY not in left
+    record = launch_record(ClusterView(inventory=Inventory(memory=left)), TODAY)
+    assert record.vanished == {}
+    assert launch_record(ClusterView(inventory=Inventory(memory=plan.memory)), TODAY).vanished

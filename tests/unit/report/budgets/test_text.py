@@ -1,19 +1,37 @@
-"""Disruption budgets on a terminal: what a person reads."""
+"""Disruption budgets on a terminal, as JSON and on the page; in local time, too."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from reconciler.model.changes import BudgetOutcome, Plan
+import pytest
+
+from reconciler.model.changes import Action, BudgetOutcome, ObjectChange, Plan
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.nodes import DisruptionBudget, NodePool
+from reconciler.model.refs import ObjectRef, SourcePosition
+from reconciler.model.schedules import AllowWindow, LocalBudgets, PoolBudgets
+from reconciler.model.timelines import BudgetPieces
 from reconciler.plan.node_pools.budget_timeline import budget_cells
 from reconciler.plan.node_pools.disruption_budgets import PoolState, budget_outcomes
+from reconciler.report.budgets.document import BUDGETS_SCHEMA, budget_row, budget_spans_json
 from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
+from reconciler.report.difference.difference import Details, difference
+from reconciler.report.difference.page import difference_page
+from reconciler.report.escaping import timestamp, to_json
+from reconciler.report.findings import finding_row
+from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
+from reconciler.timetable.compiled_budgets import compiled
+from reconciler.timetable.windows import instant_of, ticks
+from reconciler.wiring.pages import rendered_page
 from tests.builders import node_pool
+from tests.plans import NOW, full_plan
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FRIDAY = datetime(2026, 10, 23, 9, tzinfo=UTC)
@@ -130,3 +148,125 @@ def test_a_span_within_a_minute_has_seconds() -> None:
     assert hours(OFFICE, FRIDAY, FRIDAY + timedelta(seconds=30))[0] == (
         "Hour by hour, 2026-10-23 11:00:00 CEST (09:00:00 UTC) to 2026-10-23 11:00:30 CEST (09:00:30 UTC)"
     )
+
+
+# Budgets as written in local time, shown beside what is applied: on the terminal, in JSON, on the page.
+
+WRITTEN = LocalBudgets(
+    budgets=(DisruptionBudget("0", ("Drifted",), "0 9 * * mon-fri", timedelta(hours=8)), DisruptionBudget("10%")),
+    allow_windows=(AllowWindow("0 22 * * *", timedelta(hours=8), ("Empty",)),),
+    time_zone="Asia/Kolkata",
+)
+POOL = PoolBudgets("batch", WRITTEN, compiled(WRITTEN, NOW), SourcePosition("pools.yaml", 7))
+PLAN = replace(
+    full_plan(),
+    objects=(ObjectChange(ObjectRef("karpenter.sh", "NodePool", "", "batch"), Action.UPDATE),),
+    local_budgets=(POOL,),
+)
+
+
+def test_a_pool_that_does_not_change_is_in_the_json_alone() -> None:
+    still = replace(PLAN, objects=())
+    assert "Asia/Kolkata" not in page_text(plan_page(still, cluster="production", zone=UTC))
+    (row,) = plan_document(still)["localBudgets"]
+    assert row["written"]["allowWindows"] == [{"reasons": ["Empty"], "schedule": "0 22 * * *", "duration": "8h"}]
+    assert row["compiled"][0] == {
+        "nodes": "0",
+        "reasons": ["Drifted"],
+        "schedule": "30 3 * * mon-fri",
+        "duration": "8h",
+    }
+    assert (row["renewAt"], row["validUntil"]) == ("2026-12-01T00:00:00Z", "2027-10-01T00:00:00Z")
+
+
+def test_on_the_page_both_are_in_one_row() -> None:
+    (section,) = [item for item in plan_page(PLAN, cluster="x", zone=UTC)["sections"] if "local time" in item["title"]]
+    assert section["columns"] == ["Name", "Written", "Applied, in UTC"]
+    assert section["rows"][0]["what"] == "0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
+    assert section["rows"][0]["fields"] == ["0 (Drifted): 30 3 * * mon-fri for 8h"]
+
+
+def test_the_page_says_until_when_the_applied_form_is_right_and_names_its_column() -> None:
+    page = plan_page(PLAN, cluster="x", zone=UTC)
+    (section,) = [item for item in page["sections"] if "local time" in item["title"]]
+    right = "valid until 2027-10-01 00:00 UTC; recompiled from 2026-12-01 00:00 UTC."
+    assert section["notes"] == [f"NodePool/batch: {right}"]
+    for name in ("report.md.j2", "report.html.j2"):
+        assert right in rendered_page(name, page)
+    html = rendered_page("report.html.j2", page)
+    assert 'data-column="Applied, in UTC"><code>0 (Drifted): 30 3 * * mon-fri for 8h' in html
+
+
+def test_a_difference_shows_what_was_written_of_the_pools_that_differ_and_of_no_others() -> None:
+    """One field of one pool is edited."""
+
+    def documents(nodes: str) -> list[DeclaredManifest]:
+        return [
+            DeclaredManifest(
+                ObjectRef("karpenter.sh", "NodePool", "", name), {"spec": value}, SourcePosition("a.yaml", 1)
+            )
+            for name, value in (("batch", nodes), ("other", "same"))
+        ]
+
+    plan = replace(PLAN, local_budgets=(POOL, replace(POOL, node_pool="other")))
+    change = difference(plan, plan, Details(written=(documents("1"), documents("2"))))
+    text = page_text(difference_page(change, cluster="production", zone=UTC))
+    written = "NodePool/batch: 0 (Drifted): 0 9 * * mon-fri for 8h, in Asia/Kolkata"
+    assert f"  {written}\n      0 (Drifted): 30 3 * * mon-fri for 8h\n" in text
+    assert "NodePool/other: 0" not in text
+    page = difference_page(change, cluster="x", zone=UTC)
+    (section,) = [item for item in page["sections"] if "local time" in item["title"]]
+    assert {row["name"] for row in section["rows"]} == {"NodePool/batch"}
+    assert "valid until 2027-10-01" in rendered_page("report.md.j2", page)
+
+
+# Budgets over a span as JSON, written in parts: the same text as a document written at once.
+
+START = ticks(NOW)
+PIECES = 700
+
+
+def pieces(count: int) -> Iterator[BudgetPieces]:
+    """Of several pools: outcomes that come again and others, text that JSON escapes, instants between two seconds."""
+    often = [BudgetOutcome("a", "Empty", number, number, 0, 1, 12, f'"{number}"\n{{}}') for number in range(3)]
+    made = [
+        often[index % 3] if index % 4 else BudgetOutcome("b", "Drifted", None, None, 0, 0, index, "any")
+        for index in range(count)
+    ]
+    for first in range(0, count, PIECES):
+        outcomes = made[first : first + PIECES]
+        yield BudgetPieces([START + (first + index) * 420_000_001 for index in range(len(outcomes) + 1)], outcomes)
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [
+        {"from": timestamp(instant_of(begin)), "to": timestamp(instant_of(end)), **budget_row(outcome)}
+        for item in pieces(count)
+        for begin, end, outcome in zip(item.edges[:-1], item.edges[1:], item.outcomes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 2000, 2001, 2002, 30_000])
+def test_parts_make_the_document(count: int) -> None:
+    findings = full_plan().findings
+    document = {
+        "schemaVersion": BUDGETS_SCHEMA,
+        "now": timestamp(NOW),
+        "budgets": rows(count),
+        "findings": [finding_row(finding) for finding in findings],
+    }
+    parts = list(budget_spans_json(pieces(count), now=NOW, findings=findings))
+    assert "".join(parts) == to_json(document)
+    assert max(map(len, parts)) < 2_000_000
+
+
+def test_rows_are_asked_for_as_they_are_written() -> None:
+    asked = []
+
+    def counted() -> Iterator[BudgetPieces]:
+        for item in pieces(10_000):
+            asked.append(item)
+            yield item
+
+    next(budget_spans_json(counted(), now=NOW))
+    assert len(asked) == 1

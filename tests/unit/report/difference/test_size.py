@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -16,13 +18,16 @@ from reconciler.model.changes import (
     ObjectChange,
     Plan,
 )
+from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.placement import Holding, UnplacedReason
 from reconciler.model.refs import SourcePosition
-from reconciler.report.difference.difference import Difference, difference
+from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import headline
+from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.page import difference_page
-from reconciler.report.escaping import markdown_text
+from reconciler.report.escaping import markdown_text, plain
+from reconciler.report.plan.rows import object_row, row_lines
 from reconciler.wiring.pages import MOST_BYTES, rendered_page
 from tests.builders import buffer_ref, demand
 from tests.plans import NOW, planned
@@ -48,9 +53,7 @@ def large(count: int) -> Difference:
             for index, name in enumerate(names)
         ),
         node_claims=NodeClaimChanges(
-            create=tuple(
-                NodeClaimCreation(name, planned(Holding(buffer_ref(name), 0, 1), price=0.1)) for name in names
-            ),
+            create=tuple(NodeClaimCreation(name, planned(Holding(buffer_ref(name), 0, 1), price=0.1)) for name in names)
         ),
         objects=tuple(
             ObjectChange(buffer_ref(name), Action.UPDATE, (FieldChange("spec.note", WIDE, f"{WIDE}{name}"),), {})
@@ -90,3 +93,85 @@ def test_equal_rows_are_one_row_that_counts_them() -> None:
 def test_equal_input_gives_equal_bytes() -> None:
     once, again = (rendered_page("report.md.j2", difference_page(large(70), cluster="c")) for _ in range(2))
     assert once == again
+
+
+# New findings of a difference, each counted once.
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+REFUSED = Finding("immutable-field", Severity.ERROR, "cannot be changed", SourcePosition("a.yaml", 3, 1), buffer_ref())
+NO_YAML = Finding("yaml-syntax", Severity.ERROR, "cannot be read", SourcePosition("a.yaml", 1, 1))
+
+
+def test_what_the_comparison_and_the_plan_both_find_is_one_finding() -> None:
+    head = replace(Plan(None, NOON), findings=(replace(REFUSED, position=SourcePosition("a.yaml", 9, 1)),))
+    assert difference(Plan(None, NOON), head, Details(refused=(REFUSED,))).new_findings == (REFUSED,)
+
+
+def test_two_files_that_cannot_be_read_are_two() -> None:
+    other = replace(NO_YAML, position=SourcePosition("b.yaml", 1, 1))
+    head = replace(Plan(None, NOON), findings=(NO_YAML, other, other))
+    assert difference(Plan(None, NOON), head).new_findings == (NO_YAML, other)
+
+
+# What merging does to manifests, told from what each side would do to the same cluster.
+
+WEB = buffer_ref("web")
+
+
+CREATED = ObjectChange(WEB, Action.CREATE, (), {"spec": {"replicas": 2}})
+GONE = ObjectChange(WEB, Action.DELETE, reason="no longer declared")
+
+
+def document(**spec: Any) -> DeclaredManifest:
+    marks = {"annotations": {"headroom.dev/applied-hash": str(sorted(spec.items()))}}
+    return DeclaredManifest(WEB, {"metadata": marks, "spec": spec}, SourcePosition("web.yaml", 1))
+
+
+def told(
+    before: DeclaredManifest | None,
+    after: DeclaredManifest | None,
+    base: tuple[ObjectChange, ...] = (),
+    head: tuple[ObjectChange, ...] = (),
+    *,
+    is_there: bool = True,
+) -> list[ObjectChange]:
+    left, right = ([side] if side else [] for side in (before, after))
+    return list(written_differences(left, right, base, head, (WEB,) if is_there else ()))
+
+
+def test_what_both_sides_declare_alike_is_no_difference() -> None:
+    assert told(document(replicas=2), document(replicas=2)) == []
+
+
+def test_an_edited_document_is_told_by_field() -> None:
+    (change,) = told(document(percentage=20, limits=[1, 2]), document(percentage=50, limits=[1, 3]))
+    assert change.action is Action.UPDATE
+    assert change.changes == (FieldChange("spec.limits[1]", 2, 3), FieldChange("spec.percentage", 20, 50))
+
+
+def test_a_new_document_is_told_with_where_it_is_declared() -> None:
+    (change,) = told(None, document(replicas=2), head=(CREATED,))
+    assert (change.action, change.reason) == (Action.CREATE, "declared")
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "is_there", "action", "reason"),
+    [
+        ((), (GONE,), True, Action.DELETE, "no longer declared"),
+        ((CREATED,), (), True, Action.DELETE, "no longer declared; not in this cluster yet"),
+        ((), (), True, Action.KEEP, "no longer declared; it stays in the cluster"),
+        ((), (), False, Action.DELETE, "no longer declared; not in this cluster"),
+    ],
+)
+def test_a_document_that_is_removed_says_what_becomes_of_its_object(
+    *, base: tuple[ObjectChange, ...], head: tuple[ObjectChange, ...], is_there: bool, action: Action, reason: str
+) -> None:
+    (change,) = told(document(), None, base, head, is_there=is_there)
+    assert (change.action, change.reason) == (action, reason)
+
+
+def test_an_object_that_stays_is_told_with_its_reason() -> None:
+    assert list(row_lines(object_row(told(document(), None)[0]), plain)) == [
+        "  = CapacityBuffer/shop/web: keep; no longer declared; it stays in the cluster"
+    ]

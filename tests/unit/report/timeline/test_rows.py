@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, timedelta
 
-from reconciler.model.timelines import CapacityTimeline
+from reconciler.model.timelines import CapacityTimeline, DemandSpan
+from reconciler.report.timeline.chart import lane_changes
 from reconciler.report.timeline.rows import week_rows
 from tests.timelines import END, NOW, budget_span, capacity
 
@@ -40,3 +42,28 @@ def test_an_open_door_of_an_hour_is_not_hidden_either() -> None:
     assert week["lines"][0]["blocks"][0][1].count("◦") == 1
     assert "for budgets it is the lowest" in week["legend"]
     assert "◦ is 0 for part of the block" in week["legend"]
+
+
+# Two revisions' lanes side by side: what is a difference of capacity, and what is only another moment of looking.
+
+
+def later(timeline: CapacityTimeline, by: timedelta) -> CapacityTimeline:
+    """The same as it is foreseen from another instant on: what has passed is left out, a little more is seen at the end."""
+
+    def moved(span: DemandSpan) -> DemandSpan:
+        start, end = span.start, span.end
+        return replace(
+            span, start=start + by if start == timeline.start else start, end=end + by if end == timeline.end else end
+        )
+
+    return CapacityTimeline(
+        timeline.start + by, timeline.end + by, demands=tuple(moved(span) for span in timeline.demands)
+    )
+
+
+def test_a_later_beginning_alone_is_no_difference() -> None:
+    base = CapacityTimeline(NOW, END, demands=capacity().demands)
+    assert lane_changes(base, later(base, timedelta(seconds=1))) == ()
+    head = CapacityTimeline(NOW, END, demands=capacity(peak=4).demands)
+    changes = lane_changes(base, later(head, timedelta(seconds=1)))
+    assert [item.either.name for item in changes] == ["CapacityBuffer/shop/web"]

@@ -1,0 +1,62 @@
+"""Names for the rows of the arrays that the loops work on."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPREAD_ITSELF, SPREAD_OTHERS, ANTI_AFFINITY_ITSELF, ANTI_AFFINITY_OTHERS, AFFINITY = range(5)
+"""Codes of rules between pods."""
+HOST_ROW, RULE_CODE, BOUND = range(3)
+"""Rows of `rules`."""
+EMPTY, MINIMUM, RUNNING, USED, LEAN = range(5)
+"""Parts of `loads`: what KeepEmpty chunks, KeepMinimum chunks and pending pods take; all of it; all of it without pods."""
+TEMPLATE, POSITION, TYPE, ROW, PRICE, LEAST = range(6)
+"""Rows of `marks`. TEMPLATE: number of the node template. POSITION: which of its types the node would be bought as. TYPE, ROW: that type
+and its cheapest row of the catalog, both numbered through all NodePools. PRICE: of that row, in billionths of a USD an hour. LEAST:
+a lower bound on the price per chunk if the node is made larger, while chunks of one batch are placed."""
+START, END, POOL = range(3)
+"""Rows of `spans`: where the types of a node template begin and end in the line, and its NodePool."""
+TYPES, TYPE_ROWS, TYPE_PRICES = range(3)
+"""Rows of `line`: the types of all node templates, the cheapest row of each, and its price."""
+ABLE, FITS, NODES, COUNTS, NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION = range(7)
+"""Rows of `found`. ABLE, FITS: nodes that can take chunks, and how many each. The other rows describe the nodes that were chosen.
+NODES, COUNTS: which node, and how many chunks. NOW_TEMPLATE, WAS_TEMPLATE, WAS_POSITION: what it is and was (-1: it did not exist)."""
+NEXT_NEW, NEXT_NOTE = range(2)
+"""What to do for remaining chunks, if any. NEXT_NEW: make new nodes. NEXT_NOTE: record what was done, and call again."""
+MOST_WORTH = 0.8
+"""The room of a node counts as worth at most this part of its price."""
+KEPT = -1
+"""In place of a type: the one that the node has; of a new node the cheapest that holds its chunks."""
+ROUNDING = 1e-9
+"""Prices per chunk are fractions. Two that differ by less than this count as equal."""
+
+PLENTY = 2**62
+Numbers: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Fractions: TypeAlias = NDArray[np.float64]
+
+NodeArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Fractions, Fractions]
+"""found, marks, loads, spans, line, room, worth, discounts. found: rows × planned nodes, to write to. marks: rows × planned nodes, what each node is. loads:
+parts × planned nodes × resources, what is on each. spans: rows × node templates. line: rows × types of all templates. room: types ×
+resources. worth: by resource, what a unit of free room is worth. discounts: by type, what its room takes off its price where a node is
+made or made larger. Both are in billionths of a USD an hour."""
+ChunkArrays: TypeAlias = tuple[Numbers, int, int]
+"""request, part, counted: what a chunk asks for, the part of `loads` as which it counts, and the part that counts against its room."""
+HostArrays: TypeAlias = tuple[Numbers, int, Numbers, Numbers]
+"""hosts, base, rules, more. hosts: counters × bins, how many pods count on each host. base: the bin of the first planned node. rules:
+rows × rules on the hostname. more: by planned node, further caps on its chunks; empty where there are none."""
+LimitArrays: TypeAlias = tuple[Numbers, Numbers, Numbers]
+"""capacities, spare, charged. capacities: types × limited resources. spare: NodePools × limited resources, what is left. charged: planned
+nodes × limited resources, what each counts for; empty where that is its type's capacity."""
+OptionArrays: TypeAlias = tuple[Numbers, Numbers, Flags, Numbers, Numbers]
+"""joined, growing, bought_as, prices, new. joined: by node template, the template of a node once it has the chunks, -1 where they are
+not allowed. Empty if no node shall be filled as it is. growing: the same for nodes made larger. bought_as: by row of the catalog,
+whether a node bought so may take the chunks. prices, new: by number of chunks, what new nodes cost less the worth of their room, and
+template and type of one node that takes them all (-1: not known)."""
+CounterArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers, Flags, Flags, Numbers, Numbers]
+"""key, first, width, view, included, present, counts, totals: of kube-scheduler's model. By counter: the row of its key in the domains,
+where its domains begin in `counts`, how many there are, and its row of `included`. included: views × nodes, which nodes count.
+present, counts: by domain, whether a node that counts is in it, and how many pods. totals: by counter, how many pods in all."""
