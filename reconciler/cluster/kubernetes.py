@@ -126,9 +126,9 @@ class KubernetesCluster:
         return self._dated[1]
 
     @property
-    def room_taken(self) -> int:
-        """How often held room was taken so far. A cheap call."""
-        return self._store.room_taken
+    def room_changes(self) -> tuple[int, int]:
+        """How often held room was taken so far, and how often it came. A cheap call."""
+        return self._store.room_taken, self._store.room_came
 
     @property
     def requested_at(self) -> str:

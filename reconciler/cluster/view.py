@@ -24,7 +24,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.model.attachments import Devices, Storage
 from reconciler.model.marks import PART_OF_LABEL
-from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, InstanceType, Node, NodeClaim
+from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, INITIALIZED_LABEL, InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Inventory, LiveObject
@@ -38,6 +38,12 @@ def is_held(side: object) -> bool:
 def begins_to_go(before: object, after: object) -> bool:
     """Whether a node or NodeClaim that holds chunks begins to be deleted or disrupted with this change."""
     return is_held(before) and _is_going(after) and not _is_going(before)
+
+
+def has_come(before: object, after: object) -> bool:
+    """Whether a node that holds chunks, or waits for pods, has become initialized with this change."""
+    was, now = ((side.label(INITIALIZED_LABEL) if isinstance(side, Node) else None) for side in (before, after))
+    return isinstance(before, Node) and is_held(after) and now == "true" != was
 
 
 def node_newly_used(before: object, after: object) -> str:
@@ -86,7 +92,7 @@ class ViewStore:
         self._shapes = ShapePool()
         self._made: dict[str, Any] = {}
         self._revision = 0
-        self._room_taken = 0
+        self._room_taken = self._room_came = 0
         self._view: ClusterView | None = None
 
     def put(self, resource: Resource, body: Body) -> bool:
@@ -183,6 +189,7 @@ class ViewStore:
         used = node_newly_used(before, value)
         if (before and begins_to_go(before, value)) or (used and is_held(self._values[NODES.key].get(("", used)))):
             self._room_taken += 1
+        self._room_came += has_come(before, value)
         return self._changed(*_parts_of(resource, value))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
@@ -286,6 +293,11 @@ class ViewStore:
     def room_taken(self) -> int:
         """How often held room was taken so far, by a pod bound there or by the removal of a node."""
         return self._room_taken
+
+    @property
+    def room_came(self) -> int:
+        """How often a node that is held has become initialized so far."""
+        return self._room_came
 
     @property
     def requested_at(self) -> str:

@@ -110,13 +110,10 @@ class Daemon:
 
     # From any thread
 
-    def changed(self) -> None:
-        """Reports a change of the cluster: for `Cluster.start`."""
-        self._want(Trigger.CHANGE)
-
-    def room_taken(self) -> None:
-        """Reports that a change of the cluster took held room. A pass follows at once, to make room elsewhere."""
-        self._want(Trigger.TAKEN)
+    def changed(self, trigger: Trigger = Trigger.CHANGE) -> None:
+        """Reports a change of the cluster: for `Cluster.start`. trigger: `TAKEN` or `CAME` where it took held room or brought it, which a
+        pass follows at once."""
+        self._want(trigger)
 
     def request(self, requested_at: str) -> None:
         """Asks for a poll and then a pass with an annotation's value. The same value asks only once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.quantity import Resources
 from reconciler.model.schedules import Edge, PoolBudgets
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
@@ -39,6 +41,7 @@ class Facts:
     demands: in the order of placement. refused: nodes for requests that are over a cap; those requests are placed without new nodes.
     launches: NodeClaims on their way, and those that failed. departures: nodes that chunks leave for cheaper room, and those where that
     failed lately. replaced: bins that must hold no more chunks, from `leaving_bins`. edges: instants at which time alone changes the plan.
+    pods_first: by NodePool, requests of the pods that Karpenter is about to make nodes for.
     waits: pods that may have to wait although their chunks have room. scarce: names of nodes whose room pods
     with few other places need. notes: what else to say of the placement. suspended: nothing is to be written.
     """
@@ -55,6 +58,7 @@ class Facts:
     demands: tuple[Demand, ...] = ()
     placement: Placement = field(default_factory=Placement)
     refused: tuple[Cut, ...] = ()
+    pods_first: Mapping[str, frozenset[Resources]] = field(default_factory=dict)
     waits: tuple[Wait, ...] = ()
     scarce: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()

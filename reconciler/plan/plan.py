@@ -42,14 +42,16 @@ from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, retry_words, stock_outs
 from reconciler.plan.launching.caps import (
     COST_NOTE,
+    PODS_FIRST,
     TEMPLATE_FAILED,
     Capped,
+    after_pods,
     cap_notes,
     capped_nodes,
     cost_notes,
     without_unrendered,
 )
-from reconciler.plan.launching.creations import creations, made_by_others
+from reconciler.plan.launching.creations import creations, made_by_others, maker_of
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.node_pools.static_pools import static_pool_changes, static_pool_findings
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes
@@ -146,7 +148,8 @@ def _created(
 ) -> tuple[tuple[NodeClaimCreation, ...], Capped]:
     """Named first: a name must not depend on whether another claim can be rendered."""
     apart = {demand.ref for demand in facts.demands if demand.whole or demand.is_pending_pod}
-    capped = facts.launches.probing(capped, facts.cluster_now, apart)
+    others = {demand.ref for demand in facts.demands if maker_of(demand)}
+    capped = after_pods(facts.launches.probing(capped, facts.cluster_now, apart), facts.pods_first, apart | others)
     created = creations(capped.kept, (claim.name for claim in facts.view.node_claims))
     return without_unrendered(created, capped, unrendered)
 
@@ -194,11 +197,13 @@ def _held(
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
     coming = [item for item in bins if item.is_on_its_way]
-    holdings = (*(item.chunks for item in coming), *(item.planned.holdings for item in created))
+    later = [cut.node for cut in capped.cuts if cut.cause == PODS_FIRST]
+    planned = (*(item.planned for item in created), *later)
+    holdings = (*(item.chunks for item in coming), *(node.holdings for node in planned))
     awaited = {str(part.demand) for parts in holdings for part in parts}
     awaited |= {demand for item in coming if item.name in waiting for demand, _ in item.held_before}
     # If no node can take the chunks, what they left goes all the same: a NodePool at its limit could never replace a node otherwise.
-    is_cut = any(cut.passing or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+    is_cut = any((cut.passing and cut.cause != PODS_FIRST) or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
 
     def is_awaiting(item: Bin) -> bool:
         """Whether what it held, or what runs there, has room that is not there yet."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import ClassVar
 
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import InstanceType, NodePool
+from reconciler.model.nodes import NODEPOOL_LABEL, PLACEHOLDER_LABEL, InstanceType, NodePool
 from reconciler.model.placement import Placement, PlannedNode
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.constraints.limits import NODES, PoolLimits
@@ -30,6 +32,9 @@ from reconciler.plan.findings import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
 from reconciler.spending.month import Basis
 from reconciler.stages.state import PassState, Rules
+
+_HEAD_START = timedelta(seconds=15)
+"""How long Karpenter may take to choose nodes for pods: its longest batch takes ten seconds (BATCH_MAX_DURATION)."""
 
 
 def place_in_mode(problem: Problem, *, memory: Memory, seconds_left: Callable[[], float]) -> Placement:
@@ -82,6 +87,7 @@ class Place:
         )
         booked = [item.request.booked_for for item in problem.demands if item.request is not None]
         booked_for = max(booked, default=self.rules.requests.booked_for)
+        state = after_pods(state, self.memory)
         basis = Basis(
             *(state, state.prepared.room, self.rules.dialect, options, placement),
             memory=self.memory,
@@ -126,6 +132,35 @@ class Place:
                 problem, memory=self.memory.of("without refused requests"), seconds_left=seconds_left
             )
         return problem, placement, still_refused(cuts, placement)
+
+
+def after_pods(state: PassState, memory: Memory) -> PassState:
+    """The state in which chunks get no new nodes that pods would take at once, as long as Karpenter is about to make nodes for these pods.
+
+    It chooses no nodes while a NodeClaim has no instance (Cluster.Synced in pkg/controllers/state), so each for chunks would delay the pods'.
+    In NodePools where Karpenter has just made nodes, or pods have waited for longer, chunks wait no more."""
+    problem, placement, young = state.problem, state.placement, state.cluster_now - _HEAD_START
+    waiting = () if state.include_pending or not placement.planned else _waiting(problem, placement)
+    if not waiting:
+        return state
+    created = {(pod.namespace, pod.name): pod.created for pod in problem.view.pods if pod.node_name is None}
+    since = {ref: time for ref in waiting if (time := created.get((ref.namespace, ref.name))) and time > young}
+    pods: dict[str, set[ObjectRef]] = {}
+    for node in place(_of_pods(problem), memory=memory.of("pods alone")).planned if since else ():
+        pods.setdefault(node.node_pool, set()).update(holding.demand for holding in node.holdings)
+    for claim in state.view.node_claims:
+        if claim.created is not None and claim.created > young and claim.label(PLACEHOLDER_LABEL) != "true":
+            pods.pop(claim.label(NODEPOOL_LABEL) or "", None)
+    pods = {pool: refs for pool, refs in pods.items() if refs <= since.keys()}
+    if not pods:
+        return state
+    requests = {demand.ref: demand.groups[0].shape.requests for demand in problem.demands if demand.ref in since}
+    end = min(since[ref] for refs in pods.values() for ref in refs) + _HEAD_START + state.view.clock_skew
+    return replace(
+        state,
+        pods_first={pool: frozenset(requests[ref] for ref in refs) for pool, refs in pods.items()},
+        edges=(*state.edges, Edge(end, "chunks wait no longer for Karpenter to make nodes for pods")),
+    )
 
 
 def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Problem:

@@ -19,7 +19,7 @@ from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
 
-HURRIED = frozenset({"taken", "change"})
+HURRIED = frozenset({"taken", "came", "change"})
 """Triggers of passes that answer what pods do."""
 
 

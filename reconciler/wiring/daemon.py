@@ -65,22 +65,20 @@ def leadership(election: LeaderElection | None, tell: Callable[[bool], None]) ->
 
 
 def on_change(cluster: Cluster, daemon: Daemon, request: Callable[[str], None]) -> Callable[[], None]:
-    """A change of the cluster. Where it takes held room, quiet is not waited for. request: called with what asks for a pass, once
+    """A change of the cluster. Where held room is taken or has come, quiet is not waited for. request: called with what asks for a pass, once
     for each value."""
     if not isinstance(cluster, KubernetesCluster | EmbeddedCluster):
         return daemon.changed
-    taken, asked = cluster.room_taken, ""
+    known, asked = cluster.room_changes, ""
 
     def changed() -> None:
-        nonlocal taken, asked
-        before, taken = taken, cluster.room_taken
+        nonlocal known, asked
+        before, known = known, cluster.room_changes
         if isinstance(cluster, KubernetesCluster) and cluster.requested_at != asked:
             asked = cluster.requested_at
             request(asked)
-        if taken != before:
-            daemon.room_taken()
-        else:
-            daemon.changed()
+        taken, came = (now != then for now, then in zip(known, before, strict=True))
+        daemon.changed(Trigger.TAKEN if taken else Trigger.CAME if came else Trigger.CHANGE)
 
     return changed
 

@@ -178,9 +178,9 @@ class EmbeddedCluster:
     # For tests, demos and simulations
 
     @property
-    def room_taken(self) -> int:
-        """How often held room was taken so far. A cheap call."""
-        return self._world.views.room_taken
+    def room_changes(self) -> tuple[int, int]:
+        """How often held room was taken so far, and how often it came. A cheap call."""
+        return self._world.views.room_taken, self._world.views.room_came
 
     @property
     def events(self) -> tuple[RecordedEvent, ...]:

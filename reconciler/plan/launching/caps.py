@@ -13,6 +13,7 @@ from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.plan.bins import Bin
 from reconciler.plan.cost import Prices
@@ -23,6 +24,7 @@ MOST_IN_A_WAVE = 500
 BEYOND_A_CAP = "beyond a cap"
 PROBED = "waits for another launch"
 """All offerings of the node failed lately, and another NodeClaim tries them first."""
+PODS_FIRST = "pods come first"
 TEMPLATE_FAILED = "template failed"
 COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
 _KINDS = ("NodeClaim", "NodePool")
@@ -255,7 +257,7 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
 
 def cost_notes(capped: Capped) -> tuple[str, ...]:
     """Says why the hourly price after this pass is below the cost over 30 days. Nodes of refused demands are in neither."""
-    waiting = [cut.node for cut in capped.cuts if cut.cause in {BEYOND_A_CAP, PROBED} and not cut.refused]
+    waiting = [cut.node for cut in capped.cuts if cut.cause in {BEYOND_A_CAP, PODS_FIRST, PROBED} and not cut.refused]
     waiting += capped.later
     if not waiting:
         return ()
@@ -311,6 +313,20 @@ def capped_nodes(
         order={demand.ref: index for index, demand in enumerate(demands)},
         whole={demand.ref for demand in demands if demand.whole},
     )
+
+
+def after_pods(capped: Capped, pods_first: Mapping[str, Iterable[Resources]], apart: Collection[ObjectRef]) -> Capped:
+    """Cuts nodes that pods would take at once which are about to get nodes of their own. pods_first: what these pods request, by NodePool.
+    apart: demands whose nodes do not wait."""
+    kept: list[PlannedNode] = []
+    cuts: list[Cut] = []
+    for node in capped.kept:
+        taken = any(requests.fits(node.requests) for requests in pods_first.get(node.node_pool, ()))
+        if taken and not any(item.demand in apart for item in node.holdings):
+            cuts.append(Cut(node, "Karpenter first chooses nodes for pods that wait", PODS_FIRST, passing=True))
+        else:
+            kept.append(node)
+    return replace(capped, kept=tuple(kept), cuts=(*capped.cuts, *cuts)) if cuts else capped
 
 
 def refused_cuts(capped: Capped) -> tuple[Cut, ...]:

@@ -29,6 +29,7 @@ WHY_MADE = {
     "retry": "tried again",
     "clock": "clock was set",
     "taken": "room was taken",
+    "came": "room has come",
     "change": "cluster changed",
     "tick": "regular pass",
 }

@@ -257,6 +257,18 @@ def test_a_held_node_that_begins_to_go_takes_its_room_along() -> None:
     assert store.room_taken == 2
 
 
+def test_room_comes_once_a_held_node_is_initialized() -> None:
+    store = Store()
+    initialized = {"labels": {"karpenter.sh/initialized": "true"}}
+    store.see("Node", a_node(HELD))
+    store.see("Node", a_node(HELD, **initialized))
+    assert (store.room_came, store.room_taken) == (1, 0)
+    store.see("Node", a_node(HELD, **initialized, generation=2))
+    store.see("Node", a_node())
+    store.see("Node", a_node(**initialized))  # holds nothing
+    assert store.room_came == 1
+
+
 def test_pods_of_the_first_list_take_no_room_but_those_of_a_later_one_do() -> None:
     store = ViewStore()
     store.put(NODES, a_node(HELD))

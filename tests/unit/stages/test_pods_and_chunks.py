@@ -56,6 +56,20 @@ def test_chunks_have_what_pending_pods_leave_of_a_limit() -> None:
     assert outcome(shop_with("8", pods=0, chunks=2).cycle.run("test"))[:2] == (2, 0)
 
 
+def test_chunks_whose_node_waiting_pods_would_take_come_after_karpenter_has_chosen_nodes_for_them() -> None:
+    shop = shop_with("40", chunks=1)
+    shop.cluster.apply(workload("many", replicas=3, cpu=CHUNK))
+    first = shop.cycle.run("test")
+    made, unplaced, why = outcome(first)
+    assert (made, unplaced) == (0, 1)
+    assert "Karpenter first chooses nodes for pods that wait" in why
+    assert not shop.cluster.view().node_claims
+    shop.keep(10)
+    assert not shop.cluster.view().node_claims
+    shop.keep(10)  # Karpenter has had its time
+    assert shop.cluster.view().node_claims
+
+
 def test_pods_that_no_node_could_ever_hold_keep_nothing_from_chunks() -> None:
     shop = shop_with("8")
     shop.cluster.apply(workload("huge", replicas=1, cpu="64"))

@@ -207,6 +207,17 @@ def test_room_taken_right_after_a_refill_is_gathered_as_any_change() -> None:
     assert made.due() == (at(3.65), Trigger.TAKEN)
 
 
+def test_room_that_has_come_is_answered_at_once_and_delays_no_refill() -> None:
+    made = agenda()
+    made.want(Trigger.CAME, at(0))
+    assert made.due() == (at(0.15), Trigger.CAME)
+    made.begin(at(0.15))
+    made.want(Trigger.CAME, at(1))
+    assert made.due() == (at(3), Trigger.CAME)
+    made.want(Trigger.TAKEN, at(1.1))
+    assert made.due() == (at(1.25), Trigger.TAKEN)
+
+
 def test_a_pass_for_another_reason_delays_no_refill() -> None:
     made = agenda()
     made.want(Trigger.TICK, at(0))
