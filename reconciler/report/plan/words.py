@@ -203,7 +203,9 @@ def missing_words(plan: Plan) -> str:
     if not short:
         return ""
     verb = "has" if unplaced == 1 else "have"
-    of = f"of {short[0].demand.ref}" if len(short) == 1 else f"in {len(short):,} demands"
+    kinds = {item.demand.ref.kind for item in short}
+    several = f"{kinds.pop()}s" if len(kinds) == 1 else "buffers and requests"
+    of = f"of {short[0].demand.ref}" if len(short) == 1 else f"of {len(short):,} {several}"
     return f"{unplaced:,} of {counted(sum(item.demand.desired or 0 for item in short), 'chunk')} {of} {verb} no room"
 
 

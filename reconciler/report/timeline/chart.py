@@ -24,7 +24,7 @@ ASKED, WORTH, ALLOWED = "Asked for", "Schedules", "Disruptions allowed"
 """The groups of lanes, in the order in which they are shown."""
 MOST_LANES = 40
 _TALL, _FLAT = 44.0, 24.0
-_ABOVE = 15.0
+_ABOVE = 17.0
 """The height of a name above its lane."""
 _LEAST_LEFT = 100
 
@@ -274,11 +274,11 @@ def draw_group(
                 draw_values(drawing, axis, lane.spans, top=y + 1, height=height - 5, values=scale)
                 if present is not None and present.there.get(name):
                     _draw_there(drawing, axis, present.there[name], present.now, max((*scale, 1)), y + 1, height - 5)
+            if present is not None:  # not through a name above the lane
+                drawing.line(axis.x(present.now), y - 1, axis.x(present.now), y + height, "now")
             y += height
     if present is not None:
-        x = axis.x(present.now)
-        drawing.line(x, begins - 6, x, bottom, "now")
-        drawing.text(x, bottom + 11, "now", "bad small")
+        drawing.text(axis.x(present.now), bottom + 11, "now", "bad small")
     return bottom + 18
 
 

@@ -180,6 +180,7 @@ def timeline_page(
     every = lanes(timeline)
     return {
         "when": moment(now, place),
+        "dashed": any(there.get(lane.name) and not lane.is_constant for lane in every),
         "charts": [
             {"look": look, "svg": timeline_chart(timeline, zone=place, layout=layout, present=Present(now, there))}
             for look, layout in (("wide", DESK), ("slim", PHONE))
