@@ -71,14 +71,15 @@ class Prepare:
         )
         departing = departures(view, now)
         bins = all_bins(view)
+        # Once Karpenter drains a node, kube-scheduler binds its pods in the room that was made for them.
+        going = {item.name for item in bins if item.is_going}
+        kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
         waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(
             self.options,
             include_pending=state.include_pending,
             back_offs=launches.avoided(now, since=since),
-            leaving=leaving_now.names.union(
-                (item.node for item in departing if item.is_under_way(now)), rooms(bins, departing, now)
-            ),
+            leaving=leaving_now.names.union((item.node for item in departing if item.is_under_way(now)), kept_free),
             booked=places.held,
             keeping=waiting.names | opened(bins, departing, now),
         )

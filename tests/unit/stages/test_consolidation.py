@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.requirements import Taint
 from tests.builders import instance_type
 from tests.fakes.embedded import DELAYS, LARGE, SMALL, Document, buffer, in_node_pool, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
@@ -166,6 +167,27 @@ def test_nodes_for_pods_and_chunks_together_are_within_the_limits(limit: str, le
     shop = with_too_many_pods_for_one_smaller_node(limits={"cpu": limit})
     shop.keep(120)
     assert types(shop) == left
+
+
+def test_chunks_keep_their_room_while_pods_of_a_node_that_drains_wait_for_kube_scheduler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = with_too_many_pods_for_one_smaller_node()
+    shop.keep(55)
+    while len(types(shop)) < 4:
+        shop.keep(1)
+    shop.keep(5)
+    view = shop.cluster.view()
+    left = next(node for node in view.nodes if node.label("node.kubernetes.io/instance-type") == "m-16x")
+    drained = replace(left, taints=(*left.taints, Taint("karpenter.sh/disrupted", "", "NoSchedule")))
+    nodes = [drained if node is left else node for node in view.nodes]
+    pods = [replace(pod, node_name=None) if pod.node_name == left.name else pod for pod in view.pods]
+    now = replace(view, nodes=tuple(nodes), pods=tuple(pods))
+    monkeypatch.setattr(shop.cluster, "view", lambda: now)
+    plan = shop.cycle.plan().required_plan
+    assert plan.pending.unplaced == 0
+    assert not plan.node_claims.create
+    assert [(outcome.on_existing, outcome.unplaced) for outcome in plan.demands] == [(1, 0)]
 
 
 def test_room_that_karpenter_moves_no_pods_to_is_given_up() -> None:
