@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.console import Progress
-from reconciler.cli.options import options, served_from, settings_from
+from reconciler.cli.options import Progress, options, served_from, settings_from
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
 from reconciler.report.escaping import terminal

@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from reconciler.cli.console import Progress
-from reconciler.cli.options import Moment, options, output_option, settings_from
+from reconciler.cli.options import Moment, Progress, options, output_option, settings_from
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding, Severity
@@ -149,7 +148,7 @@ def _printed(
     if output in {"svg", "html"}:
         yield _picture(output, found, now, span, zone=zone)
         return
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.plan.node_pools.budget_timeline import cells_over
     from reconciler.report.budgets.text import HourGrid, budgets_text, hours_text
 

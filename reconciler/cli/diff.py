@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.application import exit_code_of_changes, exit_code_of_gates
-from reconciler.cli.console import Progress
-from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.options import Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
 from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.console import Progress
-from reconciler.cli.options import options, settings_from
+from reconciler.cli.options import Progress, options, settings_from
 from reconciler.forge import FORGES
 from reconciler.model.errors import Failure, Invalid
 from reconciler.report.escaping import terminal

@@ -6,112 +6,82 @@ Plain words (`mon-fri 9-17`) become the YAML of a MetricsProducer, whose fields 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
 from reconciler.model.errors import Invalid, Misused
 
-T = TypeVar("T")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MOST = 2**31 - 1
 
 
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise Invalid(f"{name!r} is not a valid name", hint="use up to 63 of a-z, 0-9 and '-', such as business-hours")
-    return name
-
-
-def _checked_zone(zone: str) -> str:
-    from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint
-
-    if not is_time_zone(zone):
-        raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
-    return zone
-
-
-def _checked_lead_time(duration: str) -> str:
-    from reconciler.manifests.annotations import LONGEST_LEAD
-    from reconciler.model.quantity import parse_duration
-
-    if duration and parse_duration(duration) > LONGEST_LEAD:
-        raise Invalid(f"a lead time of {duration} is more than a week", hint="write at most 168h, such as 10m")
-    return duration
-
-
-def _checked_windows(words: str) -> list[Window]:
-    windows = [read_window(part) for part in words.split(";") if part.strip()]
-    if not windows:
-        raise Invalid(f"{words!r} names no window", hint='write it like "mon-fri 9-17" or "daily 22-6"')
-    return windows
-
-
 @click.command("init schedule")
-@click.option("--name", help="Name of the schedule.  [default: business-hours]")
-@click.option("--namespace", help="Its namespace.  [default: default]")
-@click.option("--timezone", metavar="ZONE", help="Time zone of the windows, such as Europe/Berlin.  [default: UTC]")
+@click.option("--name", default="business-hours", show_default=True, help="Name of the schedule.")
+@click.option("--namespace", default="default", show_default=True, help="Its namespace.")
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="Time zone of the windows, such as Europe/Berlin.",
+)
 @click.option(
     "--window",
     "windows",
     metavar="WINDOW",
     multiple=True,
+    required=True,
     help='When the value differs: "mon-fri 9-17", or with its own replicas "sat 10-14 = 2". May be repeated; '
     "where two overlap, the first one applies.",
 )
 @click.option("--replicas", type=click.IntRange(0, _MOST), help="Replicas in windows that do not give their own.")
-@click.option("--default", type=click.IntRange(0, _MOST), help="Replicas at all other times.  [default: 0]")
+@click.option(
+    "--default", type=click.IntRange(0, _MOST), default=0, show_default=True, help="Replicas at all other times."
+)
 @click.option(
     "--lead-time",
     metavar="DURATION",
+    default="",
     help="How much earlier nodes should be ready; written as the buffer's annotation.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write to this file; - is stdout.  [default: -]")
+@click.option("--output", "-o", metavar="FILE", default="-", show_default=True, help="Write to this file; - is stdout.")
 def command(
     *,
-    name: str | None,
-    namespace: str | None,
-    timezone: str | None,
+    name: str,
+    namespace: str,
+    timezone: str,
     windows: tuple[str, ...],
     replicas: int | None,
-    default: int | None,
-    lead_time: str | None,
-    output: str | None,
+    default: int,
+    lead_time: str,
+    output: str,
 ) -> int:
-    """Write a capacity schedule (MetricsProducer) from flags; on a terminal, prompt for what is missing.
+    """Write a capacity schedule (MetricsProducer) from flags.
 
     \b
         headroom init schedule --window "mon-fri 9-17" --replicas 3 --default 1 --timezone Europe/Berlin
         headroom init schedule --window "fri 17 - mon 9 = 0" --window "mon-thu 22-6 = 1" --default 3 -o hours.yaml
     """
-    asks = sys.stdin.isatty() and not windows
-    if not windows and not asks:
-        raise click.UsageError('Give at least one window: --window "mon-fri 9-17" (and --replicas 3).')
-    own_name = _answer("Name", name, "business-hours", _checked_name, asks=asks)
-    own_namespace = _answer("Namespace", namespace, "default", _checked_name, asks=asks)
-    zone = _answer("Time zone", timezone, "UTC", _checked_zone, asks=asks)
-    said = "; ".join(windows) if windows else None
-    read = _answer("When (several: with ;)", said, "mon-fri 9-17", _checked_windows, asks=asks)
-    open_ended = any(window.replicas is None for window in read)
-    if open_ended and replicas is None and not asks:
+    try:
+        _check_flags(name, namespace, timezone, lead_time)
+        read = [read_window(words) for words in windows]
+    except Invalid as error:
+        raise Misused(error.message, hint=error.hint) from error
+    if replicas is None and any(window.replicas is None for window in read):
         raise click.UsageError('Give the replicas: --replicas 3, or in the window: --window "mon-fri 9-17 = 3".')
-    each = _number("Replicas then", replicas, 3, asks=asks and open_ended)
-    others = _number("Replicas at all other times", default, 0, asks=asks)
-    lead = _answer("Lead time for nodes to be ready, such as 10m", lead_time, "", _checked_lead_time, asks=asks)
-    own_windows = [(window, each if window.replicas is None else window.replicas) for window in read]
+    own = [(window, (replicas or 0) if window.replicas is None else window.replicas) for window in read]
     text = schedule_yaml(
-        name=own_name, namespace=own_namespace, timezone=zone, default=others, windows=own_windows, lead_time=lead
+        name=name, namespace=namespace, timezone=timezone, default=default, windows=own, lead_time=lead_time
     )
-    file = None if output in {None, "-"} else Path(str(output))
+    file = None if output == "-" else Path(output)
     written = () if file is None else _write(file, text)
-    _check("stdout" if file is None else str(file), text if file is None else file.read_text(encoding="utf-8"))
-    if all(number == others for _, number in own_windows):
+    _check("stdout" if file is None else output, text if file is None else file.read_text(encoding="utf-8"))
+    if all(number == default for _, number in own):
         click.echo(
-            f"  warning: the value is {others:,} at all times: the windows and the other times have the same replicas",
+            f"  warning: the value is {default:,} at all times: the windows and the other times have the same replicas",
             err=True,
         )
         click.echo("      change one of them: --replicas for the windows, --default for the other times", err=True)
@@ -122,25 +92,21 @@ def command(
     return 0
 
 
-def _answer(question: str, given: str | None, default: str, check: Callable[[str], T], *, asks: bool) -> T:
-    """The flag's value, else the person's answer (asked again until it is valid), else the default."""
-    if given is not None or not asks:
-        try:
-            return check(default if given is None else given)
-        except Invalid as error:
-            raise Misused(error.message, hint=error.hint) from error
-    while True:
-        said = click.prompt(question, default=default, show_default=bool(default), err=True)
-        try:
-            return check(str(said).strip())
-        except Invalid as error:
-            click.echo(f"  {error.message}: {error.hint}", err=True)
+def _check_flags(name: str, namespace: str, zone: str, lead_time: str) -> None:
+    """Raises `Invalid` for the first that the manifest may not have."""
+    from reconciler.manifests.annotations import LONGEST_LEAD
+    from reconciler.manifests.metrics_producer import is_time_zone, time_zone_hint
+    from reconciler.model.quantity import parse_duration
 
-
-def _number(question: str, given: int | None, default: int, *, asks: bool) -> int:
-    if given is not None or not asks:
-        return default if given is None else given
-    return int(click.prompt(question, default=default, type=click.IntRange(0, _MOST), err=True))
+    for word in (name, namespace):
+        if not _NAME.fullmatch(word):
+            raise Invalid(
+                f"{word!r} is not a valid name", hint="use up to 63 of a-z, 0-9 and '-', such as business-hours"
+            )
+    if not is_time_zone(zone):
+        raise Invalid(f"{zone!r} is not a time zone", hint=time_zone_hint(zone))
+    if lead_time and parse_duration(lead_time) > LONGEST_LEAD:
+        raise Invalid(f"a lead time of {lead_time} is more than a week", hint="write at most 168h, such as 10m")
 
 
 def _check(name: str, text: str) -> None:
@@ -181,21 +147,11 @@ def _write(path: Path, text: str) -> tuple[Path, ...]:
 
 _DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _EVERY = frozenset(range(7))
-_GROUPS = {
-    "daily": _EVERY,
-    "every day": _EVERY,
-    "weekdays": frozenset(range(1, 6)),
-    "weekend": frozenset({0, 6}),
-    "weekends": frozenset({0, 6}),
-}
-_TIME = r"(?:noon|midnight|\d{1,2}(?::\d{2})?\s*(?:am|pm)?)"
+_TIME = r"\d{1,2}(?::\d{2})?"
 _WINDOW = re.compile(
-    rf"(?P<days>[a-z][a-z ,-]*?)?\s*(?P<start>{_TIME})\s*(?:-|–|to|until)\s*"
-    rf"(?P<last>[a-z]{{3,9}}\s+)?(?P<end>{_TIME})(?:\s*=\s*(?P<replicas>\d{{1,9}}))?"
+    rf"(?P<days>[a-z,-]{{3,30}}) (?P<start>{_TIME}) ?- ?(?P<last>[a-z]{{3}} )?(?P<end>{_TIME})(?: ?= ?(?P<replicas>\d{{1,9}}))?"
 )
-_LONGEST = 200
-"""The longest text, in characters. The pattern is slow on thousands of them."""
-_HALF_DAY, _HOURS, _MINUTES = 12, 24, 60
+_HOURS, _MINUTES = 24, 60
 _NOT_A_WINDOW = 'write it like "mon-fri 9-17", "sat,sun 10:30-14", "daily 22-6" or "fri 17 - mon 9"'
 
 
@@ -216,19 +172,18 @@ class Window:
 
 
 def read_window(words: str) -> Window:
-    """`[WEEKDAYS] FROM-TO[=REPLICAS]`, or `WEEKDAY FROM - WEEKDAY TO`. Raises `Invalid` with what to write instead."""
-    short = " ".join(words.lower().split())
-    match = _WINDOW.fullmatch(short) if len(short) <= _LONGEST else None
+    """`WEEKDAYS FROM-TO[=REPLICAS]`, or `WEEKDAY FROM - WEEKDAY TO`. Raises `Invalid` with what to write instead."""
+    match = _WINDOW.fullmatch(" ".join(words.lower().split()))
     if match is None:
         raise Invalid(f"{words!r} is not a window of time", hint=_NOT_A_WINDOW)
-    days = _weekdays((match["days"] or "daily").strip(" ,"))
+    days = _weekdays(match["days"])
     start, end = _minutes(match["start"]), _minutes(match["end"])
     if start == _HOURS * _MINUTES:
         raise Invalid(f"{words!r} begins at 24:00", hint="write 0 and the next day")
     if match["last"]:
         if len(days) != 1:
             raise Invalid(f"{words!r} begins on several days and ends on one", hint=_NOT_A_WINDOW)
-        last_days = _weekdays(match["last"].strip())
+        last_days = frozenset({_weekday(match["last"].strip())})
     else:
         last_days = days if end > start else _next(days)
     if end == _HOURS * _MINUTES:
@@ -247,10 +202,10 @@ def _next(days: frozenset[int]) -> frozenset[int]:
 
 
 def _weekdays(words: str) -> frozenset[int]:
-    if words in _GROUPS:
-        return _GROUPS[words]
+    if words == "daily":
+        return _EVERY
     days: set[int] = set()
-    for part in re.split(r"\s*,\s*|\s+(?:and\s+)?", re.sub(r"\s*(?:-|\bto\b)\s*", "-", words)):
+    for part in words.split(","):
         first, dash, last = part.partition("-")
         begin = _weekday(first)
         end = _weekday(last) if dash else begin
@@ -259,27 +214,17 @@ def _weekdays(words: str) -> frozenset[int]:
 
 
 def _weekday(word: str) -> int:
-    short = word[:3].capitalize()
-    full = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-    if short not in _DAYS or not full[_DAYS.index(short)].startswith(word):
+    if word.capitalize() not in _DAYS:
         raise Invalid(f"{word!r} is not a weekday", hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, or daily")
-    return _DAYS.index(short)
+    return _DAYS.index(word.capitalize())
 
 
 def _minutes(words: str) -> int:
     """Minutes of the day; `24` is the end of the day."""
-    if words in {"noon", "midnight"}:
-        return _HALF_DAY * _MINUTES if words == "noon" else 0
-    clock = words.rstrip("apm ")
-    hour, _, minute = clock.partition(":")
-    hours, minutes = int(hour), int(minute or 0)
-    if words.endswith("m"):
-        if not 1 <= hours <= _HALF_DAY:
-            raise Invalid(f"{words!r} is not a time", hint="write 9am, 5:30pm, or 17:30")
-        hours = hours % _HALF_DAY + (_HALF_DAY if words.endswith("pm") else 0)
-    if minutes >= _MINUTES or hours * _MINUTES + minutes > _HOURS * _MINUTES:
+    hours, _, minutes = words.partition(":")
+    if int(minutes or 0) >= _MINUTES or int(hours) * _MINUTES + int(minutes or 0) > _HOURS * _MINUTES:
         raise Invalid(f"{words!r} is not a time of the day", hint="write 9, 9:30, 17:30 or 24")
-    return hours * _MINUTES + minutes
+    return int(hours) * _MINUTES + int(minutes or 0)
 
 
 def schedule_yaml(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.application import exit_code_of_changes
-from reconciler.cli.console import Progress, paint_for_stdout, width_of_stdout
-from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.options import Progress, options, output_option, paint_for_stdout, settings_from, width_of_stdout
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.model.spending import Spending

@@ -159,7 +159,7 @@ def _printed(
         broken = broken_documents(files, findings, _KIND)
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
         return rendered_page("schedule.html.j2", page)
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.report.schedules.text import schedules_text
 
     paint, width = paint_for_stdout(), width_of_stdout()

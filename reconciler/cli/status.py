@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.console import Progress
-from reconciler.cli.options import options, output_option, settings_from
+from reconciler.cli.options import Progress, options, output_option, settings_from
 from reconciler.model.errors import Misused, Transient
 from reconciler.settings.load import load_settings
 
@@ -71,7 +70,7 @@ def _show(answer: _Answer, output: str, *, again: bool) -> None:
     if output == "json":
         click.echo(json.dumps(answer.document, indent=None if again else 2))
         return
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.report.status.clusters import CLUSTERS_SCHEMA, clusters_text
     from reconciler.report.status.text import daemon_status_text
 

@@ -79,7 +79,7 @@ def validate_command(
 
 
 def _printed(output: str, findings: tuple[Finding, ...], now: datetime, *, documents: int, files: int) -> str:
-    from reconciler.cli.console import paint_for_stdout, width_of_stdout
+    from reconciler.cli.options import paint_for_stdout, width_of_stdout
     from reconciler.report.escaping import to_json
     from reconciler.report.findings import findings_document, findings_text, github_annotations, sarif_document
 
@@ -115,7 +115,7 @@ def _changes_refused(base: str | None, places: Sequence[str], files: Mapping[str
 def _template_findings(files: Mapping[str, bytes], declared: Declared) -> tuple[Finding, ...]:
     if not any(path.endswith(".j2") for path in files):
         return ()
-    from reconciler.cli.console import Progress
+    from reconciler.cli.options import Progress
     from reconciler.files import packaged_texts
     from reconciler.manifests.repository.reading import read_rendered
     from reconciler.render.check import findings_of_files

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.access import Access, in_cluster_access, kubeconfig_access
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import JSON, NOT_FOUND, Connection, Count
 from reconciler.cluster.discovery import Discovery, collection_path
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.lease import KubernetesLeases, LeaderElection
 from reconciler.cluster.resources import CONFIG_MAPS, RESOURCES, Resource, only_object
 from reconciler.cluster.scales import Scales

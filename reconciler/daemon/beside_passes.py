@@ -6,8 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from reconciler.model.errors import Waiting
 from reconciler.model.source import PullRequest
@@ -17,25 +17,29 @@ SOON = 5.0
 """Seconds until the next look or attempt while something is still missing, such as the cluster's first view."""
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What each of them needs. is_leader: nothing is done unless this replica leads. interval: between two looks. on_result: told each
+    outcome in a word."""
+
+    is_leader: Callable[[], bool]
+    interval: timedelta
+    on_result: Callable[[str], None] = lambda _result: None
+    log: Log = field(default_factory=logger)
+
+
 class _Beside(ABC):
-    """Looks again and again, until it is closed. Nothing is done unless this replica leads. on_result: told each outcome in a word."""
+    """Looks again and again, until it is closed."""
 
     name: str
     complaint: str
 
-    def __init__(
-        self,
-        *,
-        is_leader: Callable[[], bool],
-        interval: timedelta,
-        on_result: Callable[[str], None] = lambda _result: None,
-        log: Log | None = None,
-    ) -> None:
-        self._is_leader = is_leader
-        self._interval = interval.total_seconds()
+    def __init__(self, around: Around) -> None:
+        self._is_leader = around.is_leader
+        self._interval = around.interval.total_seconds()
         self._soon = min(SOON, self._interval)
-        self._on_result = on_result
-        self._log = log or logger()
+        self._on_result = around.on_result
+        self._log = around.log
         self._due = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
@@ -81,13 +85,13 @@ class Reviews(_Beside):
 
     def __init__(
         self,
+        around: Around,
         *,
         pull_requests: Callable[[], Iterable[PullRequest]],
         report: Callable[[PullRequest], str],
         base: Callable[[], str | None],
-        **rest: Any,
     ) -> None:
-        super().__init__(**rest)
+        super().__init__(around)
         self._pull_requests = pull_requests
         self._report = report
         self._base = base
@@ -128,13 +132,13 @@ class Reviews(_Beside):
 
 
 class Snapshots(_Beside):
-    """publish: takes a snapshot and pushes it if it has changed; returns the outcome in a word. interval: the least time between two."""
+    """publish: takes a snapshot and pushes it if it has changed; returns the outcome in a word."""
 
     name = "snapshots"
     complaint = "could not publish a snapshot"
 
-    def __init__(self, *, publish: Callable[[], str], **rest: Any) -> None:
-        super().__init__(**rest)
+    def __init__(self, around: Around, publish: Callable[[], str]) -> None:
+        super().__init__(around)
         self._publish = publish
 
     def look(self) -> float:

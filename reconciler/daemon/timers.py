@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
 _JOB = "edge"
+JITTER = 0.05
+"""The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
+PATIENCE = 15.0
+"""Seconds to wait for the poll. Then the pass is made of what is known: Git may be out of reach just when somebody asks."""
 _CLOSE = timedelta(milliseconds=500)
 """A job whose date is off by more than this, since a clock was set, gets another date."""
 
@@ -98,13 +102,6 @@ class Edges:
         self._job_at = at
 
 
-if TYPE_CHECKING:
-    from apscheduler.schedulers.background import BackgroundScheduler
-
-JITTER = 0.05
-"""The share by which poll intervals vary, so that many daemons do not ask a Git server at the same time."""
-
-
 Job = tuple[Callable[[], None], timedelta]
 """A function to call from the scheduler's thread, and how often."""
 
@@ -149,10 +146,6 @@ class Jobs:
         """Makes the scheduler look at the clock. It sleeps until its next job, and would not notice that the clock was set."""
         if self._scheduler is not None:
             self._scheduler.wakeup()
-
-
-PATIENCE = 15.0
-"""Seconds to wait for the poll. Then the pass is made of what is known: Git may be out of reach just when somebody asks."""
 
 
 class Requests:

@@ -52,8 +52,15 @@ from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records
 from reconciler.model.view import ClusterView, ResourceQuota
 from reconciler.requests.conditions import AcceptedRequest, accepted_requests, over_quota
-from reconciler.requests.consumption import Consumption, consumption_of
-from reconciler.requests.life import attempts_in, phase_of, record_of, spec_digest, valid_until
+from reconciler.requests.life import (
+    Consumption,
+    attempts_in,
+    consumption_of,
+    phase_of,
+    record_of,
+    spec_digest,
+    valid_until,
+)
 
 NOT_TOLERATED = "TolerationMissing"
 _LAUNCHES_LOOKED_AT = 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
 
 from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.schedules import followed_buffer, pool_ref
@@ -16,7 +15,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, Schedule, following_of
-from reconciler.model.timelines import DemandSpan
+from reconciler.model.timelines import DemandSpan, aligned
 from reconciler.model.view import ClusterView
 from reconciler.timetable.capacity_schedule import spans_with_lead
 
@@ -88,23 +87,14 @@ def followed_pieces(
         return [(start, end, (None, True))]
     if any(ref not in schedules for ref in following.schedules):
         return []
-    values = [
-        None if ref is None else spans_with_lead(schedules[ref], following.lead, start, end)
+    values: list[Sequence[tuple[datetime, datetime, int | None]]] = [
+        [(start, end, None)] if ref is None else spans_with_lead(schedules[ref], following.lead, start, end)
         for ref in (following.replicas_from, following.active_during)
     ]
-    moments = sorted({start, end} | {opens for spans in values if spans is not None for opens, _, _ in spans})
-    pieces: list[Piece] = []
-    positions = [0, 0]
-    for opens, closes in pairwise(moments):
-        now: list[int | None] = [None, None]
-        for index, spans in enumerate(values):
-            if spans is None:
-                continue
-            while spans[positions[index]][1] <= opens:
-                positions[index] += 1
-            now[index] = spans[positions[index]][2]
-        pieces.append((opens, closes, (now[0], now[1] is None or now[1] > 0)))
-    return pieces
+    return [
+        (opens, closes, (replicas, active is None or active > 0))
+        for opens, closes, (replicas, active) in aligned(*values)
+    ]
 
 
 def _rounds(

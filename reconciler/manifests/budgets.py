@@ -19,10 +19,10 @@ from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import nearest
 from reconciler.model.errors import Invalid
+from reconciler.model.nodes import REASONS
 from reconciler.model.quantity import parse_duration
 from reconciler.model.refs import Path
 from reconciler.model.schedules import AllowWindow
-from reconciler.timetable.compiled_budgets import REASONS
 from reconciler.timetable.cron import Cron, parse_cron
 
 ALLOW_WINDOWS = "headroom.dev/allow-windows"

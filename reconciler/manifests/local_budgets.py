@@ -24,7 +24,6 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import BudgetPeriod, CompiledBudgets, LocalBudgets, PoolBudgets
 from reconciler.model.view import Manifest
-from reconciler.timetable.compiled_budgets import compiled, last_month_of, next_form
 from reconciler.timetable.cron import parse_cron
 
 _DEFAULT = (DisruptionBudget(),)
@@ -49,6 +48,8 @@ class InUtc:
 
 def in_utc(repository: Declared, now: datetime) -> InUtc:
     """The repository with every NodePool's local budgets compiled for this instant."""
+    from reconciler.timetable.compiled_budgets import compiled
+
     pools: list[PoolBudgets] = []
     findings: list[Finding] = []
     manifests: dict[int, DeclaredManifest] = {}
@@ -118,6 +119,8 @@ def budget_periods(
 
     local: the written budgets of pools in local time. Raises `Invalid` if they cannot be compiled at some instant.
     """
+    from reconciler.timetable.compiled_budgets import last_month_of
+
     all_pools = tuple(pools)
     by_name = {pool.name: pool for pool in all_pools}
     forms = tuple(item for item in local if item.node_pool in by_name)
@@ -135,6 +138,8 @@ def budget_periods(
 
 
 def _compiled_at(item: PoolBudgets, at: datetime) -> CompiledBudgets:
+    from reconciler.timetable.compiled_budgets import compiled
+
     try:
         return compiled(item.written, at)
     except Invalid as error:
@@ -170,6 +175,8 @@ def next_renewal(declared: Declared, after: datetime) -> datetime | None:
 
     The present budgets stay right for at least another month, so a missed instant does no harm.
     """
+    from reconciler.timetable.compiled_budgets import next_form
+
     if not any(written_in(item.manifest) for item in declared.manifests if item.ref.kind == NODE_POOL.name):
         return None
     return next_form(after)
@@ -236,6 +243,8 @@ def _without_effect(inspection: Inspection, name: str) -> None:
 
 def _check_count(inspection: Inspection, written: LocalBudgets, name: str) -> None:
     """Reports too many compiled budgets on any day of the year: a pool accepted today must not fail when clocks change."""
+    from reconciler.timetable.compiled_budgets import compiled
+
     for month in _REFERENCE_MONTHS:
         try:
             compiled(written, datetime(2026, month, 1, tzinfo=UTC))

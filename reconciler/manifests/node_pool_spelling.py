@@ -10,11 +10,12 @@ from typing import Any
 
 from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.model.nodes import REASONS
 from reconciler.model.refs import Path
 
 _BETA = "karpenter.sh/v1beta1"
 _STABLE = "karpenter.sh/v1"
-_REASONS = {"underutilized": "Underutilized", "empty": "Empty", "drifted": "Drifted", "unhealthy": "Unhealthy"}
+_REASONS = {reason.lower(): reason for reason in (*REASONS, "Unhealthy")}
 _GONE = frozenset({"expired", "expiration", "expire"})
 _BUDGETS: Path = ("spec", "disruption", "budgets")
 _NODE_SPEC: tuple[str, ...] = ("spec", "template", "spec")

@@ -29,6 +29,8 @@ NODEPOOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 NOT_READY_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+REASONS = ("Underutilized", "Empty", "Drifted")
+"""Every reason of disruption that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
 PLACEHOLDER_LABEL = "headroom.dev/placeholder"
 """On every NodeClaim that headroom made; Karpenter copies it to the node. The value is always "true"."""
 HELD_ANNOTATION = "headroom.dev/held"

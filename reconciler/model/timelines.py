@@ -5,12 +5,25 @@ Every span is half-open, [start, end), in UTC.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
+from typing import TypeVar
 
 from reconciler.model.changes import BudgetOutcome, ScheduleOutcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule
+
+T = TypeVar("T")
+
+
+def aligned(*rows: Sequence[tuple[datetime, datetime, T]]) -> Iterator[tuple[datetime, datetime, tuple[T, ...]]]:
+    """Rows of spans cut wherever one of them changes, with the value of each row. All rows fill the same time without gaps."""
+    positions = [0] * len(rows)
+    for opens, closes in pairwise(sorted({edge for row in rows for start, end, _ in row for edge in (start, end)})):
+        positions = [at + (row[at][1] <= opens) for at, row in zip(positions, rows, strict=True)]
+        yield opens, closes, tuple(row[at][2] for at, row in zip(positions, rows, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

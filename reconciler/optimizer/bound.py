@@ -5,7 +5,7 @@ program says how much of that a node holds at most. That bounds the price before
 A few nodes may leave most of one open. So these are reckoned as whole ones too, with chunks that may be split.
 
 The placement chose zones, NodePools, who shares a node, and which chunks take the room of existing nodes. None of that is taken over, nor
-what rules say of zones, but for spread where prices differ by zone (`spread_rows.py`). Nor is spread over hosts: nodes that fill up
+what rules say of zones, but for spread where prices differ by zone, or nodes are few (`SpreadRows`). Nor is spread over hosts: nodes that fill up
 evenly each take any number. Running pods may be what KeepMinimum keeps: beside such chunks they take nothing. What is left out can only
 make the bound lower, so it stays a bound.
 """
@@ -14,20 +14,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
+from reconciler.model.quantity import PODS
 from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Rows
 from reconciler.optimizer.packing import NodeRules, Packing, Pattern, Purchase, bin_types_for, planned_pattern
-from reconciler.optimizer.solver import LinearProgram, WorkBudget
-from reconciler.optimizer.spread_rows import FEW_NODES, SpreadRows, spread_rows
-from reconciler.placement.amounts import PLENTY, Amounts, times
+from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
+from reconciler.placement.arrays import MINIMUM, PLENTY, RUNNING, Amounts, times
 from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.domain_counters import Domain
+from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
-from reconciler.placement.loops.arrays import MINIMUM, RUNNING
-from reconciler.placement.requirements import ANYWHERE
+from reconciler.placement.offers.pool_offers import PoolOffers
+from reconciler.placement.requirements import ANYWHERE, Mask, distinct
 
 _CLOSED = 0.001
 """Part of the price by which the bound and the master may differ, as they do anyway by what `Knapsacks` leaves open."""
@@ -192,3 +195,197 @@ def _most_nodes(state: State, pool: int) -> float:
     left = state.limits.nodes_left(state.offers[pool].pool.name)
     planned = sum(state.planned.of(index).pool == pool for index in range(state.planned.count))
     return math.inf if left is None else max(left, 0) + planned
+
+
+FEW_NODES = 20
+"""Up to so many, parts of nodes count more than those of chunks."""
+_FEW_CONSTRAINTS = 10
+"""Up to so many, the best of all orders is found in some thousands of steps."""
+_MAX_SKEW = attrgetter("max_skew")
+Weights = tuple[int, float]
+"""Under how many constraints a chunk counts, and as how many chunks it is limited by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRows:
+    """What spread constraints ask of topology domains, as rows of the bound's linear programs: where prices differ, or nodes are few.
+
+    kube-scheduler's filter PodTopologySpread binds a pod to a domain when no more would count there than maxSkew above the fewest that count
+    in any domain at that moment. Look at the last pod with a constraint that comes to a domain. What counts there by then is at most maxSkew
+    above what counts in any other domain at the end. Pods with the constraint are there by then. So are pods with another constraint, where
+    the last of these came before. The order of constraints is not known and may differ by domain. So the limit is the one in the order that
+    leaves most room. Pods without a constraint may come last, and pods may be on nodes that a constraint does not look at: these are not
+    limited. Chunks are told apart by domain for that. All constraints count in sum: nodes of some hundred kinds of chunks would take too
+    long to price.
+
+    domains: those that all constraints see. counted: by domain, what counts in it over all constraints, without the chunks that
+    the bound is about. most: of what is limited, so much above the fewest that count in any domain. weights: by batch."""
+
+    key: str = ""
+    domains: tuple[Domain, ...] = ()
+    counted: tuple[int, ...] = ()
+    most: float = 0.0
+    weights: Mapping[Batch, Weights] = field(default_factory=dict)
+
+    @property
+    def least(self) -> list[float]:
+        """By row, at least so much. Rows: what counts in each domain, then what is limited there."""
+        return [*(-float(count) for count in self.counted), *[-self.most] * len(self.domains)]
+
+    @property
+    def fewest(self) -> list[float]:
+        """By row, what one more of the fewest that count anywhere takes from it."""
+        return [*[-1.0] * len(self.domains), *[1.0] * len(self.domains)]
+
+    def places(self, batch: Batch) -> range:
+        """Where its chunks may be that are told apart: numbers of domains, and -1 for any other one, or all."""
+        return range(-1, len(self.domains) if self._is_told_apart(batch) else 0)
+
+    def row(self, batch: Batch, place: int) -> Floats:
+        """What one of its chunks there adds to each row."""
+        counting, limited = self.weights.get(batch, (0, 0.0))
+        here = np.arange(len(self.domains)) == place
+        return np.concatenate([counting * (here | (place < 0)), -limited * here.astype(np.float64)])
+
+    def purchases(self, state: State, items: Iterable[tuple[Batch, Purchase, int]]) -> list[Purchase]:
+        """What chunks may be bought as where they are. items: batches, with what they may be bought as, and places."""
+        of_offers = [self._masks(offers) for offers in state.offers] if self.domains else []
+        masks = [np.concatenate(parts) for parts in zip(*of_offers, strict=True)]
+        return [rows & masks[place] if self._is_told_apart(batch) else rows for batch, rows, place in items]
+
+    def _is_told_apart(self, batch: Batch) -> bool:
+        """Whether its chunks are told apart by domain."""
+        return any(self.weights.get(batch, ()))
+
+    def _masks(self, offers: PoolOffers) -> list[Mask]:
+        """Rows of a catalog by domain, and last those of other domains."""
+        codes, cells = offers.offerings.table.column(self.key)
+        found = [np.array([cell == domain for cell in cells], dtype=np.bool_)[codes] for domain in self.domains]
+        return [*found, ~np.any(found, axis=0)]
+
+
+def spread_rows(state: State, placed: Mapping[Batch, int], entries: Sequence[JournalEntry]) -> SpreadRows:
+    """For the first label on which there are any. placed: chunks that the bound is about; entries: theirs."""
+    if any(batch.part == MINIMUM for batch in placed):
+        return SpreadRows()
+    told = {batch: [rule for rule in state.constraints(batch).spread if rule.min_domains <= 1] for batch in placed}
+    for key in sorted({rule.key for rules in told.values() for rule in rules}):
+        own = {batch: found for batch, rules in told.items() if (found := [rule for rule in rules if rule.key == key])}
+        if all(_is_worth_it(state, item, key) for item in state.offers):
+            rows = _rows_of(state, placed, entries, own)
+            if rows.domains:
+                return rows
+    return SpreadRows()
+
+
+def _rows_of(
+    state: State,
+    placed: Mapping[Batch, int],
+    entries: Sequence[JournalEntry],
+    own: Mapping[Batch, Sequence[SpreadRule]],
+) -> SpreadRows:
+    """own: by batch, its constraints on one label. Counters stand for constraints: what differs in maxSkew alone has the larger one."""
+    rules = {rule.counter: rule for rule in sorted((rule for some in own.values() for rule in some), key=_MAX_SKEW)}
+    counts = {batch: sorted(rules.keys() & state.topology.counts_of(batch.needs)) for batch in placed}
+    pairs = {batch: _pairs(state, counts[batch], [rule.counter for rule in some]) for batch, some in own.items()}
+    circular = _circular({pair for some in pairs.values() for pair in some})
+    limited = {batch: [pair for pair in some if pair in circular] for batch, some in pairs.items()}
+    counters = sorted({counter for some in limited.values() for pair in some for counter in pair})
+    if not counters:
+        return SpreadRows()
+    domains = sorted(set[Domain].intersection(*(state.domains_of(rules[counter]) for counter in counters)), key=str)
+    waits = any(first != second for first, second in circular)
+    sizes = _sizes(state, placed, own) if waits else dict.fromkeys(own, 1.0)
+    amounts = np.zeros((len(counters), len(counters)))
+    for batch, some in limited.items():
+        for first, second in some:
+            amounts[counters.index(first), counters.index(second)] += placed[batch] * sizes[batch]
+    return SpreadRows(
+        rules[counters[0]].key,
+        tuple(domains),
+        tuple(_counted(state, counters, domain, entries) for domain in domains),
+        _most_in_any_order(amounts, np.array([float(rules[counter].max_skew) for counter in counters])),
+        {
+            batch: (len(set(counters).intersection(some)), len(limited.get(batch, ())) * sizes.get(batch, 0.0))
+            for batch, some in counts.items()
+        },
+    )
+
+
+def _pairs(state: State, counts: Sequence[int], own: Sequence[int]) -> list[tuple[int, int]]:
+    """Under which constraints chunks count, each with one that they have: the same where they have it, else the first, where both look at
+    the same nodes."""
+    inclusions = {number: state.topology.counters[number].counted.inclusion for number in (*counts, *own)}
+    first = own[0]
+    return [
+        (counter, counter if counter in own else first)
+        for counter in counts
+        if counter in own or inclusions[counter] is inclusions[first]
+    ]
+
+
+def _circular(pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of which no order has all. In an order that has a pair, all who count under the first may follow the last who has it, since
+    they have the second."""
+    numbers = sorted({counter for pair in pairs for counter in pair})
+    before = np.array([[(first, second) in pairs for second in numbers] for first in numbers], dtype=np.bool_)
+    for number in range(len(numbers)):
+        before |= np.outer(before[:, number], before[number])
+    return {pair for pair in pairs if before[numbers.index(pair[1]), numbers.index(pair[0])]}
+
+
+def _most_in_any_order(amounts: Floats, skews: Floats) -> float:
+    """What is in a domain at most while nothing counts in some other one.
+
+    amounts: by constraint under which chunks count, and by one that they have. Of those under a constraint there are maxSkew when its
+    last pod has come, and all may follow whose own last pod comes later. Of many constraints, as if each two were in the order that is
+    best for them.
+    """
+    every, alone = amounts.sum(axis=1), amounts.diagonal()
+    if len(amounts) > _FEW_CONSTRAINTS:
+        return float(skews.sum() + np.maximum(amounts, amounts.T).sum() / 2 - alone.sum() / 2)
+    best = [0.0]
+    """By set of constraints, as bits: where these are the last ones."""
+    for chosen in range(1, 1 << len(amounts)):
+        members = [number for number in range(len(amounts)) if chosen >> number & 1]
+        most = np.minimum(skews + amounts[:, members].sum(axis=1) - alone, every)
+        best.append(max(best[chosen ^ 1 << first] + float(most[first]) for first in members))
+    return best[-1]
+
+
+def _sizes(state: State, placed: Mapping[Batch, int], own: Iterable[Batch]) -> dict[Batch, float]:
+    """As parts of the middle one, at most 1: so many pods are no larger than so many. Counted as equals, the smallest of all would be in
+    dear domains."""
+    total = np.maximum(sum(batch.needs.request * float(count) for batch, count in placed.items()), 1.0)
+    total[state.columns.names.index(PODS)] = np.inf
+    sizes = {batch: float((batch.needs.request / total).sum()) for batch in own}
+    middle = float(np.median(np.repeat(list(sizes.values()), [placed[batch] for batch in sizes])))
+    return {batch: min(1.0, size / middle) if middle else 1.0 for batch, size in sizes.items()}
+
+
+def _counted(state: State, counters: Sequence[int], domain: Domain, entries: Sequence[JournalEntry]) -> int:
+    here = sum(state.topology.counters[counter].count(domain) for counter in counters)
+    places = {(counter, domain) for counter in counters}
+    return here - sum(entry.count * len(places.intersection(entry.counted_in.labels)) for entry in entries)
+
+
+def _is_worth_it(state: State, offers: PoolOffers, key: str) -> bool:
+    """Chunks are up to five item types each, which takes up to five times as long."""
+    few = state.planned.count <= FEW_NODES and key in offers.offerings.table.keys
+    return few or _differ_in_price(offers, key)
+
+
+def _differ_in_price(offers: PoolOffers, key: str) -> bool:
+    """Whether a label that every row decides is all that two prices of a type may differ by."""
+    table = offers.offerings.table
+    if key not in table.keys:
+        return False
+    codes, cells = table.column(key)
+    rows = np.flatnonzero(offers.rows & offers.priced)
+    if not all(isinstance(cells[code], str) for code in distinct(codes[rows])):
+        return False
+    cheapest: dict[tuple[int, int], int] = {}
+    for row in rows.tolist():
+        place = (int(offers.offerings.types_of[row]), int(codes[row]))
+        cheapest[place] = min(cheapest.get(place, int(offers.prices[row])), int(offers.prices[row]))
+    return len({(number, price) for (number, _), price in cheapest.items()}) > len({number for number, _ in cheapest})

@@ -19,7 +19,7 @@ import numpy as np
 
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
-from reconciler.placement.amounts import Amounts
+from reconciler.placement.arrays import Amounts
 from reconciler.placement.loops.kernel import jit
 from reconciler.placement.requirements import Mask
 

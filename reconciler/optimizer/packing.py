@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from reconciler.optimizer.solver import Floats
-from reconciler.placement.amounts import PLENTY, Amounts, times
+from reconciler.placement.arrays import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.state import State

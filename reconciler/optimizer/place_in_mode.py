@@ -20,7 +20,7 @@ from reconciler.optimizer.columns import ColumnGeneration, MasterProblem, Master
 from reconciler.optimizer.packing import Packing, Pattern
 from reconciler.optimizer.planned_chunks import PackingProblem, packing_problem, reassign
 from reconciler.optimizer.solver import MOST_FOR_BOUND, WorkBudget
-from reconciler.placement.amounts import Amounts
+from reconciler.placement.arrays import Amounts
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.engine.state import State
 from reconciler.placement.memory import Memory

@@ -18,7 +18,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.loops.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
+from reconciler.placement.arrays import EMPTY, LEAN, MINIMUM, RUNNING, USED, ChunkArrays
 from reconciler.placement.needs import Needs, firmer_shapes
 
 

@@ -16,7 +16,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import NodeSelectorTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
-from reconciler.placement.amounts import Amounts
+from reconciler.placement.arrays import Amounts
 from reconciler.placement.requirements import Requirements
 
 _Parts = tuple[object, ...]

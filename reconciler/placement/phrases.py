@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.quantity import CPU, readable_amount
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.placement.amounts import ATTACHABLE, DEVICES
+from reconciler.placement.arrays import ATTACHABLE, DEVICES
 from reconciler.placement.requirements import Requirements, Values, values_of
 
 MOST_VALUES = 4

@@ -16,12 +16,10 @@ from typing import TypeAlias
 from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.amounts import PLENTY, ResourceColumns
+from reconciler.placement.arrays import PLENTY, ResourceColumns
 from reconciler.placement.batches import Batch, batches_of
 from reconciler.placement.constraints.dynamic_resources import with_devices
-from reconciler.placement.constraints.limits import PoolLimits
-from reconciler.placement.constraints.overlays import overlays_in_force
-from reconciler.placement.constraints.reservations import in_its_pool, reservations_of, usable_offers
+from reconciler.placement.constraints.limits import PoolLimits, in_its_pool, reservations_of, usable_offers
 from reconciler.placement.constraints.topology import Topology
 from reconciler.placement.constraints.volumes import Attached, with_volumes
 from reconciler.placement.engine.best import place_best
@@ -32,7 +30,7 @@ from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
 from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
-from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of
+from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of, overlays_in_force
 from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
 from reconciler.placement.problem import PlacementOptions, Problem
 from reconciler.placement.reasons.unplaced import unplaced_chunks

@@ -27,8 +27,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.loops.kernel import WORTH_COMPILING
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import WORTH_SCHEDULING, SchedulerModel
+from reconciler.placement.scheduler.model import WORTH_SCHEDULING, PodKind, SchedulerModel
 
 
 def compile_ahead() -> list[Placement]:

@@ -24,8 +24,13 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.buffers.balloons import priority_class_changes, with_balloons
-from reconciler.plan.buffers.keeping import keeping_edges, served_elsewhere, with_shortages
+from reconciler.plan.buffers.keeping import (
+    keeping_edges,
+    priority_class_changes,
+    served_elsewhere,
+    with_balloons,
+    with_shortages,
+)
 from reconciler.plan.buffers.memory import one_shot_edges, one_shot_memory, share_edges, shares_memory
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import Facts, PlanRules

@@ -10,6 +10,7 @@ from typing import Any
 from reconciler.model.demand import REQUEST_KIND, Keeper, Service
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOUR, Spending, SteadyState, WindowCost
+from reconciler.model.timelines import aligned
 from reconciler.report.words import NOT_SHOWN, amounts_words, change_words, counted, dollars, keeper_words, moment
 
 CENTS = 0.005
@@ -165,29 +166,24 @@ class CostChange:
     def notes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.base.notes, *self.head.notes)))
 
-    def spans(self) -> Iterator[tuple[datetime, SteadyState, SteadyState]]:
-        """The instants at which either side changes, with the states from there on."""
-        moments = sorted({span.start for side in (self.base, self.head) for span in side.spans})
-        left, right = 0, 0
-        for instant in moments:
-            while self.base.spans[left].end <= instant:
-                left += 1
-            while self.head.spans[right].end <= instant:
-                right += 1
-            yield instant, self.base.spans[left].state, self.head.spans[right].state
+    def spans(self) -> Iterator[tuple[datetime, datetime, SteadyState, SteadyState]]:
+        """The time cut wherever either side changes, with both states."""
+        sides = ([(span.start, span.end, span.state) for span in side.spans] for side in (self.base, self.head))
+        for start, end, (before, after) in aligned(*sides):
+            yield start, end, before, after
 
     def new_nodes(self) -> Peak | None:
         """By how many nodes the head exceeds the base at most; None if it never does."""
-        return _peak((instant, after.nodes - before.nodes) for instant, before, after in self.spans())
+        return _peak((instant, after.nodes - before.nodes) for instant, _, before, after in self.spans())
 
     def more_unpriced(self) -> int:
         """By how many nodes without a known price the head exceeds the base at most."""
-        return max(0, *(after.unpriced - before.unpriced for _, before, after in self.spans()))
+        return max(0, *(after.unpriced - before.unpriced for _, _, before, after in self.spans()))
 
     def shortfalls(self) -> dict[ObjectRef, Loss]:
         """By demand that loses anything at any time: its first and its worst loss."""
         losses: dict[ObjectRef, Loss] = {}
-        for instant, before, after in self.spans():
+        for instant, _, before, after in self.spans():
             for ref, short in _shortfalls(before, after):
                 loss = losses.get(ref)
                 if loss is None:
@@ -200,7 +196,7 @@ class CostChange:
         """The most new chunks without a place at one time; None if there are never any."""
         return _peak(
             (instant, sum(short.lacking for _, short in _shortfalls(before, after)))
-            for instant, before, after in self.spans()
+            for instant, _, before, after in self.spans()
         )
 
     def demands(self) -> list[CostRow]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from reconciler.demand.combine import demands, settled, with_leaving
 from reconciler.demand.pods import leaving_demands, without_leaving
 from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.demand.size import Dialect
-from reconciler.demand.timeline import Piece, State, followed_pieces
+from reconciler.demand.timeline import State, followed_pieces
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.machines import Machine
@@ -23,6 +22,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
 from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
+from reconciler.model.timelines import aligned
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
@@ -298,7 +298,8 @@ def first_differences(before: Declared, after: Declared, start: datetime, end: d
             followed_pieces(following, schedules, start, end) if is_there else [(start, end, _ABSENT)]
             for (is_there, following, _), (_, schedules) in zip(followings, sides, strict=True)
         ]
-        at = _first_difference(*pieces)
+        known = aligned(*pieces) if all(pieces) else ()  # none where a schedule is unknown
+        at = next((opens for opens, _, (one, other) in known if one != other), None)
         if at is not None:
             instants[ref] = at
     return instants
@@ -309,28 +310,11 @@ def _annotations(declared: Declared) -> dict[ObjectRef, tuple[tuple[str, str], .
     return {buffer.ref: buffer.annotations for buffer in declared.buffers} | pools
 
 
-def _first_difference(before: Sequence[Piece], after: Sequence[Piece]) -> datetime | None:
-    left, right = 0, 0
-    while left < len(before) and right < len(after):
-        if before[left][2] != after[right][2]:
-            return max(before[left][0], after[right][0])
-        ends = before[left][1], after[right][1]
-        left, right = left + (ends[0] <= ends[1]), right + (ends[1] <= ends[0])
-    return None
-
-
 def _intervals(
     pieces: Mapping[Following, list[tuple[datetime, datetime, State]]], start: datetime, end: datetime
 ) -> list[Interval]:
-    moments = sorted({start, end} | {opens for own in pieces.values() for opens, _, _ in own})
-    rows = list(pieces.values())
-    positions = [0] * len(rows)
     intervals: list[Interval] = []
-    for opens, closes in pairwise(moments):
-        for index, own in enumerate(rows):
-            while own[positions[index]][1] <= opens:
-                positions[index] += 1
-        key = tuple(own[positions[index]][2] for index, own in enumerate(rows))
+    for opens, closes, key in aligned(*pieces.values()) if pieces else [(start, end, ())]:
         if intervals and intervals[-1].key == key:
             intervals[-1] = Interval(intervals[-1].start, closes, key)
         else:

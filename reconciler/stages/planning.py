@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar
 
-from reconciler.cluster.apply import carry_out
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.demand.schedules import NextEdges
 from reconciler.manifests.crds import to_yaml
 from reconciler.manifests.local_budgets import next_renewal

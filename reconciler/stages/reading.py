@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.demand.node_class import pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
 from reconciler.manifests import codes

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from reconciler import ports
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.changes import Action, ChangeSet, Plan, Write, WriteResult

@@ -31,7 +31,7 @@ from reconciler.plan.launching.back_offs import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
 from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
-from reconciler.requests.consumption import consumption_of
+from reconciler.requests.life import consumption_of
 
 WARNING, NORMAL = "Warning", "Normal"
 _REASONS = {Outcome.REFUSED: "Refused", Outcome.CONFLICT: "FieldConflict", Outcome.FAILED: "WriteFailed"}

@@ -18,19 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+import numpy as np
+
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.nodes import REASONS, DisruptionBudget
 from reconciler.model.schedules import AllowWindow, CompiledBudgets, LocalBudgets
 from reconciler.timetable.cron import Cron, parse_cron
-from reconciler.timetable.local_windows import (
-    Interval,
-    clipped,
-    inverted,
-    merged,
-    minutes_of,
-    moment_of,
-    open_intervals,
-)
+from reconciler.timetable.windows import Edges, Ticks, cut, instant_of, inverted, local_edges, ticks, union
 
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _EVERY_WEEKDAY = frozenset(range(7))
@@ -41,8 +35,6 @@ MOST_BUDGETS = 50
 """maxItems of spec.disruption.budgets in Karpenter's CustomResourceDefinition."""
 HORIZONS = (11, 5, 2)
 """Months to compile for; the first that fits is taken. Two is the least: the present month and the next."""
-REASONS = ("Underutilized", "Empty", "Drifted")
-"""Every reason that Karpenter 1.14 knows. Budgets name them one by one where allow-windows treat them differently."""
 _UTC = "UTC"
 _BLOCKED = "0"
 _Sourced = tuple[int | None, DisruptionBudget]
@@ -79,40 +71,35 @@ def _of_month(weekdays: frozenset[int], days: frozenset[int], first: int, length
     return frozenset(day for day in range(1, length + 1) if (not days or day in days) and (first + day) % 7 in weekdays)
 
 
-def recurrences(intervals: Sequence[Interval], start: int, end: int) -> tuple[Recurrence, ...] | None:
-    """Schedules that are open within [start, end) exactly where the intervals are; None if cron cannot express them.
+def recurrences(windows: Edges, start: int, end: int) -> tuple[Recurrence, ...] | None:
+    """Schedules that are open within [start, end) exactly where the windows are; None if cron cannot express them.
 
-    intervals: merged, but not clipped where they reach over start or end. start, end: minutes since 1970 UTC, both the beginning
-    of a month, less than a year apart.
+    windows: joined, but not cut where they reach over start or end. start, end: in ticks, both the beginning of a month, less than a
+    year apart.
     """
-    inside = [interval for interval in intervals if start <= interval[0] < end]
-    carried = [interval for interval in intervals if interval[0] < start < interval[1]]
-    wanted = clipped(intervals, start, end)
+    spans = list(zip(windows[::2].tolist(), windows[1::2].tolist(), strict=True))
+    inside = [span for span in spans if start <= span[0] < end]
+    carried = [span for span in spans if span[0] < start < span[1]]
+    wanted = cut(windows, start, end)
     months = _months(start, end)
     for more, whole_year in (([], True), (carried, True), (carried, False)):
-        schedules = _schedules(inside, months, whole_year=whole_year) + [_once(interval) for interval in more]
-        if _opened(schedules, start, end) == wanted:
+        schedules = _schedules(inside, months, whole_year=whole_year) + [_once(span) for span in more]
+        opened = [local_edges(item.schedule, item.duration, _UTC, start, end) for item in schedules]
+        if np.array_equal(union(opened), wanted):
             return tuple(schedules)
     return None
 
 
-def _opened(found: Iterable[Recurrence], start: int, end: int) -> list[Interval]:
-    return merged(
-        interval for item in found for interval in open_intervals(item.schedule, item.duration, "UTC", start, end)
-    )
+def _once(span: Ticks) -> Recurrence:
+    at = instant_of(span[0])
+    return Recurrence(f"{at.minute} {at.hour} {at.day} {at.month} *", instant_of(span[1]) - at)
 
 
-def _once(interval: Interval) -> Recurrence:
-    at = moment_of(interval[0])
-    duration = timedelta(minutes=interval[1] - interval[0])
-    return Recurrence(f"{at.minute} {at.hour} {at.day} {at.month} *", duration)
-
-
-def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_year: bool) -> list[Recurrence]:
+def _schedules(spans: Iterable[Ticks], months: Sequence[Month], *, whole_year: bool) -> list[Recurrence]:
     """whole_year: a schedule that is right in all these months gets `*` for its months."""
     groups: dict[tuple[int, int, int], dict[Month, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for begin, finish in intervals:
-        at = moment_of(begin)
+    for begin, finish in spans:
+        at = instant_of(begin)
         groups[at.hour, at.minute, finish - begin][at.year, at.month].add(at.day)
     lines: dict[tuple[str, str, str, int], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for (hour, minute, length), dates in groups.items():
@@ -128,7 +115,7 @@ def _schedules(intervals: Iterable[Interval], months: Sequence[Month], *, whole_
         for those_hours, minutes in sorted(minutes_of.items(), key=lambda item: (sorted(item[0]), sorted(item[1]))):
             times = f"{_listed(minutes)} {_listed(those_hours)}"
             schedule = f"{times} {day_field} {month_field} {weekday_field}"
-            schedules.append(Recurrence(schedule, timedelta(minutes=length)))
+            schedules.append(Recurrence(schedule, timedelta(microseconds=length)))
     return schedules
 
 
@@ -154,7 +141,7 @@ def _alike(dates: Mapping[Month, set[int]]) -> list[tuple[_Days, list[Month]]]:
 
 
 def _months(start: int, end: int) -> list[Month]:
-    begin, finish = moment_of(start), moment_of(end)
+    begin, finish = instant_of(start), instant_of(end)
     numbers = range(begin.year * 12 + begin.month - 1, finish.year * 12 + finish.month - 1)
     return [(number // 12, number % 12 + 1) for number in numbers]
 
@@ -288,16 +275,13 @@ def _recurring(
     windows: _Windows, zone: str, start: datetime, months: int, *, outside: bool
 ) -> tuple[Recurrence | None, ...] | None:
     """What is open while a window is (outside: while none is). An item None: always open; no items: never."""
-    begin, end = minutes_of(start), minutes_of(_month(start, months))
+    begin, end = ticks(start), ticks(_month(start, months))
     # A month more on either side, so that windows across an end keep their true beginning and length.
-    first, last = minutes_of(_month(start, -1)), minutes_of(_month(start, months + 1))
-    opened: list[Interval] = []
-    for schedule, duration in windows:
-        opened += open_intervals(schedule, duration, zone, first, last)
-    wanted = merged(opened)
+    first, last = ticks(_month(start, -1)), ticks(_month(start, months + 1))
+    wanted = union([local_edges(schedule, duration, zone, first, last) for schedule, duration in windows])
     if outside:
         wanted = inverted(wanted, first, last)
-    within = clipped(wanted, begin, end)
-    if within == [(begin, end)]:
+    if cut(wanted, begin, end).tolist() == [begin, end]:
         return (None,)
-    return recurrences([item for item in wanted if item[1] > begin and item[0] < end], begin, end) if within else ()
+    near = (wanted[1::2] > begin) & (wanted[::2] < end)
+    return recurrences(wanted[near.repeat(2)], begin, end) if near.any() else ()

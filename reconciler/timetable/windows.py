@@ -1,14 +1,17 @@
-"""When a schedule's windows are open: a cron hit opens one for a duration.
+"""When a schedule's windows are open, in UTC or in local time: a cron hit opens one for a duration.
 
 A window is [hit, hit + duration), in UTC; overlapping and touching windows are one span. Karpenter (`IsActive` of a budget)
 asks: of the hits after `instant - duration`, is the first not later than the instant? This has two surprising consequences.
 Where the parser finds no hit within its years, as on 30 February, the window is open. And `@every` counts from the instant
 of the question, so that it is open always or never.
+
+Windows in local time are headroom's own, so they have neither. A window lasts its duration in elapsed time, whatever the local clock
+shows meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
@@ -16,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.timetable.cron import LAST_YEAR, SEARCH_YEARS, Cron, DayRule, parse_cron
+from reconciler.timetable.time_zone import year_of, zone_offsets
 
 Span = tuple[datetime, datetime]
 Ticks = tuple[int, int]
@@ -31,6 +35,8 @@ _SECOND = timedelta(seconds=1) // _TICK
 _DAY = timedelta(days=1) // _TICK
 FIRST_TICK = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _TICK
 LAST_TICK = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK
+_SPARE_DAYS = 2
+"""Days by which a local date may differ from the UTC date of the same instant."""
 
 
 def ticks(instant: datetime) -> int:
@@ -67,7 +73,22 @@ def open_edges(schedule: str, duration: timedelta, start: int, end: int) -> Edge
         return always if cron.every <= duration else always[:0]
     if cron.never_fires:
         return always
-    return _cut(_windows(cron, length, start, end), start, end)
+    return cut(_windows(cron, length, start, end), start, end)
+
+
+def local_edges(schedule: str, duration: timedelta, zone: str, start: int, end: int) -> Edges:
+    """When windows in a zone's local time are open within [start, end), in ticks. Raises `Invalid` for a malformed schedule."""
+    cron, length = parse_cron(schedule), duration // _TICK
+    first, last = (start - length) // _DAY - _SPARE_DAYS, end // _DAY + _SPARE_DAYS
+    times = [(hour * 60 + minute) * 60 for hour in cron.hours for minute in cron.minutes]
+    seconds = np.add.outer(
+        np.array(_matching_days(cron.rule, first, last), np.int64) * 86_400, np.array(times, np.int64)
+    )
+    offsets = zone_offsets(zone, year_of(first * 86_400), year_of(last * 86_400))
+    hits = offsets.to_utc(seconds.ravel()) * _SECOND
+    if length <= 0:
+        hits = hits[:0]
+    return cut(union([np.column_stack((hits, hits + length)).ravel()]), start, end)
 
 
 def union(spans: Sequence[Edges]) -> Edges:
@@ -97,30 +118,19 @@ def is_within(inner: Edges, outer: Edges) -> bool:
     return bool((ends[places] >= inner[1::2]).all())
 
 
-def _joined(spans: Iterable[Ticks]) -> list[Ticks]:
-    """Spans, ascending by their start, joined where they overlap or touch."""
-    joined: list[Ticks] = []
-    low: int = 0
-    high: int | None = None
-    for first, last in spans:
-        if high is None or first > high:
-            if high is not None:
-                joined.append((low, high))
-            low, high = first, last
-        elif last > high:
-            high = last
-    if high is not None:
-        joined.append((low, high))
-    return joined
-
-
-def _cut(windows: Edges, start: int, end: int) -> Edges:
+def cut(windows: Edges, start: int, end: int) -> Edges:
     """The parts of disjoint spans within [start, end): only the outermost can reach over an end."""
     opens, closes = windows[::2], windows[1::2]
     first = int(np.searchsorted(closes, start, side="right"))
     last = int(np.searchsorted(opens, end))
     # numpy's clip takes twice as long on arrays this short.
     return np.minimum(np.maximum(windows[2 * first : 2 * last], start), end)
+
+
+def inverted(windows: Edges, start: int, end: int) -> Edges:
+    """The parts of [start, end) that are in none of these disjoint spans."""
+    edges = np.concatenate(([start], cut(windows, start, end), [end]))
+    return edges.reshape(-1, 2)[edges[::2] < edges[1::2]].ravel()
 
 
 def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
@@ -131,20 +141,17 @@ def _windows(cron: Cron, length: int, start: int, end: int) -> Edges:
         pattern = _day_pattern(cron.hours, cron.minutes, length)
         first_day = max(start - length, FIRST_TICK) // _DAY
         days = _matching_days(cron.rule, first_day, min(end, LAST_TICK) // _DAY)
-        windows = np.add.outer(np.array(days, np.int64) * _DAY, np.array(pattern, np.int64).ravel()).ravel()
-        are_apart = pattern[-1][1] < pattern[0][0] + _DAY
+        windows = np.add.outer(np.array(days, np.int64) * _DAY, pattern).ravel()
+        are_apart = bool(pattern[-1] < pattern[0] + _DAY)
     dormant = _dormant(cron, length, start, end)
-    if are_apart and not dormant:
-        return windows
-    spans = [*zip(windows[::2].tolist(), windows[1::2].tolist(), strict=True), *dormant]
-    return np.array(_joined(sorted(spans)), np.int64).ravel()
+    return windows if are_apart and not dormant else union([windows, np.array(dormant, np.int64).ravel()])
 
 
 @lru_cache(maxsize=256)
-def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> tuple[Ticks, ...]:
+def _day_pattern(hours: tuple[int, ...], minutes: tuple[int, ...], length: int) -> Edges:
     """The windows of one day's hits, joined, as ticks from midnight; the last may reach into later days."""
-    hits = [(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes]
-    return tuple(_joined((hit, hit + length) for hit in hits))
+    hits = np.array([(hour * 60 + minute) * _MINUTE for hour in hours for minute in minutes], np.int64)
+    return union([np.column_stack((hits, hits + length)).ravel()])
 
 
 @lru_cache(maxsize=256)

@@ -36,7 +36,7 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
 
 
 if TYPE_CHECKING:
-    from reconciler.cluster.inventory import InventoryParent
+    from reconciler.cluster.apply import InventoryParent
     from reconciler.model.nodes import InstanceType
     from reconciler.model.view import Manifest
 
@@ -165,7 +165,7 @@ def _sold(settings: Settings) -> tuple[InstanceType, ...] | None:
 
 
 def inventory_parent(settings: Settings) -> InventoryParent:
-    from reconciler.cluster.inventory import InventoryParent
+    from reconciler.cluster.apply import InventoryParent
 
     return InventoryParent(settings.inventory.namespace, settings.inventory.name, _path_in_repository(settings))
 

@@ -20,7 +20,7 @@ from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.cluster.lease import LeaderElection
 from reconciler.cycle import Cycle
-from reconciler.daemon.beside_passes import Reviews, Snapshots
+from reconciler.daemon.beside_passes import Around, Reviews, Snapshots
 from reconciler.daemon.daemon import Daemon, Listeners, Timing
 from reconciler.daemon.ending import GIT, Watchdog, stopped_by_signals
 from reconciler.model.refs import abridged
@@ -39,10 +39,10 @@ from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
 from reconciler.wiring.cluster import open_catalog, open_cluster
 from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
-from reconciler.wiring.forge import Announced, proposals_of, receive_webhooks, reporter_of, reviews_by
+from reconciler.wiring.forge import Announced, Reporter, proposals_of, receive_webhooks
 from reconciler.wiring.repository import latest_tree
 from reconciler.wiring.session import make_cycle
-from reconciler.wiring.snapshot_publisher import snapshots_by
+from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 
 
 def election_of(settings: Settings, cluster: Cluster) -> LeaderElection | None:
@@ -169,9 +169,18 @@ def open_served(
     last = LastPass(cluster=shown, clock=clock, metrics=metrics, log=log)
     election = election_of(settings, cluster)
     leads = leadership(election, metrics.set_leader)
-    reporter = reporter_of(settings, source, cluster, clock)
-    reviews = reviews_by(reporter, settings, is_leader=leads, on_result=metrics.count_report, log=log)
-    snapshots = snapshots_by(settings, cluster, clock, is_leader=leads, on_result=metrics.count_snapshot, log=log)
+    reporter = Reporter(settings, source, cluster, clock) if settings.forge.reports else None
+    reviews = snapshots = None
+    if reporter is not None:
+        reviews = Reviews(
+            Around(leads, settings.forge.interval, metrics.count_report, log),
+            pull_requests=reporter.pull_requests,
+            report=reporter.report,
+            base=reporter.base,
+        )
+    if settings.snapshot.publish:
+        publish = SnapshotPublisher(settings, cluster, clock).publish
+        snapshots = Snapshots(Around(leads, settings.snapshot.interval, metrics.count_snapshot, log), publish)
     daemon = Daemon(
         run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
         poll_source=_polling(source, reviews),
@@ -187,7 +196,9 @@ def open_served(
 
     def start() -> None:
         cluster.start(on_change(cluster, daemon, announced.request))
-        _start(stack, reviews, snapshots)
+        for beside in (reviews, snapshots):
+            if beside is not None:
+                beside.start(stack)
         log.info("started", cluster=shown, repository=settings.repository or ".")
 
     pages = DaemonPages(
@@ -196,13 +207,6 @@ def open_served(
     if reporter is not None:
         pages.reports = reporter.pages
     return ServedCluster(name, settings, daemon, metrics, pages, announced, start)
-
-
-def _start(stack: ExitStack, *threads: Reviews | Snapshots | None) -> None:
-    """Those that the settings ask for, until the stack is left."""
-    for thread in threads:
-        if thread is not None:
-            thread.start(stack)
 
 
 def _timing(settings: Settings) -> Timing:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from reconciler.clocks import FixedClock
 from reconciler.comparison import Comparison, compare
@@ -35,24 +34,6 @@ from reconciler.wiring.repository import git_options
 from reconciler.wiring.session import caps_of, make_cycle
 
 
-def reporter_of(settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> Reporter | None:
-    """The reporter; None if the settings ask for no reports. source: gives the repository's newest tree without waiting."""
-    return Reporter(settings, source, cluster, clock) if settings.forge.reports else None
-
-
-def reviews_by(reporter: Reporter | None, settings: Settings, **beside: Any) -> Reviews | None:
-    """The reviews by this reporter; None without one. beside: as for `Reviews`."""
-    if reporter is None:
-        return None
-    return Reviews(
-        pull_requests=reporter.pull_requests,
-        report=reporter.report,
-        base=reporter.base,
-        interval=settings.forge.interval,
-        **beside,
-    )
-
-
 def _check(settings: Settings, what: str) -> None:
     """Raises `Invalid` if a setting is missing that this one needs."""
     from reconciler.source.credentials import is_remote
@@ -65,8 +46,8 @@ def _check(settings: Settings, what: str) -> None:
 
 
 class Reporter:
-    """The functions that `Reviews` calls. pages: by path, all of the report on each open pull request. Raises `Invalid` if a setting is
-    missing."""
+    """The functions that `Reviews` calls. source: gives the repository's newest tree without waiting. pages: by path, all of the report
+    on each open pull request. Raises `Invalid` if a setting is missing."""
 
     def __init__(self, settings: Settings, source: Source, cluster: Cluster, clock: Clock) -> None:
         from reconciler.source.merging import PullRequestTrees

@@ -11,7 +11,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from reconciler.clocks import FixedClock
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_of
 from reconciler.model.errors import Invalid
 from reconciler.model.source import SourceTree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
@@ -14,7 +14,6 @@ from reconciler.wiring.repository import MOST_BYTES, SnapshotNote, git_options, 
 
 if TYPE_CHECKING:
     from reconciler.cluster.snapshot.capture import Captured
-    from reconciler.daemon.beside_passes import Snapshots
 
 RENEWED_AFTER = timedelta(days=1)
 """A snapshot is pushed at least this often, even if nothing has changed. So an older one shows that the daemon does not run."""
@@ -85,13 +84,3 @@ def _nowhere_to_push(repository: str) -> Invalid:
     return Invalid(
         f"{missing}: {repository} is a path", hint=f"write {Path(repository).absolute().as_uri()}, or a remote's URL"
     )
-
-
-def snapshots_by(settings: Settings, cluster: Cluster, clock: Clock, **beside: Any) -> Snapshots | None:
-    """The snapshots; None if the settings ask for none. beside: as for `Snapshots`."""
-    from reconciler.daemon.beside_passes import Snapshots
-
-    if not settings.snapshot.publish:
-        return None
-    publish = SnapshotPublisher(settings, cluster, clock).publish
-    return Snapshots(publish=publish, interval=settings.snapshot.interval, **beside)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.model.changes import Apply, Delete, Outcome, Write, WriteResult

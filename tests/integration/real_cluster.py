@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.cluster.access import kubeconfig_access
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef

@@ -14,7 +14,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import Resources
 from reconciler.model.view import ClusterView
-from reconciler.plan.buffers.balloons import with_balloons
+from reconciler.plan.buffers.keeping import with_balloons
 from reconciler.render.allowed import check_balloon
 from reconciler.render.check import representative_balloons
 from tests.builders import buffer_ref, shape

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from tests.headroom_command import headroom
 from tests.integration.git_repository import GitRepository
 from tests.unit.cli.two_folders import POOL, SHAPE, office

@@ -19,7 +19,7 @@ from tests.perf.answered_worlds import fast, optimal
 from tests.perf.pod_mix import pool
 from tests.unit.demand import buffer_cases
 from tests.unit.placement import placement_cases
-from tests.unit.placement.constraints import test_overlay_conflicts
+from tests.unit.placement.offers import test_overlay_conflicts
 from tests.unit.placement.worlds import World
 
 BUFFERS = {"buffers_karpenter.yaml": Dialect.KARPENTER, "buffers_ca.yaml": Dialect.CLUSTER_AUTOSCALER}

@@ -22,7 +22,7 @@ from reconciler.model.pods import (
 )
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
-from reconciler.placement.scheduler.arrays import PodKind
+from reconciler.placement.scheduler.model import PodKind
 from tests.builders import node, pod, shape
 from tests.properties.sampling import sampled_from
 from tests.properties.wide_shapes import GENERATION, changed

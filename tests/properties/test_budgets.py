@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.nodes import DisruptionBudget, NodePool
+from reconciler.model.nodes import REASONS, DisruptionBudget, NodePool
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.node_pools.budget_timeline import budget_cells, budget_spans, budget_timeline
-from reconciler.plan.node_pools.disruption_budgets import REASONS, PoolState, outcome
+from reconciler.plan.node_pools.disruption_budgets import PoolState, outcome
 from reconciler.timetable.cron import parse_cron
 from reconciler.timetable.windows import is_open, open_spans
 from tests.builders import node_pool

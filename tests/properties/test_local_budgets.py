@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import DisruptionBudget
+from reconciler.model.nodes import REASONS, DisruptionBudget
 from reconciler.model.schedules import AllowWindow, LocalBudgets
-from reconciler.timetable.compiled_budgets import HORIZONS, MOST_BUDGETS, REASONS, compiled
+from reconciler.timetable.compiled_budgets import HORIZONS, MOST_BUDGETS, compiled
 from reconciler.zone_data import time_zone
 
 ZONES = (

@@ -13,8 +13,7 @@ from reconciler.model.nodes import Node
 from reconciler.model.pods import HostPort, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector
 from reconciler.placement.place import place
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 from tests.builders import node, shape

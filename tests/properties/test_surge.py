@@ -12,8 +12,7 @@ from reconciler.model.placement import Placement
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import running_pods, standing_nodes

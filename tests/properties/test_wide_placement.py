@@ -14,9 +14,9 @@ from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.requirements import Operator
 from reconciler.placement.checker.offerings import valid_overlays
-from reconciler.placement.constraints.overlays import overlays_in_force
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
+from reconciler.placement.offers.offerings import overlays_in_force
 from reconciler.placement.problem import Problem
 from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from reconciler.cluster.apply import InventoryRecord, memory_of
 from reconciler.cluster.decoding import protobuf, wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
@@ -22,7 +23,6 @@ from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.wire import ref_of
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
 from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
-from reconciler.cluster.inventory import InventoryRecord, memory_of
 from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool

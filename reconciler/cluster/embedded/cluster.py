@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.embedded.consolidation import Consolidation
 from reconciler.cluster.embedded.fields import Manager
 from reconciler.cluster.embedded.karpenter import Delays, Karpenter
@@ -24,7 +25,6 @@ from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
 from reconciler.cluster.embedded.world import Market, RecordedEvent, World
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource, group_of
 from reconciler.cluster.snapshot.files import read_snapshot
 from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types

@@ -42,8 +42,7 @@ from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, single_valued
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 
 MOST_ATTEMPTS = 3
 """The most nodes made for one pod. A pod that rules between pods keep off would otherwise cause new ones forever."""

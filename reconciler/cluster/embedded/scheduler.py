@@ -12,8 +12,7 @@ from reconciler.cluster.embedded.store import Body, stamp
 from reconciler.cluster.embedded.world import World, condition, set_condition
 from reconciler.model.pods import DEFAULT_SCHEDULER, Pod
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 from reconciler.ports import Event
 
 MANAGER = "kube-scheduler"

@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol
 
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.embedded.store import Body, ObjectStore
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import BY_KIND
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool

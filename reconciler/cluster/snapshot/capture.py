@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.apply import MEMORY_KEY, InventoryParent
 from reconciler.cluster.decoding.pods import RESIZE_PENDING
 from reconciler.cluster.decoding.storage import BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE
-from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
     CSI_NODES,

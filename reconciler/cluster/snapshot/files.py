@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.decode import list_items
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import (
     BY_KIND,
     CONFIG_MAPS,

@@ -1,24 +1,46 @@
-"""What the checker judges: the problem as the rules need it, nodes with all of their pods and chunks, and who is on which node.
+"""What the checker judges: the problem as the rules need it, and nodes with all of their pods and chunks.
 
-Occupants are indexed by equivalence class, by labels and by topology domain. Shapes of one equivalence class differ only in their requests,
-so no topology rule distinguishes them.
+Nodes of the cluster are taken as they will be once they are up: NodeClaims without a node, and nodes that are not initialized yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
+from reconciler.model.nodes import (
+    INITIALIZED_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    NOT_READY_TAINTS,
+    OPERATING_SYSTEM_LABEL,
+    InstanceType,
+    Node,
+    NodeClaim,
+)
 from reconciler.model.placement import Holding
-from reconciler.model.pods import Pod, PodAffinityTerm, PodShape
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
-from reconciler.placement.checker.offerings import ABSENT, Values, stable_label, valid_overlays
+from reconciler.model.requirements import Operator, Taint
+from reconciler.placement.checker.offerings import (
+    ABSENT,
+    STABLE_LABELS,
+    Values,
+    decided,
+    holds,
+    labels_as_offered,
+    labels_for_overlays,
+    labels_of,
+    overlaid_capacity,
+    stable_label,
+    united,
+    valid_overlays,
+    ways_to_buy,
+)
 from reconciler.placement.problem import Problem
 
 
@@ -142,102 +164,133 @@ class SampleNodes:
         return self._names.get((pool, instance_type), ())
 
 
-UNDECIDED = "\0undecided"
-"""Stands for the domain of a node that may still be in one of several."""
-
-Namespaces = Mapping[str, Mapping[str, str]]
-"""Labels of namespaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An occupant, with numbers for what is compared often: its node, its shape, the shape's equivalence class, and its namespace
-    with its labels."""
-
-    occupant: Occupant
-    node: int
-    shape: int
-    equivalence: int
-    labelled: int
+_TEMPORARY = ("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "readiness.k8s.io/")
+"""Prefixes of taints that a node loses once it is up (Karpenter's pkg/scheduling/taints.go)."""
+_Way = tuple[InstanceType, Mapping[str, str]]
+"""Type and labels of a node that a NodeClaim may become."""
 
 
-class Occupancy:
-    """classes: the number of each equivalence class, by its shape without requests. labelled: the number of each namespace with
-    labels. of_class, of_labelled: the occupants by these numbers.
-    """
-
-    def __init__(self, nodes: Sequence[CheckedNode]) -> None:
-        self.nodes = nodes
-        self.all: list[Placed] = []
-        self.classes: dict[PodShape, int] = {}
-        self.labelled: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
-        self._shapes: dict[PodShape, int] = {}
-        self._domains: dict[str, list[str | None]] = {}
-        self.of_class: dict[int, list[Placed]] = {}
-        self.of_labelled: dict[int, list[Placed]] = {}
-        known: dict[int, tuple[int, int, int]] = {}  # by identity, since comparing shapes is slow
-        for number, node in enumerate(nodes):
-            for occupant in node.occupants:
-                if id(occupant.shape) not in known:
-                    known[id(occupant.shape)] = self._numbers(occupant.shape)
-                placed = Placed(occupant, number, *known[id(occupant.shape)])
-                self.all.append(placed)
-                self.of_class.setdefault(placed.equivalence, []).append(placed)
-                self.of_labelled.setdefault(placed.labelled, []).append(placed)
-        self._with_label: dict[tuple[str, str], list[int]] = {}
-        for (_, labels), labelled in self.labelled.items():
-            for label in labels:
-                self._with_label.setdefault(label, []).append(labelled)
-        self._sets = list(self.labelled)
-
-    def _numbers(self, shape: PodShape) -> tuple[int, int, int]:
-        plain = replace(shape, requests=Resources())
-        return (
-            self._shapes.setdefault(shape, len(self._shapes)),
-            self.classes.setdefault(plain, len(self.classes)),
-            self.labelled.setdefault((shape.namespace, shape.labels), len(self.labelled)),
-        )
-
-    def domains(self, key: str) -> Sequence[str | None]:
-        """The domain of each node, by its number."""
-        if key not in self._domains:
-            self._domains[key] = [_domain(node, key) for node in self.nodes]
-        return self._domains[key]
-
-    def matched(self, selector: LabelSelector) -> list[tuple[int, str]]:
-        """The numbers of label sets that a selector matches in any namespace, each with its namespace."""
-        candidates = (self._with_label.get(label, []) for label in selector.match_labels)
-        first = min(candidates, key=len, default=range(len(self._sets)))
-        sets = ((number, *self._sets[number]) for number in first)
-        return [(number, namespace) for number, namespace, labels in sets if selector.matches(dict(labels))]
-
-    def selected(self, term: PodAffinityTerm, owner: PodShape, namespaces: Namespaces) -> frozenset[int]:
-        """The numbers of label sets that an affinity term of this owner selects."""
-        if term.selector is None:
-            return frozenset()
-        selector = with_keys(term.selector, owner, term.match_label_keys, Operator.IN)
-        selector = with_keys(selector, owner, term.mismatch_label_keys, Operator.NOT_IN)
-        found = self.matched(selector)
-        return frozenset(number for number, name in found if _is_meant(term, owner.namespace, name, namespaces))
+def nodes_there(problem: IndexedProblem, arriving: ArrivingNodes) -> list[CheckedNode]:
+    """Existing nodes and arriving NodeClaims, with the pods bound to them."""
+    found: dict[str | None, CheckedNode] = {}
+    coming = []
+    for machine in problem.cluster.machines:
+        if machine.node is not None:
+            labels = _labels(arriving, machine, machine.node)
+            found[machine.name] = CheckedNode(machine.name, labels, _lasting_taints(problem, machine), machine)
+        elif machine.node_claim is not None:
+            coming.append(arriving.node(machine, machine.node_claim))
+    for pod in problem.cluster.pods:
+        if pod.node_name in found:
+            found[pod.node_name].occupants.append(Occupant(pod.shape, pod=pod))
+    return [*found.values(), *coming]
 
 
-def _domain(node: CheckedNode, key: str) -> str | None:
-    """The node's domain. Each node is taken for a host of its own, also where two carry one hostname."""
-    if key == HOSTNAME_LABEL:
-        return f"\0{node.name}"
-    values = node.values(key)
-    return next(iter(values)) if len(values) == 1 else UNDECIDED
+def _labels(arriving: ArrivingNodes, machine: Machine, node: Node) -> dict[str, Values]:
+    """A node's labels. Until it is registered, they include those of its NodeClaim, which Karpenter copies then."""
+    labels, claim = decided(dict(node.labels)), machine.node_claim
+    if claim is None or not machine.awaits_registration:
+        return labels
+    labels = {**arriving.node(machine, claim).labels, **labels, **decided(dict(claim.labels))}
+    older = {key: labels[stable] for key, stable in STABLE_LABELS.items() if stable in labels}
+    return older | labels
 
 
-def _is_meant(term: PodAffinityTerm, own: str, other: str, namespaces: Namespaces) -> bool:
-    if term.namespace_selector is None:
-        return other in (term.namespaces or (own,))
-    chosen = term.namespace_selector == LabelSelector() or term.namespace_selector.matches(namespaces.get(other, {}))
-    return chosen or other in term.namespaces
+def _lasting_taints(problem: IndexedProblem, machine: Machine) -> tuple[Taint, ...]:
+    """The taints that the machine will have once it is up. At registration Karpenter copies those of its NodeClaim."""
+    node, claim = machine.node, machine.node_claim
+    if node is None:
+        return claim.taints if claim else ()
+    if is_initialized(machine):
+        waited_for = node.name in problem.options.keeping
+        return tuple(taint for taint in node.taints if not (waited_for and taint.key in NOT_READY_TAINTS))
+    pool = problem.pools.get(machine.node_pool)
+    startup = claim.startup_taints if claim else pool.template.startup_taints if pool else ()
+    removed = {(taint.key, taint.effect) for taint in startup}
+    lasting = [
+        taint
+        for taint in node.taints
+        if (taint.key, taint.effect) not in removed and not taint.key.startswith(_TEMPORARY)
+    ]
+    promised = claim.taints if claim and machine.awaits_registration else ()
+    return (*lasting, *(taint for taint in promised if taint not in lasting))
 
 
-def with_keys(selector: LabelSelector, shape: PodShape, keys: Iterable[str], operator: Operator) -> LabelSelector:
-    """The selector with matchLabelKeys or mismatchLabelKeys (KEP-3243, KEP-3633): it requires or excludes the owner's values."""
-    labels = dict(shape.labels)
-    extra = tuple(Requirement(key, operator, (labels[key],)) for key in keys if key in labels)
-    return LabelSelector(selector.match_labels, (*selector.expressions, *extra))
+class ArrivingNodes:
+    """The nodes that NodeClaims may become. NodeClaims that ask for the same are judged once."""
+
+    def __init__(self, problem: IndexedProblem) -> None:
+        self._problem = problem
+        self._sold: dict[str, list[_Way]] = {}
+        self._known: dict[tuple[object, ...], tuple[Sequence[_Way], Mapping[str, Values]]] = {}
+
+    def node(self, machine: Machine, claim: NodeClaim) -> CheckedNode:
+        """The NodeClaim as a node, whose open labels are undecided."""
+        asked = {
+            item.key: frozenset[str | None](item.values) for item in claim.requirements if item.operator is Operator.IN
+        }
+        labels = asked | dict(self._ways_and_labels(claim)[1]) | decided(_settled(claim))
+        return CheckedNode(claim.name, labels, claim.taints, machine)
+
+    def allocatable(self, checked: CheckedNode, machine: Machine) -> Resources:
+        """A machine's allocatable. A node that is coming up may lack resources that its NodeClaim has, as of device plugins."""
+        node, claim = machine.node, machine.node_claim
+        if claim is None or is_initialized(machine):
+            return node.allocatable if node else Resources()
+        if node is None:
+            return claim.allocatable or self._least_allocatable(checked, claim)
+        return Resources.of(dict(claim.allocatable.amounts) | dict(node.allocatable.amounts))
+
+    def _least_allocatable(self, node: CheckedNode, claim: NodeClaim) -> Resources:
+        """The least allocatable amount of each resource among all nodes that it may become."""
+        own = _settled(claim)
+        named = node.possible(INSTANCE_TYPE_LABEL)
+        listed = next((item.values for item in claim.requirements if item.key == INSTANCE_TYPE_LABEL), ())
+        names = set(named if len(named) == 1 else listed) & self._problem.instance_types.keys()
+        if not names:
+            return claim.requests
+        there = [way for way in self._ways_and_labels(claim)[0] if way[0].name in names]
+        # Types that it names count even if they cannot be bought now, since it may already be launched.
+        unsold = names - {instance_type.name for instance_type, _ in there}
+        there += [(one, labels_of(one) | own) for name in unsold for one in [self._problem.instance_types[name]]]
+        rooms = [one.allocatable + self._added(claim, one, labels) for one, labels in there]
+        resources = {name for room in rooms for name in room.names()}
+        return Resources.of({name: min(room.get(name) for room in rooms) for name in resources})
+
+    def _added(self, claim: NodeClaim, instance_type: InstanceType, labels: Mapping[str, str]) -> Resources:
+        pool = self._problem.pools.get(claim.label(NODEPOOL_LABEL) or "")
+        if pool is None or not self._problem.overlays:
+            return Resources()
+        offered = {OPERATING_SYSTEM_LABEL}.union(*map(labels_as_offered, instance_type.offerings))
+        as_bought = {key: value for key, value in labels.items() if key in offered}
+        return overlaid_capacity(self._problem.overlays, labels_for_overlays(pool, instance_type) | as_bought)
+
+    def _ways_and_labels(self, claim: NodeClaim) -> tuple[Sequence[_Way], Mapping[str, Values]]:
+        key = (claim.labels, claim.requirements)
+        if key not in self._known:
+            ways = tuple(self._ways(claim))
+            self._known[key] = ways, united(labels for _, labels in ways)
+        return self._known[key]
+
+    def _ways(self, claim: NodeClaim) -> Iterable[_Way]:
+        """Everything that can be bought now and meets the NodeClaim's labels and requirements."""
+        if (claim.label(NODEPOOL_LABEL) or "") not in self._problem.pools:
+            return
+        own = _settled(claim)
+        asked = [item for item in claim.requirements if item.key not in own]
+        by_name = [item for item in asked if item.key == INSTANCE_TYPE_LABEL]
+        for name, instance_type in self._problem.instance_types.items():
+            if own.get(INSTANCE_TYPE_LABEL, name) != name or not all(holds(item, name) for item in by_name):
+                continue
+            if name not in self._sold:
+                self._sold[name] = [(instance_type, labels) for _, labels in ways_to_buy(instance_type)]
+            for _, labels in self._sold[name]:
+                settled = all(labels.get(key, value) == value for key, value in own.items())
+                if settled and all(item.key not in labels or holds(item, labels[item.key]) for item in asked):
+                    yield instance_type, {**labels, **own}
+
+
+def _settled(claim: NodeClaim) -> dict[str, str]:
+    """Labels that the node will certainly have: the NodeClaim's own, and those for which it allows one value."""
+    single = (item for item in claim.requirements if item.operator is Operator.IN and len(item.values) == 1)
+    return {item.key: item.values[0] for item in single} | dict(claim.labels)

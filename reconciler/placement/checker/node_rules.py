@@ -15,8 +15,13 @@ from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, REGISTERE
 from reconciler.model.pods import HostPort, NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
-from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupant, is_initialized
-from reconciler.placement.checker.existing_nodes import ArrivingNodes
+from reconciler.placement.checker.checked_nodes import (
+    ArrivingNodes,
+    CheckedNode,
+    IndexedProblem,
+    Occupant,
+    is_initialized,
+)
 from reconciler.placement.checker.offerings import decided, holds
 
 _DAEMONS_TOLERATE = tuple(

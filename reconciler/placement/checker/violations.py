@@ -13,9 +13,13 @@ from collections.abc import Iterable
 from reconciler.model.placement import Holding, OccupiedBin, Placement, PlannedNode
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.attachments import CheckedVolumes, device_violations
-from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupancy, SampleNodes
-from reconciler.placement.checker.existing_nodes import ArrivingNodes, nodes_there
-from reconciler.placement.checker.inter_pod_affinity import inter_pod_violations
+from reconciler.placement.checker.checked_nodes import (
+    ArrivingNodes,
+    CheckedNode,
+    IndexedProblem,
+    SampleNodes,
+    nodes_there,
+)
 from reconciler.placement.checker.node_pools import limit_violations, reservation_violations
 from reconciler.placement.checker.node_rules import (
     fit_violations,
@@ -25,7 +29,7 @@ from reconciler.placement.checker.node_rules import (
     unschedulable_violations,
 )
 from reconciler.placement.checker.planned_nodes import PlannedNodeChecker, shape_violations
-from reconciler.placement.checker.topology_spread import spread_violations
+from reconciler.placement.checker.pod_rules import Occupancy, inter_pod_violations, spread_violations
 from reconciler.placement.problem import Problem
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from reconciler.placement.amounts import Amounts, Numbers
+from reconciler.placement.arrays import Amounts, Numbers
 from reconciler.placement.batches import Batch
 
 

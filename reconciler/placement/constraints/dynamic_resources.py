@@ -21,7 +21,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import DEVICES
+from reconciler.placement.arrays import DEVICES
 from reconciler.placement.constraints.volumes import Attached, Obstacle, pool_types_of
 from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.machines import is_initialized, with_more

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from reconciler.model.pods import PodAffinityTerm, PodShape
-from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
-from reconciler.placement.loops.arrays import (
+from reconciler.placement.arrays import (
     AFFINITY,
     ANTI_AFFINITY_ITSELF,
     ANTI_AFFINITY_OTHERS,
@@ -20,6 +19,7 @@ from reconciler.placement.loops.arrays import (
     Fractions,
     Numbers,
 )
+from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
 
 CAUSE_APART, CAUSE_TOGETHER = "pod anti-affinity", "pod affinity"
 WEIGHT = 2

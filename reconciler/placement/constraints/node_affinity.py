@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.pods import PreferredNodeTerm
-from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.needs import NodeTerm

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from reconciler.model.pods import HostPort
-from reconciler.placement.amounts import Amounts, Numbers
+from reconciler.placement.arrays import Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import listed

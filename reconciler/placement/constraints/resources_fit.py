@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from reconciler.model.quantity import CPU, MEMORY, Resources
-from reconciler.placement.amounts import DEVICES, Amounts, Numbers, ResourceColumns, times
+from reconciler.placement.arrays import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import amount_words, listed

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.phrases import listed

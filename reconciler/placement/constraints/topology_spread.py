@@ -16,6 +16,7 @@ from math import floor, log
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
 from reconciler.placement.constraints.domain_counters import (
     EACH_NODE,
     Counted,
@@ -25,7 +26,6 @@ from reconciler.placement.constraints.domain_counters import (
     TopologyRule,
     with_label_keys,
 )
-from reconciler.placement.loops.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
 from reconciler.placement.needs import Needs, NodeTerm
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"

@@ -20,7 +20,7 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import ATTACHABLE
+from reconciler.placement.arrays import ATTACHABLE
 from reconciler.placement.nodes.machines import with_more
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 from reconciler.placement.phrases import place_words

@@ -17,7 +17,7 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,

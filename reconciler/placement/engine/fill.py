@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.placement.amounts import PLENTY, Amounts, Numbers
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.nodes.existing import HELD, OTHER

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.quantity import Resources
-from reconciler.placement.batches import Batch
-from reconciler.placement.engine.fill import Task, host_caps
-from reconciler.placement.engine.state import State
-from reconciler.placement.loops.arrays import (
+from reconciler.placement.arrays import (
     COUNTS,
     KEPT,
     LEAST,
@@ -21,6 +18,9 @@ from reconciler.placement.loops.arrays import (
     WAS_TEMPLATE,
     Numbers,
 )
+from reconciler.placement.batches import Batch
+from reconciler.placement.engine.fill import Task, host_caps
+from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Joining, NodeTemplate

@@ -12,21 +12,15 @@ from operator import itemgetter
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.arrays import NEXT_NOTE, PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.min_values import can_be_met
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
-from reconciler.placement.engine.grow import (
-    enlarge,
-    fill_planned,
-    serve,
-)
+from reconciler.placement.engine.grow import enlarge, fill_planned, serve
 from reconciler.placement.engine.state import State
-from reconciler.placement.engine.worth import net_prices
-from reconciler.placement.loops.arrays import NEXT_NOTE, Numbers
 from reconciler.placement.needs import RelaxationStep
-from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price
+from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price, net_prices
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 from reconciler.placement.requirements import Mask
 

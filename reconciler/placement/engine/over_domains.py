@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.arrays import PLENTY, Amounts
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Combination, Cost, DomainPrices, combinations_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.placement.batches import RANK_OF, Batch
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.balance import Balance, expect_planned
+from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
 from reconciler.placement.engine.grow import settle
 from reconciler.placement.engine.open import make_nodes
@@ -298,10 +298,7 @@ class Packer:
 
         if constraints.keys:
             return place_over_domains(
-                *(self._state, batch, constraints, fill),
-                count=count,
-                opening=opening,
-                others=self._batches,
+                *(self._state, batch, constraints, fill), count=count, opening=opening, others=self._batches
             )
         return fill((ANYWHERE,), count, opening)
 

@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.placement import read_holdings
-from reconciler.placement.amounts import PLENTY
+from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
-from reconciler.placement.constraints.rule_table import ConstraintSet
+from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.balance import unbalanced
+from reconciler.placement.engine.domains import unbalanced
 from reconciler.placement.engine.fill import Task, fill_one
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Requirements
@@ -63,14 +63,7 @@ def stay_key(batch: Batch) -> tuple[str, int]:
     return str(member.demand), member.group
 
 
-def retain_batch(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    stays: Stays,
-    *,
-    loosely: bool = False,
-) -> int:
+def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: Stays, *, loosely: bool = False) -> int:
     """Places chunks where the batch's demand had them; returns how many.
 
     If that would break a spread rule none stays, since the rule is judged for all of them together. loosely: spread is not
@@ -220,10 +213,7 @@ class Retention:
     placed."""
 
     def __init__(
-        self,
-        state: State,
-        batches: Sequence[Batch],
-        broken: Callable[[], dict[int, list[SpreadRule]]],
+        self, state: State, batches: Sequence[Batch], broken: Callable[[], dict[int, list[SpreadRule]]]
     ) -> None:
         self._state = state
         self._batches = batches

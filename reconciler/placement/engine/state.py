@@ -11,7 +11,7 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
-from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.arrays import KEPT, NODES, Amounts, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
@@ -20,13 +20,11 @@ from reconciler.placement.constraints.limits import NOTHING, PoolLimits, Running
 from reconciler.placement.constraints.node_ports import NodePorts
 from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
-from reconciler.placement.constraints.rule_table import ConstraintSet
-from reconciler.placement.constraints.topology import Topology
-from reconciler.placement.engine.worth import worth_of_room
-from reconciler.placement.loops.arrays import KEPT, NODES
+from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain
 from reconciler.placement.nodes.existing import Bins
 from reconciler.placement.nodes.planned import PlannedNodes
+from reconciler.placement.offers.cheapest_sizes import worth_of_room
 from reconciler.placement.offers.node_templates import Compatibilities, NodeTemplate, NodeTemplates
 from reconciler.placement.offers.pool_offers import PoolOffers
 

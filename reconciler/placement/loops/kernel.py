@@ -10,7 +10,8 @@ from types import FunctionType
 from typing import Any
 from zlib import crc32
 
-from reconciler.placement.loops import arrays, growth, planned_nodes
+from reconciler.placement import arrays
+from reconciler.placement.loops import planned_nodes
 
 WORTH_COMPILING = 400
 """From this many batches on, the compiled loops save more time than it takes to load them."""
@@ -91,31 +92,28 @@ def _stamp(parts: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> int:
     return crc32(repr((numbers, [(code.co_code, code.co_consts, code.co_names) for code in codes])).encode())
 
 
-_PARTS = (
-    (
-        planned_nodes,
-        (
-            "allowed",
-            "cap_on",
-            "fits_in",
-            "holds",
-            "is_within",
-            "set_type",
-            "add",
-            "add_all",
-            "add_found",
-            "remove",
-            "choose",
-        ),
+_LOOPS = (
+    *(
+        "allowed",
+        "cap_on",
+        "fits_in",
+        "holds",
+        "is_within",
+        "set_type",
+        "add",
+        "add_all",
+        "add_found",
+        "remove",
+        "choose",
     ),
-    (growth, ("net", "cheapest", "serve", "held", "useful", "mix_costs")),
+    *("net", "cheapest", "serve", "held", "useful", "mix_costs"),
 )
 """In the order in which they call each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """See planned_nodes and growth."""
+    """See `planned_nodes.py`."""
 
     add_all: Callable[..., None]
     remove: Callable[..., None]
@@ -130,12 +128,11 @@ class Kernel:
 @lru_cache(maxsize=1)
 def compiled() -> Kernel:
     """The loops compiled; plain where numba is absent."""
-    made = linked([(vars(file), names) for file, names in _PARTS])
+    made = linked([(vars(planned_nodes), _LOOPS)])
     return plain() if made is None else Kernel(*(made[name] for name in Kernel.__slots__))
 
 
 @lru_cache(maxsize=1)
 def plain() -> Kernel:
     """The loops as plain Python, for small placements, which are done before compiled ones would be loaded."""
-    names = vars(planned_nodes) | vars(growth)
-    return Kernel(*(names[name] for name in Kernel.__slots__))
+    return Kernel(*(getattr(planned_nodes, name) for name in Kernel.__slots__))

@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reconciler.model.machines import Machine
-from reconciler.model.nodes import (
-    NOT_READY_TAINTS,
-    PLACEHOLDER_LABEL,
-    Node,
-    NodeClaim,
-)
+from reconciler.model.nodes import NOT_READY_TAINTS, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.taint_toleration import TaintToleration
 from reconciler.placement.memory import BoundGroup

@@ -25,7 +25,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
-from reconciler.placement.amounts import Amounts, ResourceColumns
+from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements, distinct

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.placement.amounts import Amounts
-from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.domain_counters import Domain, Inclusion
-from reconciler.placement.loops.arrays import (
+from reconciler.placement.arrays import (
     EMPTY,
     LEAN,
     LEAST,
@@ -19,10 +16,13 @@ from reconciler.placement.loops.arrays import (
     START,
     TEMPLATE,
     USED,
+    Amounts,
     Fractions,
     NodeArrays,
     Numbers,
 )
+from reconciler.placement.batches import Batch
+from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates

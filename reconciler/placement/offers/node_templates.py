@@ -15,11 +15,10 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.amounts import PLENTY, Amounts
+from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.loops.arrays import Numbers
 from reconciler.placement.needs import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ABSENT, Mask, Requirements, distinct, settled

@@ -20,11 +20,10 @@ from reconciler.model.nodes import (
 from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
-from reconciler.placement.amounts import PLENTY, Amounts, ResourceColumns
-from reconciler.placement.constraints.overlays import added_capacity, adjusted_prices
+from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.needs import Needs, needs_of
-from reconciler.placement.offers.offerings import Offerings
+from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
 from reconciler.placement.requirements import Mask, Requirements, distinct, one_of
 
 _TOLERATED_BY_ALL = (

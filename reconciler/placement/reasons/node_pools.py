@@ -11,26 +11,18 @@ import numpy as np
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
 from reconciler.model.placement import UnplacedReason
 from reconciler.model.quantity import format_amount
-from reconciler.placement.amounts import times
+from reconciler.placement.arrays import times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK
+from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, is_reservation
 from reconciler.placement.constraints.min_values import min_values_reason
 from reconciler.placement.constraints.node_affinity import MATCHES_NOTHING
 from reconciler.placement.constraints.node_ports import CAUSE as PORT_TAKEN
 from reconciler.placement.constraints.node_ports import taken_on_each_node
-from reconciler.placement.constraints.reservations import is_reservation
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.phrases import (
-    amount_words,
-    instead_words,
-    labelled,
-    listed,
-    resource_words,
-    suggestion,
-)
+from reconciler.placement.phrases import amount_words, instead_words, labelled, listed, resource_words, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values, distinct
 
 _MOST_LOOKED_AT = 32

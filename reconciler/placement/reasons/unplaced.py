@@ -21,7 +21,7 @@ from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import CLASSES, RequestKind
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.amounts import DEVICES
+from reconciler.placement.arrays import DEVICES
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Counter, Domain, RuleStanding, TopologyRule
 from reconciler.placement.engine.domains import combinations_of

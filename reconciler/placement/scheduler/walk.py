@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
 from reconciler.placement.constraints import (
     inter_pod_affinity,
     node_affinity,
@@ -29,13 +30,6 @@ from reconciler.placement.constraints.resources_fit import fits, score_resources
 from reconciler.placement.constraints.taint_toleration import score_taints
 from reconciler.placement.constraints.topology_spread import least_count, score_spread
 from reconciler.placement.loops import planned_nodes
-from reconciler.placement.loops.arrays import (
-    AFFINITY,
-    SPREAD_OTHERS,
-    CounterArrays,
-    Fractions,
-    Numbers,
-)
 from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
 

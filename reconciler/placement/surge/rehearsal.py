@@ -19,10 +19,9 @@ from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, Demand
 from reconciler.model.nodes import SCARCE_TAINT, Node
 from reconciler.model.placement import Binding, Placement, Wait
 from reconciler.model.refs import ObjectRef
-from reconciler.placement.amounts import Numbers
+from reconciler.placement.arrays import Numbers
 from reconciler.placement.problem import Problem
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import WORTH_SCHEDULING, SchedulerModel
+from reconciler.placement.scheduler.model import WORTH_SCHEDULING, PodKind, SchedulerModel
 from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.standing import running_pods, standing_nodes
 

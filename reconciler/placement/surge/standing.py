@@ -27,7 +27,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint
-from reconciler.placement.amounts import ResourceColumns
+from reconciler.placement.arrays import ResourceColumns
 from reconciler.placement.nodes.machines import is_initialized, is_leaving, lasting_taints, merged_allocatable
 from reconciler.placement.offers.pool_offers import daemons_of
 from reconciler.placement.problem import Problem

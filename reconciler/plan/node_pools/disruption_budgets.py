@@ -17,17 +17,14 @@ from functools import lru_cache
 
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.errors import Invalid
-from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, DisruptionBudget, NodePool
+from reconciler.model.nodes import DISRUPTED_TAINT, INITIALIZED_LABEL, REASONS, DisruptionBudget, NodePool
 from reconciler.model.quantity import format_duration, whole_number
 from reconciler.model.timelines import UNBOUNDED
 from reconciler.plan.bins import Bin
 from reconciler.timetable.cron import SEARCH_YEARS, parse_cron
 from reconciler.timetable.windows import is_open
 
-UNDERUTILIZED = "Underutilized"
-EMPTY = "Empty"
-DRIFTED = "Drifted"
-REASONS = (UNDERUTILIZED, EMPTY, DRIFTED)
+UNDERUTILIZED, EMPTY, DRIFTED = REASONS
 _DEFAULT = (DisruptionBudget(),)
 _HUNDRED = 100
 _NO_LEAP_YEARS = (2001, 2003)

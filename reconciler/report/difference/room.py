@@ -66,7 +66,7 @@ def room_changes(cost: CostChange) -> RoomChanges:
     by_demand: dict[tuple[bool, ObjectRef], list[RoomChange]] = {}
     by_states: dict[tuple[int, int], list[tuple[bool, RoomChange]]] = {}
     unjudged = timedelta()
-    for start, end, before, after in _stretches(cost):
+    for start, end, before, after in cost.spans():
         if before.is_mean or after.is_mean:
             unjudged += end - start
             continue
@@ -79,13 +79,6 @@ def room_changes(cost: CostChange) -> RoomChanges:
     joined = {key: _joined(changes, whole) for key, changes in sorted(by_demand.items())}
     less, more = (tuple(item for (side, _), item in joined.items() if side is wanted) for wanted in (True, False))
     return RoomChanges(less, more, unjudged / HOUR)
-
-
-def _stretches(cost: CostChange) -> Iterator[tuple[datetime, datetime, SteadyState, SteadyState]]:
-    instants = list(cost.spans())
-    ends = [*(instant for instant, _, _ in instants[1:]), cost.head.end]
-    for (start, before, after), end in zip(instants, ends, strict=True):
-        yield start, end, before, after
 
 
 def _changes(before: SteadyState, after: SteadyState, at: datetime) -> Iterator[tuple[bool, RoomChange]]:

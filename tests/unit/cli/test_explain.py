@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.model.errors import Invalid
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer, office
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from reconciler.cli import diff
 from reconciler.cli.application import application
-from reconciler.cluster.inventory import InventoryParent, parent_manifest
+from reconciler.cluster.apply import InventoryParent, parent_manifest
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little

@@ -1,12 +1,8 @@
-"""`headroom init schedule`: flags, questions on a terminal, and files; `headroom init` beside it is as it was."""
+"""`headroom init schedule`: flags and files; `headroom init` beside it is as it was."""
 
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -19,7 +15,6 @@ from reconciler.manifests.repository.declared import read
 from reconciler.model.errors import Invalid
 from reconciler.model.schedules import Schedule
 
-ROOT = Path(__file__).resolve().parents[3]
 OFFICE = ("--window", "mon-fri 9-17", "--replicas", "3", "--default", "1", "--timezone", "Europe/Berlin")
 
 
@@ -129,36 +124,12 @@ def test_a_warning_names_the_line_of_the_file_that_was_written(tmp_path: Path) -
         (("--window", "mon 9-17 = 1", "--lead-time", "soon"), Invalid),
         (("--window", "mon 9-17 = 1", "--lead-time", "168h1s"), Invalid),
         (("--window", ""), Invalid),
-        (("--window", " ; ", "--replicas", "1"), Invalid),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(words: tuple[str, ...], failure: type[Exception]) -> None:
     done = init("schedule", *words)
     assert isinstance(done.exception, failure)
     assert done.stdout == ""
-
-
-def test_on_a_terminal_it_asks_and_asks_again() -> None:
-    terminal, program = pty.openpty()
-    answers = ("hours", "shop", "Europe/Belin", "Europe/Berlin", "mon-fri 9-17; sat 10-14 = 2", "4", "", "15m")
-    os.write(terminal, "".join(f"{answer}\n" for answer in answers).encode())
-    done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "init", "schedule"],
-        stdin=program,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        timeout=120,
-    )
-    os.close(terminal)
-    os.close(program)
-    assert done.returncode == 0, done.stderr
-    schedule = written(done.stdout)
-    assert (schedule.timezone, schedule.default_replicas) == ("Europe/Berlin", 0)
-    assert [behavior.replicas for behavior in schedule.behaviors] == [4, 2]
-    assert "'Europe/Belin' is not a time zone" in done.stderr
-    assert "headroom.dev/lead-time: 15m" in done.stdout
 
 
 def test_init_itself_is_as_it_was_and_a_folder_may_be_called_schedule(

@@ -11,12 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from reconciler.cli import console
+from reconciler.cli import options as console
 from reconciler.cli.application import COMMANDS, application
-from reconciler.cli.console import COMPILING, STAGES, Progress
-from reconciler.cli.options import Moment
+from reconciler.cli.options import COMPILING, STAGES, Moment, Progress
 from reconciler.cli.plan import age_in_words
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.placement.loops import kernel
 from reconciler.settings.settings import Settings

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.access import Access
-from reconciler.cluster.apply import carry_out
-from reconciler.cluster.inventory import MEMORY_KEY, InventoryParent, memory_text
+from reconciler.cluster.apply import MEMORY_KEY, InventoryParent, carry_out, memory_text
 from reconciler.cluster.kubernetes import KubernetesCluster, _some
 from reconciler.cluster.resources import KARPENTER, NODE_CLAIMS, NODES
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome, Write, WriteResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reconciler.cluster.inventory import InventoryParent, applyset_id, group_kind, parent_manifest
+from reconciler.cluster.apply import InventoryParent, applyset_id, group_kind, parent_manifest
 from reconciler.cluster.resources import (
     BY_KIND,
     CAPACITY_BUFFERS,

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.apply import carry_out
+from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.cluster.connection import Connection
 from reconciler.cluster.discovery import Served
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.kubernetes import EventLog
 from reconciler.cluster.lease import KubernetesLeases, LeaseRecord
 from reconciler.cluster.resources import CONFIG_MAPS

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.daemon.beside_passes import SOON, Reviews, Snapshots
+from reconciler.daemon.beside_passes import SOON, Around, Reviews, Snapshots
 from reconciler.model.errors import Failure, Stalled, Transient, Waiting
 from reconciler.model.source import PullRequest
 from tests.fakes.forge import MemoryForge
@@ -26,12 +26,10 @@ class Desk:
         self.reported: list[tuple[int, str]] = []
         self.results: list[str] = []
         self.reviews = Reviews(
+            Around(lambda: self.leads, timedelta(hours=1), self.results.append),
             pull_requests=self.forge.open_pull_requests,
             report=self.report,
             base=lambda: self.base,
-            is_leader=lambda: self.leads,
-            interval=timedelta(hours=1),
-            on_result=self.results.append,
         )
 
     def report(self, pull: PullRequest) -> str:
@@ -88,7 +86,7 @@ INTERVAL = timedelta(minutes=10)
 
 
 def snapshots(publish: Callable[[], str], results: list[str], *, leads: bool = True) -> Snapshots:
-    return Snapshots(publish=publish, is_leader=lambda: leads, interval=INTERVAL, on_result=results.append)
+    return Snapshots(Around(lambda: leads, INTERVAL, results.append), publish)
 
 
 def test_one_is_published_and_then_the_interval_is_waited_for() -> None:
@@ -132,7 +130,7 @@ def test_the_thread_goes_on_until_the_daemon_ends() -> None:
             twice.set()
         return "unchanged"
 
-    running = Snapshots(publish=publish, is_leader=lambda: True, interval=timedelta(milliseconds=1))
+    running = Snapshots(Around(lambda: True, timedelta(milliseconds=1)), publish)
     with ExitStack() as stack:
         running.start(stack)
         assert twice.wait(timeout=30)

@@ -171,5 +171,5 @@ def test_no_pods_that_can_be_bound_in_some_order_cost_less_than_the_bound(
     assume(cheapest is not None)
     assert cheapest is not None
 
-    with patch("reconciler.optimizer.spread_rows._FEW_CONSTRAINTS", few):
+    with patch("reconciler.optimizer.bound._FEW_CONSTRAINTS", few):
         assert bound(*demands) <= cheapest + 1e-6

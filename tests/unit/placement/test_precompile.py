@@ -12,8 +12,7 @@ from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.place import place
 from reconciler.placement.precompile import compile_ahead, schedule_ahead
 from reconciler.placement.problem import PlacementOptions, Problem
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel
 from reconciler.placement.scheduler.walk import compiled_walk
 from reconciler.placement.surge.rehearsal import Rehearsal
 from tests.builders import node, pod

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cluster.inventory import InventoryParent, InventoryRecord, inventory_of, memory_of, parent_manifest
+from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of, memory_of, parent_manifest
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.marks import PART_OF_LABEL

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.cluster.inventory import InventoryParent
+from reconciler.cluster.apply import InventoryParent
 from reconciler.model.changes import Annotate, ApplyStatus, DemandOutcome, Plan
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef

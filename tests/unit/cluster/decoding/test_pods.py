@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import Answer
 from reconciler.cluster.decoding.protobuf import page_of
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.cluster.resources import PODS, Resource
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 from reconciler.clocks import SystemClock
-from reconciler.cluster.apply import carry_out
+from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.cluster.inventory import InventoryParent
 from reconciler.model.changes import Outcome
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView

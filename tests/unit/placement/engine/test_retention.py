@@ -16,8 +16,8 @@ from reconciler.model.pods import PodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
 from reconciler.placement.engine.retention import stays_of
-from reconciler.placement.engine.worth import dual_of
 from reconciler.placement.memory import Memory
+from reconciler.placement.offers.cheapest_sizes import dual_of
 from reconciler.placement.place import place, solve
 from reconciler.placement.problem import PlacementOptions, Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape

@@ -21,8 +21,7 @@ from reconciler.model.pods import (
     WeightedPodAffinityTerm,
 )
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
-from reconciler.placement.scheduler.arrays import PodKind
-from reconciler.placement.scheduler.model import SchedulerModel, kind_of, queue_order
+from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 from tests.builders import node, pod, shape
 
 WEB = LabelSelector((("app", "web"),))

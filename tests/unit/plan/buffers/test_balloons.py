@@ -32,8 +32,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin
-from reconciler.plan.buffers.balloons import balloon_shape, with_balloons
-from reconciler.plan.buffers.keeping import keeping_edges
+from reconciler.plan.buffers.keeping import balloon_shape, keeping_edges, with_balloons
 from reconciler.plan.buffers.memory import one_shot_memory
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.objects.objects import Owner

@@ -19,7 +19,7 @@ from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.offerings import valid_overlays
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.constraints.overlays import overlays_in_force
+from reconciler.placement.offers.offerings import overlays_in_force
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node_pool, shape
