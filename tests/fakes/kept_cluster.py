@@ -58,17 +58,17 @@ class KeptCluster(Sandbox):
 
     def want(self, replicas: int, pool: Document, *, within: float = 60) -> None:
         """A buffer of chunks that fill a small node each, a NodePool for them, and some time."""
-        for document in (pool, workload(replicas=0, cpu="1500m"), buffer(replicas=replicas)):
-            self.cluster.apply(document)
-        self.keep(within)
+        self.keep(within, pool, workload(replicas=0, cpu="1500m"), buffer(replicas=replicas))
 
     def commit(self, files: Mapping[str, str]) -> None:
         """The repository from now on; the next pass comes at once."""
         self.source.commit(files)
         self._seen = ""
 
-    def keep(self, seconds: float, *, step: float = 1.0) -> list[Pass]:
-        """Returns the passes that wrote something."""
+    def keep(self, seconds: float, *documents: Document, step: float = 1.0) -> list[Pass]:
+        """Applies the documents and lets time pass. Returns the passes that wrote something."""
+        for document in documents:
+            self.cluster.apply(document)
         before = len(self.passes)
         end = self.clock.now() + timedelta(seconds=seconds)
         while self.clock.now() < end:

@@ -89,8 +89,10 @@ class BatchShop:
         assert result.change_set is not None
         return result
 
-    def settle(self, *, passes: int = 8, seconds: float = 5) -> Plan:
-        """Passes with some time between them, until nothing more happens."""
+    def settle(self, *documents: Document, passes: int = 8, seconds: float = 5) -> Plan:
+        """Applies the documents; then passes with some time between them, until nothing more happens."""
+        for document in documents:
+            self.cluster.apply(document)
         for _ in range(passes):
             result = self.run()
             self.sandbox.wait(seconds)

@@ -35,8 +35,7 @@ def shop_of(chunks: int, pods: int) -> KeptCluster:
     shop.cluster.apply(workload("small", replicas=0, cpu="300m"))
     shop.cluster.apply(buffer(replicas=chunks))
     target = {"apiGroup": "apps", "kind": "Deployment", "name": "small"}
-    shop.cluster.apply(buffer("small", scalableRef=target, replicas=2))
-    shop.keep(LONG)
+    shop.keep(LONG, buffer("small", scalableRef=target, replicas=2))
     return shop
 
 
@@ -116,9 +115,12 @@ def shrinking(seed: int) -> tuple[int, int]:
     shop = KeptCluster(instance_types=TYPES, provisions_pending=True)
     shop.cluster.apply(node_pool(consolidate_after="15s"))
     pods = chance.randint(10, 40)
-    shop.cluster.apply(workload(replicas=pods, cpu=chance.choice(["1", "1500m", "3"])))
-    shop.cluster.apply(buffer(replicas=chance.randint(2, 8)))
-    shop.keep(120, step=2)
+    shop.keep(
+        120,
+        workload(replicas=pods, cpu=chance.choice(["1", "1500m", "3"])),
+        buffer(replicas=chance.randint(2, 8)),
+        step=2,
+    )
     short = 0
     for _ in range(4):
         pods = max(2, pods - chance.randint(3, 15))

@@ -81,8 +81,7 @@ def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> Non
 def test_a_kill_at_any_write_that_makes_good_what_a_stranger_took_ends_in_the_same(number: int, *, sent: bool) -> None:
     """The writes: the record, the NodeClaim, its launch, the status, the marks of the strangers' node."""
     shop = BatchShop(pool=node_pool(consolidate_after="0s"))
-    shop.cluster.apply(request(count=9, class_name=ATOMIC))
-    shop.settle()
+    shop.settle(request(count=9, class_name=ATOMIC))
     node = shop.cluster.view().nodes[0].name
     shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
     settle_over_a_kill(shop, number, sent=sent)
@@ -102,8 +101,7 @@ def test_a_kill_while_an_attempt_is_rolled_back_leaves_nothing(number: int) -> N
     shop.cluster.apply(pod_template("far", nodeSelector={"topology.kubernetes.io/zone": "zone-b"}))
     document = request(count=6, class_name=ATOMIC, parameters={"ValidUntilSeconds": "120"})
     document["spec"]["podSets"].append({"podTemplateRef": {"name": "far"}, "count": 3})
-    shop.cluster.apply(document)
-    shop.settle(passes=2, seconds=10)
+    shop.settle(document, passes=2, seconds=10)
     alive = shop.cluster
     shop.cluster = Mortal(alive, number, sent=number % 2 == 0)  # type: ignore[assignment]
     shop.restart()
@@ -130,9 +128,7 @@ def reserved(shop: BatchShop) -> set[str]:
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_kill_while_a_reserved_booking_ends_leaves_no_node_reserved(number: int, *, sent: bool) -> None:
     shop = BatchShop(pool=node_pool(consolidate_after="1h"))
-    shop.cluster.apply(OWN)
-    shop.cluster.apply(request(count=6, class_name=ATOMIC, template="own", **RESERVE))
-    shop.settle()
+    shop.settle(OWN, request(count=6, class_name=ATOMIC, template="own", **RESERVE))
     assert len(reserved(shop)) == 2
     shop.wait(timedelta(minutes=10))
     alive = shop.cluster

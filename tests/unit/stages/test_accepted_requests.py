@@ -42,51 +42,46 @@ def test_the_class_gives_a_parameter_that_the_request_does_not_set(own: dict[str
 
 def test_a_parameter_that_the_class_does_not_allow_keeps_the_request_waiting() -> None:
     shop = BatchShop()
-    shop.cluster.apply(provisioning_class(allowedParameters=["ValidUntilSeconds"]))
-    shop.cluster.apply(request(class_name=ATOMIC, parameters={"zone": "a", "ValidUntilSeconds": "600"}))
-    shop.settle()
+    shop.settle(
+        provisioning_class(allowedParameters=["ValidUntilSeconds"]),
+        request(class_name=ATOMIC, parameters={"zone": "a", "ValidUntilSeconds": "600"}),
+    )
     assert shop.conditions() == {"Accepted": ("False", "ParameterNotAllowed")}
     assert shop.claims() == []
     outcome = shop.outcome()
     assert outcome.demand.desired is None
     assert "does not allow zone; it allows ValidUntilSeconds" in outcome.conditions[0].message
 
-    shop.cluster.apply(provisioning_class(allowedParameters=["ValidUntilSeconds", "zone"]))
-    shop.settle()
+    shop.settle(provisioning_class(allowedParameters=["ValidUntilSeconds", "zone"]))
     assert shop.conditions()["Accepted"] == ACCEPTED
     assert shop.conditions()["Provisioned"][0] == "True"
 
 
 def test_a_booking_stays_when_its_class_becomes_stricter() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name=ATOMIC, parameters={"zone": "a"}))
-    shop.settle()
+    shop.settle(request(class_name=ATOMIC, parameters={"zone": "a"}))
     before = shop.conditions()
-    shop.cluster.apply(provisioning_class(allowedParameters=[]))
-    shop.settle()
+    shop.settle(provisioning_class(allowedParameters=[]))
     assert shop.conditions() == before
     assert len(shop.held()) == 1
 
 
 def test_a_request_waits_for_a_template_that_is_missing() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name=ATOMIC, template="later"))
-    plan = shop.settle()
+    plan = shop.settle(request(class_name=ATOMIC, template="later"))
     assert shop.conditions() == {"Accepted": ("False", "PodTemplateNotFound")}
     assert shop.claims() == []
     assert [(item.code, str(item.ref), item.message) for item in plan.findings] == [
         ("target-not-found", "ProvisioningRequest/shop/train", "not ready: PodTemplate/shop/later does not exist")
     ]
-    shop.cluster.apply(pod_template("later"))
-    plan = shop.settle()
+    plan = shop.settle(pod_template("later"))
     assert shop.conditions()["Provisioned"][0] == "True"
     assert plan.findings == ()
 
 
 def test_what_kept_a_request_from_being_accepted_is_why_it_failed() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name=ATOMIC, template="later"))
-    shop.settle(passes=2)
+    shop.settle(request(class_name=ATOMIC, template="later"), passes=2)
     shop.wait(timedelta(minutes=10))
     shop.settle(passes=2)
     assert shop.conditions()["Failed"] == ("True", "Expired")
@@ -118,8 +113,7 @@ def test_a_request_whose_conditions_another_manager_writes_is_left_to_it() -> No
 
 def test_what_was_made_is_handed_back_when_somebody_else_takes_the_request_over() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name=ATOMIC))
-    shop.settle()
+    shop.settle(request(class_name=ATOMIC))
     assert len(shop.held()) == 1
     before = shop.conditions()
     write_condition(shop, "Failed", "cluster-autoscaler")
@@ -133,15 +127,13 @@ def test_a_check_for_one_of_several_cluster_autoscalers_is_left_to_it(
     class_name: str, expected: dict[str, tuple[str, str]]
 ) -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name=class_name, parameters={"processorInstance": "blue"}))
-    shop.settle()
+    shop.settle(request(class_name=class_name, parameters={"processorInstance": "blue"}))
     assert {name: said for name, said in shop.conditions().items() if name == "Accepted"} == expected
 
 
 def test_an_unknown_class_is_left_alone() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(class_name="queued-provisioning.gke.io"))
-    plan = shop.settle()
+    plan = shop.settle(request(class_name="queued-provisioning.gke.io"))
     assert shop.conditions() == {}
     assert [item for item in plan.demands if item.demand.ref == request_ref()] == []
 
@@ -212,8 +204,7 @@ def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> Non
     assert shop.conditions("second")["Provisioned"] == ("False", "QuotaExceeded")
     assert message(shop, "second") == "ResourceQuota shop/compute lets 2 of its 3 pods be created"
     assert len(shop.claims()) == 1
-    shop.cluster.apply(quota("6"))
-    shop.settle()
+    shop.settle(quota("6"))
     assert shop.conditions("second")["Provisioned"] == MADE
 
 
@@ -223,21 +214,18 @@ def test_classes_that_are_not_declared_can_be_forbidden() -> None:
     declared = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "ProvisioningClass"}
     shop.cluster.apply({**declared, "metadata": {"name": CHECK}})
     asked(shop, "atomic")
-    shop.cluster.apply(request("check"))
-    shop.settle()
+    shop.settle(request("check"))
     assert shop.conditions("atomic") == {"Accepted": ("False", "ClassNotAllowed")}
     assert shop.conditions("check")["Accepted"] == ("True", "Accepted")
     assert shop.claims() == []
-    shop.cluster.apply({**declared, "metadata": {"name": ATOMIC}})
-    shop.settle()
+    shop.settle({**declared, "metadata": {"name": ATOMIC}})
     assert shop.conditions("atomic")["Provisioned"] == MADE
 
 
 def test_a_check_says_how_many_of_its_pods_have_room() -> None:
     shop = BatchShop()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
-    shop.cluster.apply(request(count=8))
-    shop.settle()
+    shop.settle(request(count=8))
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
     assert message(shop).startswith("at least 3 of 8 pods have room: ")
 
@@ -310,8 +298,7 @@ def test_the_pods_of_a_check_that_wait_although_it_says_no_are_told() -> None:
     shop = BatchShop()
     document = workload("train", replicas=2, cpu="3")
     document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: CHECK}
-    shop.cluster.apply(request(count=2))
-    shop.settle(passes=2)
+    shop.settle(request(count=2), passes=2)
     shop.cluster.apply(document)
     shop.sandbox.wait(1)
     (finding,) = (item for item in shop.plan().findings if item.code == "pods-before-answer")
@@ -340,8 +327,7 @@ def consumer() -> Document:
 
 def test_each_step_of_an_atomic_request_is_told_once() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request(count=9, class_name=ATOMIC))
-    shop.settle()
+    shop.settle(request(count=9, class_name=ATOMIC))
     shop.wait(timedelta(minutes=10))
     shop.settle()
     assert told(shop) == [
@@ -353,9 +339,7 @@ def test_each_step_of_an_atomic_request_is_told_once() -> None:
 
 def test_pods_that_wait_for_a_request_are_told_and_five_are_enough() -> None:
     shop = BatchShop(pool=node_pool(limits={"cpu": "1"}))
-    shop.cluster.apply(consumer())
-    shop.cluster.apply(request(count=7, parameters={"noRetry": "true"}))
-    shop.settle()
+    shop.settle(consumer(), request(count=7, parameters={"noRetry": "true"}))
     assert ("Warning", "CapacityIsNotFound") in told(shop)
     pods = [
         item

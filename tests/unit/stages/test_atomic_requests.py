@@ -48,16 +48,14 @@ def test_all_of_it_is_made_at_once_and_booked() -> None:
 def test_what_is_free_altogether_needs_no_attempt() -> None:
     shop = BatchShop()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
-    shop.cluster.apply(asked(3))
-    shop.settle()
+    shop.settle(asked(3))
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
     assert attempts(shop) == {""}
 
 
 def test_within_a_limit_that_lets_only_a_part_come_nothing_is_made() -> None:
     shop = BatchShop(pool=node_pool(limits={"cpu": "8"}))
-    shop.cluster.apply(asked(9))
-    shop.settle()
+    shop.settle(asked(9))
     assert shop.claims() == []
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
     shop.wait(timedelta(minutes=10))
@@ -84,8 +82,7 @@ def test_the_request_fails_at_the_second_at_which_its_time_is_over() -> None:
 def test_where_one_offering_is_out_of_stock_the_others_are_tried_in_the_same_attempt() -> None:
     shop = BatchShop(instance_types=(FOUR, DEAR))
     out_of_stock(shop)
-    shop.cluster.apply(asked())
-    shop.settle(passes=20)
+    shop.settle(asked(), passes=20)
     assert shop.conditions()["Provisioned"] == MADE
     assert attempts(shop) == {"1"}
     assert len(shop.claims()) == 3
@@ -194,8 +191,7 @@ def test_more_nodes_than_one_pass_may_make_come_at_once() -> None:
 
 def test_more_nodes_than_one_request_may_have_are_not_made() -> None:
     shop = BatchShop(settings=Settings(caps=CapSettings(nodes_per_request=2)))
-    shop.cluster.apply(asked())
-    shop.settle()
+    shop.settle(asked())
     assert shop.claims() == []
     assert shop.conditions()["Provisioned"] == ("False", "BeyondACap")
 
@@ -243,7 +239,6 @@ def test_of_two_that_cannot_both_be_made_the_older_one_is() -> None:
     shop = BatchShop(pool=node_pool(limits={"cpu": "12"}))
     shop.cluster.apply(request("z-older", count=9, class_name=ATOMIC))
     shop.sandbox.wait(1)
-    shop.cluster.apply(request("a-younger", count=6, class_name=ATOMIC))
-    shop.settle()
+    shop.settle(request("a-younger", count=6, class_name=ATOMIC))
     assert shop.conditions("z-older")["Provisioned"] == MADE
     assert shop.conditions("a-younger")["Provisioned"] == ("False", "CapacityIsNotFound")

@@ -164,8 +164,7 @@ def test_a_buffer_keeps_to_the_back_off_that_the_attempts_of_a_request_pass_over
     shop = BatchShop(instance_types=(FOUR, DEAR))
     shop.cluster.apply(pod_template("near", nodeSelector={"node.kubernetes.io/instance-type": "m-4x"}))
     sold_out(shop, "m-4x")
-    shop.cluster.apply(patient(template="near"))
-    shop.settle(passes=4)
+    shop.settle(patient(template="near"), passes=4)
     shop.cluster.apply(buffer(scalableRef=None, podTemplateRef={"name": "worker"}, replicas=3))
     asked: list[tuple[str, ...]] = []
     for _ in range(60):
@@ -190,9 +189,7 @@ def test_the_reason_names_the_pool_that_is_out_of_stock_and_not_one_that_never_w
     shop = BatchShop(instance_types=(FOUR, SMALL), pool=pool_of("h", "m-4x"))
     shop.cluster.apply(pool_of("g", "a-1x"))
     sold_out(shop, "m-4x")
-    shop.cluster.apply(pod_template(cpu="3"))
-    shop.cluster.apply(patient())
-    shop.settle(passes=4)
+    shop.settle(pod_template(cpu="3"), patient(), passes=4)
     status, reason, message = said(shop)
     assert (status, reason) == ("False", "AttemptFailed")
     assert message.endswith("NodePool h: what would do is not available now: m-4x in zone-a as on-demand and 1 other")
@@ -201,8 +198,7 @@ def test_the_reason_names_the_pool_that_is_out_of_stock_and_not_one_that_never_w
 def test_a_request_that_has_failed_announces_no_attempt() -> None:
     shop = BatchShop()
     sold_out(shop, "m-4x")
-    shop.cluster.apply(request(count=3, class_name=ATOMIC, parameters={"ValidUntilSeconds": "90"}))
-    shop.settle(passes=24)
+    shop.settle(request(count=3, class_name=ATOMIC, parameters={"ValidUntilSeconds": "90"}), passes=24)
     assert shop.conditions()["Failed"] == ("True", "Expired")
     messages = [item.message for item in shop.outcome().conditions]
     assert not [message for message in messages if "begins" in message]

@@ -40,11 +40,9 @@ def booked(shop: BatchShop) -> int | None:
 @pytest.mark.parametrize("old", [False, True])
 def test_its_pods_use_a_booking_up(*, old: bool) -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     assert booked(shop) == 3
-    shop.cluster.apply(consumers(2, old=old))
-    shop.settle()
+    shop.settle(consumers(2, old=old))
     assert booked(shop) == 1
     shop.cluster.scale(workload_ref("job"), 3)
     shop.settle()
@@ -67,8 +65,7 @@ def annotated(shop: BatchShop, annotations: dict[str, str], *, cpu: str = "1") -
 
 def test_pods_with_one_annotation_of_the_two_are_told_of_the_other() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
     ((code, message, hint),) = annotated(shop, {CONSUME: "train"})
     assert code == "half-consumption"
@@ -101,10 +98,8 @@ def test_pods_that_run_may_outlive_their_request() -> None:
 
 def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
-    shop.cluster.apply(consumers(2))
-    shop.settle()
+    shop.settle(request(count=3))
+    shop.settle(consumers(2))
     shop.cluster.scale(workload_ref("job"), 0)
     shop.settle()
     shop.restart()
@@ -114,12 +109,10 @@ def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
 def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
     """Those that are there at one time are never all of them."""
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     for replicas in (1, 0, 1, 0, 1):
         assert "BookingExpired" not in shop.conditions()
-        shop.cluster.apply(consumers(replicas))
-        shop.settle(passes=3)
+        shop.settle(consumers(replicas), passes=3)
         shop.restart()
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
 
@@ -128,48 +121,40 @@ def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
     shop = with_nodes(2)
     document = request(count=2)
     document["spec"]["podSets"] *= 2
-    shop.cluster.apply(document)
-    shop.settle()
+    shop.settle(document)
     for replicas, left in ((2, 2), (0, 2), (1, 1), (0, 1)):
-        shop.cluster.apply(consumers(replicas))
-        shop.settle(passes=3)
+        shop.settle(consumers(replicas), passes=3)
         assert booked(shop) == left
 
 
 def test_pods_use_it_up_wherever_they_run() -> None:
     """On a node that the booking has nothing on: what is left is less all the same."""
     shop = with_nodes(2)
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     (held,) = shop.held()
     elsewhere = "node-free-1" if held == "free-0" else "node-free-0"
     document = consumers(2)
     document["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": elsewhere}
-    shop.cluster.apply(document)
-    shop.settle()
+    shop.settle(document)
     assert set(shop.sandbox.where().values()) == {elsewhere}
     assert booked(shop) == 1
 
 
 def test_pods_of_another_namespace_or_name_use_nothing() -> None:
     shop = with_nodes(2)
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     document = consumers(1)
     document["spec"]["template"]["metadata"]["annotations"][CONSUME] = "another"
-    shop.cluster.apply(document)
-    shop.settle()
+    shop.settle(document)
     assert booked(shop) == 3
 
 
 def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
     shop = with_nodes(2)
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     (held,) = shop.held()
     stranger = workload("stranger", replicas=1, cpu="2", nodeSelector={"kubernetes.io/hostname": f"node-{held}"})
-    shop.cluster.apply(stranger)
-    shop.settle()
+    shop.settle(stranger)
     assert "CapacityRevoked" not in shop.conditions()
     assert sorted(shop.held()) == ["free-0", "free-1"]
 
@@ -177,8 +162,7 @@ def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
 def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> None:
     """No node is made for it. What it does not get while the booking lasts is revoked, and that is final."""
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     shop.sandbox.cluster.lose("node-free-0")
     shop.settle()
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsLost")
@@ -200,13 +184,9 @@ def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> No
 def test_it_stays_where_it_was_while_others_come_and_go() -> None:
     """Placed anew the small one would go to the first node, which the large one has."""
     shop = with_nodes(2)
-    shop.cluster.apply(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
-    shop.settle()
-    shop.cluster.apply(request("small"))
-    shop.settle()
-    shop.cluster.apply(pod_template("large", cpu="3"))
-    shop.cluster.apply(request("large", template="large"))
-    shop.settle()
+    shop.settle(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
+    shop.settle(request("small"))
+    shop.settle(pod_template("large", cpu="3"), request("large", template="large"))
     assert len(shop.held()) == 2
     shop.cluster.scale(workload_ref(), 0)
     shop.settle()
@@ -220,8 +200,7 @@ def test_it_stays_where_it_was_while_others_come_and_go() -> None:
 def test_its_node_is_not_replaced_while_it_lasts() -> None:
     shop = BatchShop()
     shop.sandbox.add_node("old", "m-4x", cpu="3", expire_after="12m")
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     shop.wait(timedelta(minutes=9))
     shop.run()
     assert "BookingExpired" not in shop.conditions()
@@ -238,9 +217,7 @@ REVOKED, EXPIRED = "CapacityRevoked", "BookingExpired"
 def booked_nodes(nodes: int = 3, **pool: Any) -> BatchShop:
     """A request for pods of which each has a node to itself, provisioned."""
     shop = BatchShop(pool=node_pool(**pool))
-    shop.cluster.apply(pod_template("large", cpu="3"))
-    shop.cluster.apply(request(count=nodes, class_name=ATOMIC, template="large"))
-    shop.settle()
+    shop.settle(pod_template("large", cpu="3"), request(count=nodes, class_name=ATOMIC, template="large"))
     assert shop.conditions()["Provisioned"] == MADE
     assert len(shop.held()) == nodes
     return shop
@@ -289,8 +266,7 @@ def test_free_room_makes_good_before_a_new_node_does() -> None:
 @pytest.mark.parametrize("running", [0, 2])
 def test_a_lost_node_is_made_good_however_many_pods_run(running: int) -> None:
     shop = booked_nodes()
-    shop.cluster.apply(own_pods(running))
-    shop.settle(passes=3)
+    shop.settle(own_pods(running), passes=3)
     free = next(node.name for node in shop.cluster.view().nodes if node.name not in set(shop.sandbox.where().values()))
     shop.sandbox.cluster.lose(free)
     shop.settle()
@@ -337,12 +313,10 @@ def test_what_cannot_be_had_for_as_long_as_the_booking_lasts_is_revoked() -> Non
 
 def test_a_request_of_which_pods_run_is_never_revoked() -> None:
     shop = booked_nodes(limits={"cpu": "12"})
-    shop.cluster.apply(own_pods(2))
-    shop.settle(passes=3)
+    shop.settle(own_pods(2), passes=3)
     taken = set(shop.sandbox.where().values())
     node = next(node.name for node in shop.cluster.view().nodes if node.name not in taken)
-    shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
-    shop.settle()
+    shop.settle(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
     assert shop.conditions()["Provisioned"] == LOST
     shop.wait(timedelta(minutes=10))
     shop.settle()

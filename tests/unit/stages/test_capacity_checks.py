@@ -28,16 +28,14 @@ def with_nodes(count: int = 1) -> BatchShop:
 
 def test_what_fits_is_found_and_booked() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     assert shop.conditions() == {"Accepted": ("True", "Accepted"), "CapacityAvailable": FOUND, "Provisioned": FOUND}
     assert shop.held() == ["free-0"]
 
 
 def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=4))
-    shop.settle()
+    shop.settle(request(count=4))
     assert shop.conditions() == {
         "Accepted": ("True", "Accepted"),
         "CapacityAvailable": NOT_FOUND,
@@ -49,15 +47,13 @@ def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
 
 def test_a_check_that_is_not_to_be_repeated_fails() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=4, parameters={"noRetry": "true"}))
-    shop.settle()
+    shop.settle(request(count=4, parameters={"noRetry": "true"}))
     assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
 
 
 def test_what_is_ignored_of_its_parameters_is_told() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
-    shop.settle()
+    shop.settle(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     accepted = next(item for item in shop.outcome().conditions if item.type == "Accepted")
     assert accepted.message == (
@@ -68,8 +64,7 @@ def test_what_is_ignored_of_its_parameters_is_told() -> None:
 
 def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
-    shop.settle()
+    shop.settle(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
     assert shop.conditions()["Provisioned"] == FOUND
 
 
@@ -77,8 +72,7 @@ def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
     shop = with_nodes()
     shop.cluster.apply(request("younger-by-name", count=2))
     shop.sandbox.wait(1)
-    shop.cluster.apply(request("a-first-by-name", count=3))
-    shop.settle()
+    shop.settle(request("a-first-by-name", count=3))
     assert shop.conditions("younger-by-name")["Provisioned"] == FOUND
     assert shop.conditions("a-first-by-name")["Provisioned"] == NOT_FOUND
 
@@ -112,16 +106,13 @@ def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
 
 def test_pods_that_wait_have_the_room_before_a_request() -> None:
     shop = with_nodes()
-    shop.cluster.apply(workload(replicas=2, cpu="1500m"))
-    shop.cluster.apply(request(count=1))
-    shop.settle()
+    shop.settle(workload(replicas=2, cpu="1500m"), request(count=1))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
 
 
 def test_pods_that_ran_and_ended_between_two_passes_have_used_the_booking() -> None:
     shop = with_nodes()
-    shop.cluster.apply(request(count=2))
-    shop.settle()
+    shop.settle(request(count=2))
 
     def end(body: Document) -> None:
         body["status"] = {"phase": "Succeeded"}
@@ -194,8 +185,7 @@ def test_pods_that_come_while_its_nodes_are_on_their_way_wait_for_those() -> Non
     shop = shop_of_large_pods()
     shop.cluster.apply(request(count=3, class_name=ATOMIC, template="large"))
     shop.run()
-    shop.cluster.apply(own_pods(3))
-    shop.settle(passes=12)
+    shop.settle(own_pods(3), passes=12)
     assert len(shop.claims()) == 3
     assert shop.conditions()["BookingExpired"] == CONSUMED
 
@@ -206,8 +196,7 @@ def test_a_check_counts_its_own_pods(pods: int) -> None:
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.cluster.apply(own_pods(pods, class_name=CHECK, cpu="1"))
     shop.wait(timedelta(seconds=5))
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(request(count=3))
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
     assert shop.claims() == ["free"]
 
@@ -217,8 +206,7 @@ def test_a_check_says_no_as_long_as_its_own_pods_have_no_room() -> None:
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.cluster.apply(own_pods(4, class_name=CHECK, cpu="1"))
     shop.wait(timedelta(seconds=5))
-    shop.cluster.apply(request(count=4))
-    shop.settle()
+    shop.settle(request(count=4))
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
 
 
@@ -226,9 +214,7 @@ def test_behind_a_gate_the_pods_of_a_check_wait_for_the_answer_and_no_node_is_ma
     shop = BatchShop(provisions_pending=True)
     document = own_pods(3, class_name=CHECK, cpu="1")
     document["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/capacity"}]
-    shop.cluster.apply(document)
-    shop.cluster.apply(request(count=3))
-    shop.settle()
+    shop.settle(document, request(count=3))
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
     assert shop.claims() == []
     shop.sandbox.add_node("free", "m-4x", cpu="3")
@@ -266,32 +252,26 @@ def shop_with_one_node() -> BatchShop:
 @pytest.mark.parametrize("annotations", [{}, OPT_OUT, {"headroom.dev/serves-requests": "true"}])
 def test_a_buffer_that_comes_later_gets_a_node_of_its_own(annotations: dict[str, str]) -> None:
     shop = shop_with_one_node()
-    shop.cluster.apply(request())
-    shop.settle()
-    shop.cluster.apply(buffer(annotations))
-    shop.settle()
+    shop.settle(request())
+    shop.settle(buffer(annotations))
     assert shop.conditions()["Provisioned"] == FOUND
     assert len(shop.claims()) == 2
 
 
 def test_a_request_that_comes_later_takes_the_room_and_the_buffer_refills() -> None:
     shop = shop_with_one_node()
-    shop.cluster.apply(buffer({}))
-    shop.settle()
+    shop.settle(buffer({}))
     assert shop.claims() == ["free"]
-    shop.cluster.apply(request())
-    shop.settle()
+    shop.settle(request())
     assert shop.conditions()["Provisioned"] == FOUND
     assert len(shop.claims()) == 2
 
 
 def test_a_buffer_that_serves_no_request_keeps_its_room() -> None:
     shop = shop_with_one_node()
-    shop.cluster.apply(buffer(OPT_OUT))
-    shop.settle()
+    shop.settle(buffer(OPT_OUT))
     assert shop.claims() == ["free"]
-    shop.cluster.apply(request())
-    shop.settle()
+    shop.settle(request())
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     assert shop.claims() == ["free"]
 
@@ -313,11 +293,9 @@ def test_of_both_in_one_pass_the_request_has_the_room(older: str, annotations: d
 @pytest.mark.parametrize("annotations", [{}, OPT_OUT])
 def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(annotations: dict[str, str]) -> None:
     shop = shop_with_one_node()
-    shop.cluster.apply(request())
-    shop.settle()
+    shop.settle(request())
     shop.restart()
-    shop.cluster.apply(buffer(annotations))
-    shop.settle()
+    shop.settle(buffer(annotations))
     assert shop.conditions()["Provisioned"] == FOUND
     held_for = {claim.name: claim.annotation(HOLDS_ANNOTATION) or "" for claim in shop.cluster.view().node_claims}
     assert str(request_ref()) in held_for.pop("free")

@@ -81,8 +81,7 @@ def test_once_a_pod_has_come_to_a_node_that_chunks_left_another_may_be_left() ->
     shop = shrunk()
     while not shop.cluster.view().inventory.memory.get("departures"):
         shop.keep(1)
-    shop.cluster.apply(workload("busy", cpu="6"))
-    shop.keep(30)
+    shop.keep(30, workload("busy", cpu="6"))
     assert shop.cluster.view().inventory.memory.get("departures") is None
     assert types(shop) == ["m-2x", "m-8x"]
 
@@ -102,11 +101,9 @@ def test_dear_nodes_that_cannot_be_had_for_less_do_not_keep_others_from_their_tu
         shop.cluster.apply(workload(kind.name, replicas=0, cpu="1500m", affinity=on_types(kind.name)))
         target = {"apiGroup": "apps", "kind": "Deployment", "name": kind.name}
         shop.cluster.apply(buffer(kind.name, replicas=1, scalableRef=target))
-    shop.cluster.apply(buffer(replicas=5))
-    shop.keep(30)
+    shop.keep(30, buffer(replicas=5))
     assert types(shop) == ["m-8x", "x-8x", "y-8x", "z-8x"]
-    shop.cluster.apply(buffer(replicas=1))
-    shop.keep(3600, step=20)
+    shop.keep(3600, buffer(replicas=1), step=20)
     assert types(shop) == ["m-2x", "x-8x", "y-8x", "z-8x"]
 
 
@@ -118,10 +115,12 @@ def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share(
     shop.cluster.apply(workload("busy", replicas=2, cpu="3700m"))
     shop.wait(5)
     shop.add_node("web", "m-2x")
-    shop.cluster.apply(workload(cpu="950m"))
-    shop.cluster.apply(buffer(replicas=1, scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "small"}))
-    shop.cluster.apply(workload("small", replicas=0, cpu="600m"))
-    shop.keep(30)
+    shop.keep(
+        30,
+        workload(cpu="950m"),
+        buffer(replicas=1, scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "small"}),
+        workload("small", replicas=0, cpu="600m"),
+    )
     shop.cluster.scale(workload_ref("busy"), 1)
     assert shop.keep(3600, step=20) == []
     assert types(shop) == ["m-2x", "m-8x"]
@@ -131,10 +130,7 @@ def with_too_many_pods_for_one_smaller_node(**more: Any) -> KeptCluster:
     """Six pods of 1.5 CPU and a chunk on a node of 16 CPU: one of 8 holds five of the pods."""
     huge = instance_type("m-16x", cpu="16", memory="64Gi", price=0.8)
     shop = KeptCluster(instance_types=(SMALL, LARGE, huge), provisions_pending=True)
-    shop.cluster.apply(node_pool(consolidate_after="60s", **more))
-    shop.cluster.apply(workload(replicas=9, cpu="1500m"))
-    shop.cluster.apply(buffer(replicas=1))
-    shop.keep(30)
+    shop.keep(30, node_pool(consolidate_after="60s", **more), workload(replicas=9, cpu="1500m"), buffer(replicas=1))
     assert types(shop) == ["m-16x"]
     shop.cluster.scale(workload_ref(), 6)
     return shop
@@ -196,8 +192,7 @@ def test_room_that_karpenter_moves_no_pods_to_is_given_up() -> None:
     while len(types(shop)) < 2:
         shop.keep(1)
     budgets = [{"nodes": "0", "reasons": ["Underutilized"]}, {"nodes": "100%"}]
-    shop.cluster.apply(node_pool(disruption={"consolidateAfter": "60s", "budgets": budgets}))
-    shop.keep(300, step=5)
+    shop.keep(300, node_pool(disruption={"consolidateAfter": "60s", "budgets": budgets}), step=5)
     assert types(shop) == ["m-16x", "m-2x", "m-2x", "m-8x"], "it waits for the pods"
     shop.keep(3600, step=20)
     assert types(shop) == ["m-16x"]
@@ -211,9 +206,7 @@ def beside(cpu: str) -> KeptCluster:
     shop.cluster.apply(workload("other", replicas=2, cpu=cpu))
     shop.wait(5)
     shop.add_node("held", "m-2x")
-    shop.cluster.apply(workload(cpu="600m"))
-    shop.cluster.apply(buffer(replicas=1))
-    shop.keep(30)
+    shop.keep(30, workload(cpu="600m"), buffer(replicas=1))
     shop.cluster.scale(workload_ref("other"), 1)
     shop.keep(30)
     assert [taint.key for taint in shop.node("node-held").taints] == ["headroom.dev/held"]

@@ -119,8 +119,7 @@ def test_what_is_written_later_does_not_begin_it_again() -> None:
 
 def test_one_whose_capacity_cannot_be_had_gives_up_too() -> None:
     shop = Shop(IN_GIT.replace("replicas: 4", "replicas: 5"))
-    shop.cluster.apply(node_pool(limits={"cpu": "0"}))
-    shop.keep(900, step=5)
+    shop.keep(900, node_pool(limits={"cpu": "0"}), step=5)
     assert shop.said("Expired") == ("True", "FillDeadlineExceeded")
 
 
@@ -189,8 +188,7 @@ class OneShotShop(BatchShop):
         for other in others:
             self.cluster.apply(other)
         self.settle()
-        self.cluster.apply(buffer(replicas=replicas, one_shot="true"))
-        self.settle()
+        self.settle(buffer(replicas=replicas, one_shot="true"))
         assert self.left() == replicas
 
     def left(self) -> int:
@@ -206,8 +204,7 @@ class OneShotShop(BatchShop):
         return str(next(item["message"] for item in self.status()["conditions"] if item["type"] == kind))
 
     def scale(self, pods: int) -> None:
-        self.cluster.apply(workload(replicas=pods, cpu="1"))
-        self.settle()
+        self.settle(workload(replicas=pods, cpu="1"))
 
     def chunks(self) -> int:
         """On nodes that are there, by the plan."""
@@ -216,8 +213,7 @@ class OneShotShop(BatchShop):
 
 def test_a_booking_that_no_pod_used_gives_the_room_back() -> None:
     shop = OneShotShop()
-    shop.cluster.apply(request(count=2))
-    shop.settle()
+    shop.settle(request(count=2))
     assert (shop.chunks(), shop.left()) == (1, 3)
     shop.wait(timedelta(minutes=11))
     shop.settle()
@@ -227,8 +223,7 @@ def test_a_booking_that_no_pod_used_gives_the_room_back() -> None:
 
 def test_a_booking_that_pods_used_does_not() -> None:
     shop = OneShotShop()
-    shop.cluster.apply(request(count=2))
-    shop.settle()
+    shop.settle(request(count=2))
     shop.scale(2)
     shop.cluster.delete(request_ref())
     shop.settle()
@@ -239,8 +234,7 @@ def test_a_booking_that_pods_used_does_not() -> None:
 
 def test_a_buffer_before_it_gives_the_room_back_when_it_goes() -> None:
     shop = OneShotShop()
-    shop.cluster.apply(buffer("first", 5, priority="5"))
-    shop.settle()
+    shop.settle(buffer("first", 5, priority="5"))
     assert (shop.chunks(), shop.left()) == (0, 3)
     shop.cluster.delete(shop_buffer_ref("first"))
     shop.settle()
@@ -285,8 +279,7 @@ def test_a_node_that_goes_takes_its_part_with_it_though_another_has_spare_room(*
 def test_fewer_chunks_asked_for_are_given_up_for_good() -> None:
     shop = OneShotShop(4)
     for replicas in (1, 3):
-        shop.cluster.apply(buffer(replicas=replicas, one_shot="true"))
-        shop.settle()
+        shop.settle(buffer(replicas=replicas, one_shot="true"))
         assert (shop.chunks(), shop.left()) == (1, 1)
 
 
@@ -311,8 +304,7 @@ def test_an_entry_of_an_earlier_version_is_read_and_completed() -> None:
 
 def test_status_and_plan_say_what_is_left_of_what_is_asked_for() -> None:
     shop = OneShotShop(4)
-    shop.cluster.apply(buffer(replicas=6, one_shot="true"))
-    shop.settle()
+    shop.settle(buffer(replicas=6, one_shot="true"))
     assert shop.status()["replicas"] == 4
     assert "4 left of the 6 asked for, not filled again" in shop.said("ReadyForProvisioning")
     text = page_text(plan_page(shop.plan(), cluster="shop"))

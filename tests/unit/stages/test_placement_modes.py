@@ -278,8 +278,7 @@ def test_an_attempt_does_not_fail_while_its_nodes_cannot_be_read() -> None:
 
 def test_a_booking_is_not_revoked_while_its_nodes_cannot_be_read() -> None:
     shop, delayed = delayed_shop(young=False)
-    shop.cluster.apply(request(count=PODS, class_name=ATOMIC))
-    shop.settle()
+    shop.settle(request(count=PODS, class_name=ATOMIC))
     limit(shop, 0)
     delayed.is_cut_off = True
     shop.run()

@@ -64,8 +64,7 @@ def test_it_is_neither_run_nor_applied_again(*, collected: bool) -> None:
 
 def test_an_object_that_somebody_made_anew_is_not_run_either() -> None:
     shop = ended(collected=True)
-    shop.cluster.apply(TRAIN)
-    shop.settle()
+    shop.settle(TRAIN)
     assert shop.claims() == []
     assert shop.conditions() == {"Failed": ("True", "RanBefore")}
 
@@ -119,8 +118,7 @@ def test_one_that_had_not_begun_when_its_document_was_removed_may_run() -> None:
     shop.settle()
     assert shop.cluster.get(request_ref()) is None
     shop.source.commit(files(waiting))
-    shop.cluster.apply(pod_template("later"))
-    shop.settle()
+    shop.settle(pod_template("later"))
     assert shop.conditions()["Provisioned"][0] == "True"
 
 
@@ -176,8 +174,7 @@ def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
 
 def test_one_that_the_cluster_has_by_itself_is_never_deleted_and_not_remembered() -> None:
     shop = BatchShop()
-    shop.cluster.apply(TRAIN)
-    shop.settle()
+    shop.settle(TRAIN)
     shop.wait(KEPT)
     shop.settle()
     assert shop.conditions()["BookingExpired"][0] == "True"

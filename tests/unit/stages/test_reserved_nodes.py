@@ -49,8 +49,7 @@ def taints_of(node: Node) -> list[str]:
 def test_its_nodes_are_its_own_though_there_is_room_elsewhere() -> None:
     shop = shop_with()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     assert shop.conditions()["Provisioned"] == MADE
     (node,) = reserved(shop)
     assert node != "node-free"
@@ -61,31 +60,28 @@ def test_its_nodes_are_its_own_though_there_is_room_elsewhere() -> None:
 def test_a_parameter_asks_for_it_too(value: str) -> None:
     """Kueue makes requests with parameters and without annotations."""
     shop = shop_with()
-    shop.cluster.apply(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
-    shop.settle()
+    shop.settle(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
     assert shop.conditions()["Provisioned"] == MADE
     assert len(reserved(shop)) == (value == "true")
 
 
 def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
     shop = shop_with()
-    shop.cluster.apply(
+    shop.settle(
         {
             "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
             "kind": "ProvisioningClass",
             "metadata": {"name": ATOMIC},
             "parameters": {"reserve": "true"},
-        }
+        },
+        request(count=3, class_name=ATOMIC),
     )
-    shop.cluster.apply(request(count=3, class_name=ATOMIC))
-    shop.settle()
     assert len(reserved(shop)) == 1
 
 
 def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     (name,) = reserved(shop)
     assert HELD_TAINT not in shop.sandbox.node(name).taints
     assert not shop.plan().has_changes
@@ -121,9 +117,7 @@ def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
 def test_two_requests_have_nodes_of_their_own_each() -> None:
     anyone = [{"key": KEY, "operator": "Exists"}]
     shop = shop_with(tolerations=anyone)
-    shop.cluster.apply(reserving("train", 1))
-    shop.cluster.apply(reserving("tune", 1))
-    shop.settle()
+    shop.settle(reserving("train", 1), reserving("tune", 1))
     assert sorted(value for node in shop.cluster.view().nodes for value in taints_of(node)) == [
         "shop.train",
         "shop.tune",
@@ -132,12 +126,9 @@ def test_two_requests_have_nodes_of_their_own_each() -> None:
 
 def test_strangers_do_not_come_and_its_own_pods_do() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     (node,) = reserved(shop)
-    shop.cluster.apply(workload("stranger", replicas=1, cpu="500m"))
-    shop.cluster.apply(consumers(2))
-    shop.settle()
+    shop.settle(workload("stranger", replicas=1, cpu="500m"), consumers(2))
     where = shop.sandbox.where()
     own = {name for name, at in where.items() if at == node}
     assert len(own) == 2
@@ -148,10 +139,8 @@ def test_strangers_do_not_come_and_its_own_pods_do() -> None:
 
 def test_when_all_its_pods_have_come_the_taint_goes() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
-    shop.cluster.apply(consumers(3))
-    shop.settle()
+    shop.settle(reserving())
+    shop.settle(consumers(3))
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
     assert reserved(shop) == []
     assert len(shop.claims()) == 1
@@ -160,10 +149,8 @@ def test_when_all_its_pods_have_come_the_taint_goes() -> None:
 
 def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
-    shop.cluster.apply(consumers(1))
-    shop.settle()
+    shop.settle(reserving())
+    shop.settle(consumers(1))
     shop.wait(timedelta(minutes=10))
     shop.restart()
     plan = shop.plan()
@@ -171,17 +158,14 @@ def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> No
     shop.settle()
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
     assert reserved(shop) == []
-    shop.cluster.apply(workload("stranger", replicas=2, cpu="1"))
-    shop.settle()
+    shop.settle(workload("stranger", replicas=2, cpu="1"))
     assert len(set(shop.sandbox.where().values())) == 1
 
 
 def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
-    shop.cluster.apply(consumers(1))
-    shop.settle()
+    shop.settle(reserving())
+    shop.settle(consumers(1))
     shop.cluster.delete(request_ref())
     shop.settle()
     assert reserved(shop) == []
@@ -189,8 +173,7 @@ def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
 
 def test_a_node_of_its_own_stays_reserved_over_a_pass_that_could_not_read_everything() -> None:
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     (node,) = reserved(shop)
     shop.wait(timedelta(minutes=10))
     shop.source.stall("the branch is gone")
@@ -213,8 +196,7 @@ def test_an_attempt_goes_on_with_the_nodes_that_it_has() -> None:
 def test_a_booking_whose_node_goes_gets_another_of_its_own() -> None:
     """Its pods may be pinned to nodes of its own, so that free room elsewhere is none for it."""
     shop = shop_with()
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     (claim,) = shop.claims()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.cluster.delete(claim_ref(claim))
@@ -227,22 +209,19 @@ def test_a_booking_whose_node_goes_gets_another_of_its_own() -> None:
 
 def test_pods_that_would_not_tolerate_it_are_told_and_nothing_is_made() -> None:
     shop = shop_with(tolerations=[])
-    shop.cluster.apply(reserving())
-    shop.settle()
+    shop.settle(reserving())
     assert shop.conditions() == {"Accepted": ("False", "TolerationMissing")}
     assert shop.claims() == []
     message = shop.outcome().conditions[0].message
     assert "tolerations: [{key: headroom.dev/reserved, value: shop.train, effect: NoSchedule}]" in message
-    shop.cluster.apply(pod_template(tolerations=[TOLERATION]))
-    shop.settle()
+    shop.settle(pod_template(tolerations=[TOLERATION]))
     assert shop.conditions()["Provisioned"] == MADE
 
 
 def test_a_check_reserves_nothing() -> None:
     shop = shop_with(tolerations=[])
     shop.sandbox.add_node("free", "m-4x", cpu="3")
-    shop.cluster.apply(request(count=3, **RESERVE))
-    shop.settle()
+    shop.settle(request(count=3, **RESERVE))
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsFound")
     assert reserved(shop) == []
 
@@ -252,8 +231,7 @@ def test_a_template_that_leaves_the_taint_out_makes_no_node() -> None:
     shop = shop_with()
     packaged = (ROOT / "templates" / "nodeclaim.yaml.j2").read_text()
     shop.source.commit({"templates/nodeclaim.yaml.j2": packaged.replace("{% if taints %}", "{% if false %}")})
-    shop.cluster.apply(reserving())
-    shop.settle(passes=3)
+    shop.settle(reserving(), passes=3)
     assert shop.claims() == []
     found = [item for item in shop.plan().findings if item.code == "template-failed"]
     assert "left out spec.taints" in found[0].message

@@ -198,8 +198,7 @@ def two_pools(surge: str) -> KeptCluster:
     for document in (workload("web", replicas=0, cpu="1500m"), batch, buffer("batch", replicas=1, scalableRef=target)):
         shop.cluster.apply(document)
     shop.keep(60)
-    shop.cluster.apply(buffer("web", replicas=1))
-    shop.keep(120)
+    shop.keep(120, buffer("web", replicas=1))
     assert len(shop.node_names()) == 2
     return shop
 

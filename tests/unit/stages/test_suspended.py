@@ -134,16 +134,14 @@ def warm_shop(disruption: dict[str, Any] = STEADY, **more: Any) -> KeptCluster:
 def add_room(shop: KeptCluster) -> None:
     """A node on which one small pod runs, and four chunks would fit."""
     shop.add_node("big", "m-8x", cpu="7")
-    shop.cluster.apply(workload("small", replicas=1, cpu="500m"))
-    shop.keep(10)
+    shop.keep(10, workload("small", replicas=1, cpu="500m"))
     assert shop.node("node-big").ready
 
 
 def suspend(shop: KeptCluster, value: str = "true") -> None:
     body = buffer(replicas=2)
     body["metadata"]["annotations"] = {"headroom.dev/suspend": value}
-    shop.cluster.apply(body)
-    shop.keep(10)
+    shop.keep(10, body)
 
 
 def held(shop: KeptCluster) -> dict[str, str]:
@@ -213,8 +211,7 @@ def test_its_nodes_stay_though_they_drift() -> None:
     suspend(shop)
     pool = node_pool(disruption=BUDGET)
     pool["spec"]["template"]["metadata"] = {"labels": {"team": "shop"}}
-    shop.cluster.apply(pool)
-    shop.keep(300)
+    shop.keep(300, pool)
     assert {item.uid for item in shop.cluster.view().nodes} == nodes
     assert len(held(shop)) == 2
     suspend(shop, "false")

@@ -34,10 +34,7 @@ def scaled_down(consolidate_after: str = "60s", budget: str = "100%", **more: An
         node_pool(disruption={"consolidateAfter": consolidate_after, "budgets": [{"nodes": budget}]}, **more)
     )
     shop.add_node("web", "m-8x", cpu="7")
-    shop.cluster.apply(workload("busy", replicas=3, cpu="2500m"))
-    shop.cluster.apply(workload(replicas=0, cpu="1800m"))
-    shop.cluster.apply(buffer(replicas=2))
-    shop.keep(30)
+    shop.keep(30, workload("busy", replicas=3, cpu="2500m"), workload(replicas=0, cpu="1800m"), buffer(replicas=2))
     assert len(shop.node_names()) == 3, shop.node_names()
     shop.passes.clear()
     shop.cluster.scale(workload_ref("busy"), 1)
@@ -157,9 +154,7 @@ def test_release_keeps_what_others_have_tainted() -> None:
     shop.cluster.apply(pool)
     target = workload(replicas=0, cpu="1500m")
     target["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists", "key": "dedicated"}]
-    shop.cluster.apply(target)
-    shop.cluster.apply(buffer(replicas=1))
-    shop.keep(60)
+    shop.keep(60, target, buffer(replicas=1))
     (first,) = shop.node_names()
     shop.cluster.scale(workload_ref(), 1)
     shop.keep(60)
@@ -262,10 +257,7 @@ def test_explain_says_why_a_node_that_expires_soon_is_not_used() -> None:
     kept = KeptCluster(instance_types=(SMALL,))
     pool = node_pool(consolidate_after="30s")
     pool["spec"]["template"]["spec"]["expireAfter"] = "10m"
-    kept.cluster.apply(pool)
-    kept.cluster.apply(workload(replicas=0, cpu="1500m"))
-    kept.cluster.apply(buffer(replicas=1))
-    kept.keep(8 * 60, step=5)
+    kept.keep(8 * 60, pool, workload(replicas=0, cpu="1500m"), buffer(replicas=1), step=5)
     (plan,) = [item.plan for item in kept.passes if item.plan.unused and item.plan.node_claims.create]
     (name,) = plan.unused
     text = explanation_text(explanation(plan, "CapacityBuffer/shop/web"))

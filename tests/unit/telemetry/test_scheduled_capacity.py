@@ -88,10 +88,11 @@ def states(registry: CollectorRegistry) -> dict[str, float]:
 def test_requests_are_counted_by_how_far_they_are() -> None:
     shop = BatchShop()
     assert states(gauges(shop)) == {}
-    shop.cluster.apply(request("made", count=4, class_name=ATOMIC))
-    shop.cluster.apply(request("unmade", template="missing"))
-    shop.cluster.apply(request("refused", count=40, parameters={"noRetry": "true"}))
-    shop.settle()
+    shop.settle(
+        request("made", count=4, class_name=ATOMIC),
+        request("unmade", template="missing"),
+        request("refused", count=40, parameters={"noRetry": "true"}),
+    )
     shop.cluster.apply(request("too-large", count=40))
     shop.cluster.apply(request("of-another", parameters={"processorInstance": "blue"}))
     registry = gauges(shop)
@@ -101,8 +102,7 @@ def test_requests_are_counted_by_how_far_they_are() -> None:
 
 def test_a_check_that_says_no_lacks_nothing() -> None:
     shop = BatchShop()
-    shop.cluster.apply(request("too-large", count=40, class_name=CHECK))
-    plan = shop.settle()
+    plan = shop.settle(request("too-large", count=40, class_name=CHECK))
     assert sum(outcome.unplaced for outcome in plan.demands) == 40
     labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "too-large"}
     registry = gauges(shop)
@@ -117,7 +117,6 @@ def test_a_request_that_has_ended_or_is_left_to_another_is_neither_ready_nor_unr
     parameters: dict[str, str],
 ) -> None:
     shop = BatchShop()
-    shop.cluster.apply(request("refused", count=40, parameters=parameters))
-    shop.settle()
+    shop.settle(request("refused", count=40, parameters=parameters))
     labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "refused"}
     assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None
