@@ -72,11 +72,7 @@ def buffer(
 
 
 def deployment(
-    name: str = "web",
-    *,
-    namespace: str = "shop",
-    replicas: int | None = 10,
-    pod_shape: PodShape | None = None,
+    name: str = "web", *, namespace: str = "shop", replicas: int | None = 10, pod_shape: PodShape | None = None
 ) -> Workload:
     return Workload(deployment_ref(name, namespace), pod_shape or shape(namespace=namespace), replicas)
 
@@ -204,6 +200,6 @@ def instance_type(
             for capacity_type in capacity_types
         ),
         labels=tuple(
-            sorted({INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: "amd64", OPERATING_SYSTEM_LABEL: "linux"}.items()),
+            sorted({INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: "amd64", OPERATING_SYSTEM_LABEL: "linux"}.items())
         ),
     )

@@ -146,10 +146,7 @@ def healthy(*, hours: int = 5) -> World:
 
 def sick(begins: datetime = BEGINS) -> World:
     """A buffer without its Deployment, one that a limit stops, a node that is not ready, and a repository that cannot be read."""
-    broken = {
-        "clusters/production/buffers/search.yaml": _SEARCH,
-        "clusters/production/buffers/sale.yaml": _SALE,
-    }
+    broken = {"clusters/production/buffers/search.yaml": _SEARCH, "clusters/production/buffers/sale.yaml": _SALE}
     shop = Shop(broken, begins=begins)
     shop.run("start")
     shop.settle(passes=3)

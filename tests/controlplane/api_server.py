@@ -47,12 +47,7 @@ class ApiServer:
     """An etcd and a kube-apiserver that uses it, on ports that stay the same over restarts."""
 
     def __init__(
-        self,
-        folder: Path,
-        lifeline: Lifeline,
-        *,
-        users: Mapping[str, Sequence[str]],
-        service_accounts: bool,
+        self, folder: Path, lifeline: Lifeline, *, users: Mapping[str, Sequence[str]], service_accounts: bool
     ) -> None:
         """Prepare files and commands.
 
@@ -108,12 +103,7 @@ class ApiServer:
         """Path of a kubeconfig with any token."""
         path = self._folder / f"{user.replace(':', '-')}.kubeconfig"
         return write_kubeconfig(
-            path,
-            server=self.url,
-            ca_file=self._ca_file,
-            user=user,
-            token=token,
-            namespace=namespace,
+            path, server=self.url, ca_file=self._ca_file, user=user, token=token, namespace=namespace
         )
 
     def _token(self, user: str) -> str:

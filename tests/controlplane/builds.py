@@ -139,12 +139,7 @@ def _run_go(go: str, module: Module, *arguments: str, check: bool = True) -> sub
     # -mod=readonly: what is built is what go.sum pins, whatever the user's own flags say.
     environment = {**os.environ, "CGO_ENABLED": str(int(module.cgo)), "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
     result = subprocess.run(
-        [go, *arguments],
-        cwd=module.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        [go, *arguments], cwd=module.folder, env=environment, capture_output=True, text=True, check=False
     )
     if check and result.returncode != 0:
         message = f"go {arguments[0]} failed in {module.folder}:\n{result.stderr[-4000:]}"

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from tests.controlplane.api_server import (
-    ADMIN,
-    CONTROLLER_MANAGER,
-    KARPENTER,
-    KWOK,
-    SCHEDULER,
-    ApiServer,
-)
+from tests.controlplane.api_server import ADMIN, CONTROLLER_MANAGER, KARPENTER, KWOK, SCHEDULER, ApiServer
 from tests.controlplane.controllers import controller_manager, scheduler
 from tests.controlplane.karpenter import Karpenter, KarpenterOptions
 from tests.controlplane.kwok import kwok
@@ -87,13 +80,7 @@ class ControlPlane:
     @classmethod
     def api_only(cls, *, state_dir: Path | None = None) -> Self:
         """Etcd and API server, with the CRDs but nothing that acts: starts fastest."""
-        return cls(
-            scheduler=False,
-            controller_manager=False,
-            karpenter=False,
-            kwok=False,
-            state_dir=state_dir,
-        )
+        return cls(scheduler=False, controller_manager=False, karpenter=False, kwok=False, state_dir=state_dir)
 
     def __enter__(self) -> Self:
         """Start; nothing is left running if that fails."""
@@ -112,12 +99,7 @@ class ControlPlane:
             folder = self._folder = self._make_folder(stack)
             lifeline = Lifeline()
             stack.callback(lifeline.close)
-            server = ApiServer(
-                folder,
-                lifeline,
-                users=self._users,
-                service_accounts=self._with_controller_manager,
-            )
+            server = ApiServer(folder, lifeline, users=self._users, service_accounts=self._with_controller_manager)
             self._api_server = server
             stack.callback(server.stop)
             server.start()

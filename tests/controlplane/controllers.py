@@ -32,11 +32,7 @@ def scheduler(folder: Path, lifeline: Lifeline, *, kubeconfig: Path) -> Process:
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 "leaderElection": {"leaderElect": False},
-                "clientConnection": {
-                    "kubeconfig": str(kubeconfig),
-                    "qps": _QPS,
-                    "burst": 2 * _QPS,
-                },
+                "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": 2 * _QPS},
             }
         )
     )

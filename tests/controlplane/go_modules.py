@@ -117,16 +117,9 @@ KARPENTER = Module(
     name="karpenter",
     programs=(Program("karpenter", "sigs.k8s.io/karpenter/kwok"),),
     data=(
+        DataFiles("karpenter-crds", "sigs.k8s.io/karpenter", ("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml")),
         DataFiles(
-            "karpenter-crds",
-            "sigs.k8s.io/karpenter",
-            ("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
-        ),
-        DataFiles(
-            "instance_types.json",
-            "sigs.k8s.io/karpenter",
-            ("kwok/cloudprovider/instance_types.json",),
-            folder=False,
+            "instance_types.json", "sigs.k8s.io/karpenter", ("kwok/cloudprovider/instance_types.json",), folder=False
         ),
     ),
 )
@@ -168,8 +161,7 @@ KUEUE = Module(
 )
 HELM = Module(name="helm", programs=(Program("helm", "helm.sh/helm/v3/cmd/helm"),))
 PROMETHEUS = Module(
-    name="prometheus",
-    programs=(Program("prometheus", "github.com/prometheus/prometheus/cmd/prometheus"),),
+    name="prometheus", programs=(Program("prometheus", "github.com/prometheus/prometheus/cmd/prometheus"),)
 )
 # What every control plane here consists of; the others join it where a test asks.
 CONTROL_PLANE = (KUBERNETES, KARPENTER, KWOK)

@@ -27,12 +27,7 @@ def write_kubeconfig(
         "kind": "Config",
         "current-context": "controlplane",
         "contexts": [{"name": "controlplane", "context": context}],
-        "clusters": [
-            {
-                "name": "controlplane",
-                "cluster": {"server": server, "certificate-authority-data": authority},
-            }
-        ],
+        "clusters": [{"name": "controlplane", "cluster": {"server": server, "certificate-authority-data": authority}}],
         "users": [{"name": user, "user": {"token": token}}],
     }
     path.touch(mode=0o600)

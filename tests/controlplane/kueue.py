@@ -129,11 +129,7 @@ class Kueue:
                     "leaderElection": {"leaderElect": False},
                     "health": {"healthProbeBindAddress": f"{LOOPBACK}:{self._health_port}"},
                     "metrics": {"bindAddress": "0"},
-                    "webhook": {
-                        "host": LOOPBACK,
-                        "port": self._webhook_port,
-                        "certDir": str(self._certificates),
-                    },
+                    "webhook": {"host": LOOPBACK, "port": self._webhook_port, "certDir": str(self._certificates)},
                     "integrations": {"frameworks": ["batch/job"]},
                 }
             )

@@ -47,11 +47,7 @@ class Process:
         self._folder = folder
         self._lifeline = lifeline
         # Not the caller's environment: its proxies, KUBECONFIG or FEATURE_GATES would leak in.
-        self._environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "HOME": str(folder),
-            **(environment or {}),
-        }
+        self._environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), **(environment or {})}
         self._handle: subprocess.Popen[bytes] | None = None
 
     @property

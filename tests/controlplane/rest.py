@@ -130,12 +130,7 @@ class Rest:
             raise
 
     def list(
-        self,
-        api_version: str,
-        kind: str,
-        *,
-        namespace: str | None = None,
-        labels: str | None = None,
+        self, api_version: str, kind: str, *, namespace: str | None = None, labels: str | None = None
     ) -> list[Document]:
         """All objects of a kind, in one namespace or all, that match a label selector."""
         query = {"labelSelector": labels} if labels else None
@@ -153,11 +148,7 @@ class Rest:
         if dry_run:
             query["dryRun"] = "All"
         return self.document(
-            "PATCH",
-            self._path_of(document, named=True),
-            body=document,
-            query=query,
-            content_type=_APPLY_PATCH,
+            "PATCH", self._path_of(document, named=True), body=document, query=query, content_type=_APPLY_PATCH
         )
 
     def patch(

@@ -28,8 +28,7 @@ INDEX = DOCS / "README.md"
 FINDINGS = DOCS / "findings"
 CODES = {code.name for package in (manifest_codes, demand_codes, plan_codes, render_codes) for code in package.ALL}
 PAGE_OF = {kind.name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.name).lower() for kind in KINDS} | dict.fromkeys(
-    ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"),
-    "workloads",
+    ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"), "workloads"
 )
 
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -49,9 +49,6 @@ class CapacityRepository:
 
     def _git(self, *words: str) -> str:
         done = subprocess.run(
-            ["git", "-C", str(self.folder), *IDENTITY, *words],
-            check=True,
-            capture_output=True,
-            text=True,
+            ["git", "-C", str(self.folder), *IDENTITY, *words], check=True, capture_output=True, text=True
         )
         return done.stdout

@@ -67,10 +67,7 @@ class FaultProxy:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -124,7 +121,7 @@ class FaultProxy:
                 "code": status,
                 "message": "fault",
                 "reason": "",
-            },
+            }
         ).encode()
         try:
             handler.send_response(status)

@@ -68,11 +68,7 @@ def deployment(replicas: int = 10) -> Document:
                     "terminationGracePeriodSeconds": 0,
                     "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}],
                     "containers": [
-                        {
-                            "name": "web",
-                            "image": "web:1",
-                            "resources": {"requests": {"cpu": "1", "memory": "512Mi"}},
-                        },
+                        {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "512Mi"}}}
                     ],
                 },
             },
@@ -150,12 +146,7 @@ class Shop:
         return eventually(ready, within=within, what="placeholders are initialized", every=0.5)
 
     def wait_for_buffer(
-        self,
-        reason: str,
-        *,
-        replicas: int = 4,
-        name: str = "web",
-        within: float = 90,
+        self, reason: str, *, replicas: int = 4, name: str = "web", within: float = 90
     ) -> dict[str, Any]:
         """The buffer's status says that it is provisioned so."""
 

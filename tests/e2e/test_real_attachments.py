@@ -95,11 +95,7 @@ def claim(
 
 
 def storage_class(name: str, mode: str) -> Document:
-    return {
-        **named("storage.k8s.io/v1", "StorageClass", name),
-        "provisioner": DRIVER,
-        "volumeBindingMode": mode,
-    }
+    return {**named("storage.k8s.io/v1", "StorageClass", name), "provisioner": DRIVER, "volumeBindingMode": mode}
 
 
 def csi_node(name: str, count: int) -> Document:

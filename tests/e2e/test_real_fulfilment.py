@@ -194,12 +194,7 @@ def test_balloon_pods_and_back_without_losing_the_capacity(shop: Shop, repositor
 def test_web_pods_push_balloon_pods_out(shop: Shop, repository: CapacityRepository) -> None:
     allow_balloons(shop)
     # What Karpenter would move meanwhile must not be taken for what pushes the balloon pods out.
-    repository.push(
-        {
-            "nodepool.yaml": PATIENT_POOL,
-            "buffers/web.yaml": annotated("balloon"),
-        }
-    )
+    repository.push({"nodepool.yaml": PATIENT_POOL, "buffers/web.yaml": annotated("balloon")})
     eventually(lambda: said(shop) == ("True", "BalloonPods"), within=90, what="balloon pods keep it", every=0.5)
     shop.scale(10 + CHUNKS)
 

@@ -35,10 +35,7 @@ def daemon(
 
 
 def test_interruption(
-    daemon: Callable[..., DaemonProcess],
-    shop: Shop,
-    repository: CapacityRepository,
-    empty_control_plane: ControlPlane,
+    daemon: Callable[..., DaemonProcess], shop: Shop, repository: CapacityRepository, empty_control_plane: ControlPlane
 ) -> None:
     """Karpenter answers an interruption by deleting the NodeClaim. The node drains, for as long as its pods may not be evicted."""
     repository.push({"nodepool.yaml": POOL, "buffers/web.yaml": buffer_of(2)})

@@ -37,12 +37,7 @@ def pod(name: str, cpu: str, **spec: Any) -> Document:
 def surroundings() -> list[Document]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}},
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "urgent"},
-            "value": 1000,
-        },
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000},
         node("a"),
     ]
 
@@ -89,19 +84,13 @@ def test_the_chosen_node_is_the_pods_until_it_is_gone(plane: ControlPlane) -> No
         plane.api.create(document)
     plane.api.patch("v1", "Node", "a", {"spec": {"taints": []}})
     plane.api.create(pod("victim", "3"))
-    eventually(
-        lambda: found(plane, "victim")["spec"].get("nodeName"),
-        within=60,
-        what="the victim runs",
-    )
+    eventually(lambda: found(plane, "victim")["spec"].get("nodeName"), within=60, what="the victim runs")
 
     plane.api.create(pod("urgent", "3", priorityClassName="urgent"))
     eventually(lambda: nominated(plane) == "a", within=60, what="kube-scheduler has chosen a node")
     plane.api.create(pod("small", "2"))
     eventually(
-        lambda: condition(found(plane, "small"), "PodScheduled") == "False",
-        within=60,
-        what="the small pod was tried",
+        lambda: condition(found(plane, "small"), "PodScheduled") == "False", within=60, what="the small pod was tried"
     )
     view, where = what_if(plane, pods=3)
 

@@ -141,16 +141,7 @@ def staged(number: int, world: World) -> Staged:
                 wholes.setdefault(missing.demand.name, set()).add(pod)
     storage = [*storage_documents(name, world.view.storage), *slices]
     return Staged(
-        name,
-        world,
-        nodes,
-        storage,
-        bound,
-        list(rounds.values()),
-        unplaced,
-        list(wholes.values()),
-        shapes,
-        resizes,
+        name, world, nodes, storage, bound, list(rounds.values()), unplaced, list(wholes.values()), shapes, resizes
     )
 
 

@@ -21,13 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from reconciler.placement.scheduler.model import SchedulerModel
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document, condition
-from tests.e2e.world_documents import (
-    node_document,
-    node_name,
-    owned_by,
-    pod_document,
-    replica_set_document,
-)
+from tests.e2e.world_documents import node_document, node_name, owned_by, pod_document, replica_set_document
 from tests.properties.scheduling_worlds import SchedulingWorld, scheduling_worlds
 
 pytestmark = pytest.mark.e2e

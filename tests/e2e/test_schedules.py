@@ -160,9 +160,7 @@ def wait_for_status(shop: Shop, value: int, following: int, at: datetime, *, wit
 
 
 def test_a_buffer_grows_by_its_lead_time_is_full_at_the_edge_and_is_released_after(
-    daemon: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
+    daemon: DaemonProcess, shop: Shop, repository: CapacityRepository
 ) -> None:
     start, end = window(after=LEAD + timedelta(seconds=35))
     repository.push(
@@ -206,9 +204,7 @@ def test_a_buffer_grows_by_its_lead_time_is_full_at_the_edge_and_is_released_aft
 
 
 def test_a_static_pool_follows_its_schedule_to_zero_and_back_and_tells_what_keeps_its_nodes(
-    daemon: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
+    daemon: DaemonProcess, shop: Shop, repository: CapacityRepository
 ) -> None:
     start, end = window(after=timedelta(seconds=20))
     repository.push({"reports.yaml": REPORTS, "schedule.yaml": schedule(start, end, replicas=3)})

@@ -277,10 +277,7 @@ def test_an_hour_of_trouble_leaves_nothing_behind(
     bare.mkdir()
     (bare / "capacity.git").symlink_to(repository.folder / ".git")
     settings = {"git_timeout": "10s", "passes_interval": "500ms"}
-    with (
-        GitHttpServer(bare) as git,
-        CuttableConnections(install_rbac(plane), tmp_path) as between,
-    ):
+    with GitHttpServer(bare) as git, CuttableConnections(install_rbac(plane), tmp_path) as between:
         trouble = Trouble(cluster, git, between, repository, chance)
         trouble.commit()
         with DaemonProcess(git.url, between.kubeconfig, tmp_path, **settings) as daemon:

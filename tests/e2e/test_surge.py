@@ -29,13 +29,7 @@ from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.placement.surge.standing import standing_nodes
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import condition
-from tests.e2e.world_documents import (
-    Document,
-    node_document,
-    owned_by,
-    pod_document,
-    replica_set_document,
-)
+from tests.e2e.world_documents import Document, node_document, owned_by, pod_document, replica_set_document
 from tests.properties.surge_worlds import surge_world
 from tests.properties.test_surge import names_of, problem_of
 

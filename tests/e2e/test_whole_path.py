@@ -61,8 +61,7 @@ def test_a_commit_makes_placeholders_with_everything_karpenter_asks_for(warm: Da
 
 
 def test_a_scale_up_of_the_buffers_size_waits_for_no_node_and_the_buffer_refills(
-    warm: DaemonProcess,
-    shop: Shop,
+    warm: DaemonProcess, shop: Shop
 ) -> None:
     with warm:
         eventually(lambda: len(shop.running()) == 10, within=120, what="the ten web pods run", every=0.5)
@@ -89,9 +88,7 @@ def test_a_scale_up_of_the_buffers_size_waits_for_no_node_and_the_buffer_refills
 
 
 def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
-    warm: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
+    warm: DaemonProcess, shop: Shop, repository: CapacityRepository
 ) -> None:
     with warm:
         shop.wait_for_buffer("FitsExistingCapacity")
@@ -112,9 +109,7 @@ def test_deleting_the_buffer_in_git_hands_its_nodes_back_to_karpenter(
 
 
 def test_a_bad_commit_keeps_the_last_good_version_and_the_rest_goes_on(
-    warm: DaemonProcess,
-    shop: Shop,
-    repository: CapacityRepository,
+    warm: DaemonProcess, shop: Shop, repository: CapacityRepository
 ) -> None:
     with warm:
         shop.wait_for_buffer("FitsExistingCapacity")
@@ -127,7 +122,7 @@ def test_a_bad_commit_keeps_the_last_good_version_and_the_rest_goes_on(
                     "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: other, namespace: shop}\n"
                     "template: {spec: {containers: [{name: main, image: other:1}]}}\n"
                 ),
-            },
+            }
         )
         eventually(
             lambda: shop.api.get("v1", "PodTemplate", "other", namespace="shop"),

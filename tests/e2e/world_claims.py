@@ -98,9 +98,7 @@ def _with_ephemeral_volumes(draw: st.DrawFn, world: World) -> World:
         return replace(
             group,
             shape=replace(
-                shape,
-                volume_claims=tuple(sorted((*shape.volume_claims, name))),
-                ephemeral_claims=((name, name),),
+                shape, volume_claims=tuple(sorted((*shape.volume_claims, name))), ephemeral_claims=((name, name),)
             ),
         )
 

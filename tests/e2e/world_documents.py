@@ -23,13 +23,7 @@ from reconciler.model.nodes import (
     NodePool,
 )
 from reconciler.model.placement import PlannedNode
-from reconciler.model.pods import (
-    NodeSelectorTerm,
-    PodAffinityTerm,
-    PodShape,
-    TopologySpread,
-    WeightedPodAffinityTerm,
-)
+from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
 

@@ -12,14 +12,7 @@ from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.model.changes import Apply, ChangeSet, Delete, Outcome, Write
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import Document
-from tests.integration.real_cluster import (
-    PARENT,
-    buffer_ref,
-    capacity_buffer,
-    opened,
-    pod_template,
-    template_ref,
-)
+from tests.integration.real_cluster import PARENT, buffer_ref, capacity_buffer, opened, pod_template, template_ref
 
 pytestmark = pytest.mark.e2e
 

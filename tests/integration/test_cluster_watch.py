@@ -8,13 +8,7 @@ import pytest
 
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, namespace, node_class, node_pool
-from tests.integration.real_cluster import (
-    buffer_ref,
-    capacity_buffer,
-    opened,
-    pod_template,
-    view_where,
-)
+from tests.integration.real_cluster import buffer_ref, capacity_buffer, opened, pod_template, view_where
 
 pytestmark = pytest.mark.e2e
 
@@ -48,9 +42,7 @@ def test_a_change_is_told_and_is_in_the_next_view(empty_api_server: ControlPlane
         made = view_where(cluster, lambda view: buffer_ref() in view.objects, what="the buffer is seen")
         plane.api.apply(capacity_buffer(replicas=5))
         grown = view_where(
-            cluster,
-            lambda view: view.objects[buffer_ref()].body["spec"]["replicas"] == 5,
-            what="the change is seen",
+            cluster, lambda view: view.objects[buffer_ref()].body["spec"]["replicas"] == 5, what="the change is seen"
         )
         plane.api.delete("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "web")
         gone = view_where(cluster, lambda view: not view.objects, what="the deletion is seen")

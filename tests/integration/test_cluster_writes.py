@@ -53,9 +53,7 @@ def test_a_dry_run_deletes_nothing(cluster: KubernetesCluster, empty_api_server:
 
 @pytest.mark.parametrize("kind", ["apply", "annotate", "status", "delete"])
 def test_a_dry_run_tells_what_would_change_nothing(
-    cluster: KubernetesCluster,
-    empty_api_server: ControlPlane,
-    kind: str,
+    cluster: KubernetesCluster, empty_api_server: ControlPlane, kind: str
 ) -> None:
     pool = node_pool("general")
     writes: dict[str, Any] = {
@@ -114,8 +112,7 @@ def test_a_kind_that_is_not_installed_is_refused(cluster: KubernetesCluster) -> 
 
 
 def test_a_deletion_hits_only_the_object_that_was_meant(
-    cluster: KubernetesCluster,
-    empty_api_server: ControlPlane,
+    cluster: KubernetesCluster, empty_api_server: ControlPlane
 ) -> None:
     cluster.write(Apply(buffer_ref(), capacity_buffer()))
     uid = stored(empty_api_server)["metadata"]["uid"]
@@ -141,8 +138,7 @@ def test_annotating_what_is_gone_is_left_out(cluster: KubernetesCluster, dry_run
 
 
 def test_a_status_is_written_beside_what_others_declare(
-    cluster: KubernetesCluster,
-    empty_api_server: ControlPlane,
+    cluster: KubernetesCluster, empty_api_server: ControlPlane
 ) -> None:
     empty_api_server.api.apply(capacity_buffer(), manager="somebody")
     ready = {

@@ -141,8 +141,7 @@ BENCHMARKS = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.perf",
-        epilog="For placements of any size: python -m tests.perf.placement mix PODS",
+        prog="python -m tests.perf", epilog="For placements of any size: python -m tests.perf.placement mix PODS"
     )
     parser.add_argument("--only-placement", action="store_true", help="leave out the commands")
     parser.add_argument("--large", action="store_true", help="more pods than CI has time for")
@@ -166,7 +165,7 @@ def held_commands() -> int:
         memory = f", {benchmark.memory:g} MiB" if benchmark.memory else ""
         print(
             f"{benchmark.name:78} {figures.wall:6.3f} s {figures.cpu:6.3f} s {figures.peak:5.0f} MiB  "
-            f"{held}{memory}{'  EXCEEDED' if over else ''}",
+            f"{held}{memory}{'  EXCEEDED' if over else ''}"
         )
     return failed + held_buffers() + held_rehearsal() + held_page()
 

@@ -44,7 +44,7 @@ def write_buffers(folder: Path, *, count: int) -> None:
         (folder / f"buffer-{index:04}.yaml").write_text(
             "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\n"
             f"metadata:\n  name: buffer-{index}\n  namespace: team-{index % 10}\nspec:\n"
-            f"  scalableRef:\n    apiGroup: apps\n    kind: Deployment\n    name: app-{index % 50}\n  {size}\n",
+            f"  scalableRef:\n    apiGroup: apps\n    kind: Deployment\n    name: app-{index % 50}\n  {size}\n"
         )
 
 

@@ -74,10 +74,7 @@ def _reserved(kind: InstanceType, name: str, zone: str, capacity: int) -> Instan
 def _pool(random: Random, name: str, types: Sequence[str], zones: Sequence[str]) -> NodePool:
     limits = random.choice((None, {"nodes": "1"}, {"nodes": "2"}, {"nodes": "3"}, {"cpu": "8"}, {"cpu": "6"}))
     kinds = random.choice((("on-demand",), ("on-demand", "reserved"), ("on-demand", "reserved")))
-    asked = [
-        Requirement(CAPACITY_TYPE_LABEL, Operator.IN, kinds),
-        Requirement(ZONE_LABEL, Operator.IN, tuple(zones)),
-    ]
+    asked = [Requirement(CAPACITY_TYPE_LABEL, Operator.IN, kinds), Requirement(ZONE_LABEL, Operator.IN, tuple(zones))]
     if random.random() < 0.25:
         asked.append(Requirement(INSTANCE_TYPE_LABEL, Operator.IN, (random.choice(types),)))
     return node_pool(name, weight=random.choice((0, 0, 10)), limits=limits, requirements=asked)

@@ -46,11 +46,7 @@ def test_a_percentage_is_the_least_whole_number_not_below_it(base: int, percenta
 @settings(deadline=None)
 @given(counts, counts, st.integers(0, 500), st.one_of(st.none(), resource_lists), st.sampled_from(list(Dialect)))
 def test_a_size_is_the_larger_wish_within_the_limits(
-    replicas: int | None,
-    percentage: int | None,
-    base: int,
-    limits: dict[str, int] | None,
-    dialect: Dialect,
+    replicas: int | None, percentage: int | None, base: int, limits: dict[str, int] | None, dialect: Dialect
 ) -> None:
     asked = Resources.of({"cpu": 100, "memory": 300})
     one = replace(

@@ -95,7 +95,7 @@ apiVersion: karpenter.sh/v1alpha1
 kind: NodeOverlay
 metadata: {name: cheaper}
 spec: {weight: 1, priceAdjustment: -10%, requirements: [{key: a, operator: Exists}], capacity: {example.com/gpu: 1}}
-""",
+"""
 ]
 
 DOCUMENTS = [document for text in SEEDS for document in yaml.load_all(text, Loader=yaml.CSafeLoader)]

@@ -210,10 +210,7 @@ LINES = st.builds(AllowWindow, SCHEDULES, DURATIONS, CHOSEN)
 
 @pytest.mark.parametrize("zone", ZONES)
 @settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    budgets=st.lists(BUDGETS, max_size=2).map(tuple),
-    lines=st.lists(LINES, max_size=2).map(tuple),
-)
+@given(budgets=st.lists(BUDGETS, max_size=2).map(tuple), lines=st.lists(LINES, max_size=2).map(tuple))
 def test_compiled_and_written_mean_the_same_every_minute(
     zone: str, budgets: tuple[DisruptionBudget, ...], lines: tuple[AllowWindow, ...]
 ) -> None:

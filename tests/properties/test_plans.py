@@ -168,11 +168,7 @@ def test_a_pass_killed_between_writes_makes_nothing_twice(world: World, made: in
     """Some of the new NodeClaims were made before the kill; the next pass sees them, and asks for the others only."""
     whole = plan(world)
     names = [creation.name for creation in whole.node_claims.create]
-    done = replace(
-        whole,
-        node_claims=replace(whole.node_claims, create=whole.node_claims.create[:made]),
-        memory={},
-    )
+    done = replace(whole, node_claims=replace(whole.node_claims, create=whole.node_claims.create[:made]), memory={})
     after = World(
         carried_out(world.view, done),
         replace(settled(world.placement, done), planned=world.placement.planned[made:]),

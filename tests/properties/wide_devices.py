@@ -133,8 +133,5 @@ def with_devices(draw: st.DrawFn, plain: PodShape, uid: str) -> PodShape:
         )
         templates = ()
     return replace(
-        plain,
-        resource_claims=draw(claims_of_a_pod()),
-        resource_claim_templates=templates,
-        generated_claims=made,
+        plain, resource_claims=draw(claims_of_a_pod()), resource_claim_templates=templates, generated_claims=made
     )

@@ -122,11 +122,7 @@ def _demands(draw: st.DrawFn, world: World, kinds: str) -> tuple[Demand, ...]:
         priority = draw(sampled_from([0, 0, 5]))
         found.append(
             Demand(
-                ref,
-                (ChunkGroup(wide, 1),),
-                1,
-                priority=priority,
-                opens_nodes=draw(sampled_from([True, True, False])),
+                ref, (ChunkGroup(wide, 1),), 1, priority=priority, opens_nodes=draw(sampled_from([True, True, False]))
             )
         )
     return tuple(found)

@@ -192,20 +192,14 @@ def test_output_that_cannot_be_written_is_one_plain_line(words: tuple[str, ...],
         done = subprocess.run(
             [sys.executable, "-m", "reconciler", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert (done.returncode, done.stderr) == (
-        code,
-        "headroom: the output cannot be written: No space left on device\n",
-    )
+    assert (done.returncode, done.stderr) == (code, "headroom: the output cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize(("words", "code"), [(("crd",), 1), (("plan", "--cluster", "embedded"), 2)])
 def test_a_closed_output_is_one_plain_line(words: tuple[str, ...], code: int) -> None:
     command = ["sh", "-c", 'exec "$0" -m reconciler "$@" >&-', sys.executable, *words]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        code,
-        "headroom: there is no standard output to write to: it is closed\n",
-    )
+    assert (done.returncode, done.stderr) == (code, "headroom: there is no standard output to write to: it is closed\n")
 
 
 @pytest.mark.parametrize(

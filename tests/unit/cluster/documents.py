@@ -32,10 +32,7 @@ def node(name: str = "node-1", **metadata: Any) -> Document:
     return {
         "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "3", "labels": {"b": "2", "a": "1"}}
         | metadata,
-        "spec": {
-            "providerID": f"test://{name}",
-            "taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}],
-        },
+        "spec": {"providerID": f"test://{name}", "taints": [{"key": "team", "value": "red", "effect": "NoSchedule"}]},
         "status": {
             "allocatable": {"cpu": "3900m", "memory": "15Gi", "pods": "110"},
             "capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"},

@@ -210,9 +210,7 @@ def test_a_kind_without_a_crd_has_no_objects_and_is_no_gap() -> None:
         view = running.until(lambda it: it.watch.settled and it.changes)
     assert view.complete
     assert running.changes == 1, "a pass that gave up waiting for this kind has to be made again"
-    assert running.script.asked == [
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh",
-    ]
+    assert running.script.asked == ["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh"]
 
 
 def test_a_kind_with_a_crd_that_is_not_served_yet_is_waited_for() -> None:

@@ -247,9 +247,7 @@ def test_while_a_pass_is_held_up_it_is_not_ready_but_healthy() -> None:
     told = Queue[Trigger]()
     passes = Passes(PassResult(plan=full_plan()))
     with Running(
-        passes,
-        on_result=lambda trigger, _result: told.put(trigger),
-        watchdog=Watchdog(seconds=lambda: passed),
+        passes, on_result=lambda trigger, _result: told.put(trigger), watchdog=Watchdog(seconds=lambda: passed)
     ) as running:
         passes.next()
         told.get(timeout=PATIENCE)

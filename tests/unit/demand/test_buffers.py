@@ -104,11 +104,7 @@ def test_any_kind_with_a_scale_takes_the_shape_of_its_newest_pod() -> None:
     ages = {"web-old": (3, "1"), "web-new": (1, "2"), "web-other": (0, "4")}
     pods = tuple(
         replace(
-            pod(
-                name,
-                node="node-1",
-                pod_shape=shape(cpu, labels={"app": "web" if name != "web-other" else "other"}),
-            ),
+            pod(name, node="node-1", pod_shape=shape(cpu, labels={"app": "web" if name != "web-other" else "other"})),
             created=NOON - timedelta(hours=hours),
         )
         for name, (hours, cpu) in ages.items()
@@ -135,11 +131,7 @@ def test_a_scale_without_a_pod_is_waited_for() -> None:
         ({"replicas": 4, "limits": (("example.com/gpu", 2),)}, 4, None),
     ],
 )
-def test_the_dialects_differ_and_it_is_said(
-    fields: dict[str, object],
-    karpenter: int,
-    autoscaler: int | None,
-) -> None:
+def test_the_dialects_differ_and_it_is_said(fields: dict[str, object], karpenter: int, autoscaler: int | None) -> None:
     one = replace(buffer(replicas=None), **fields)  # type: ignore[arg-type]
     for dialect, count in ((Dialect.KARPENTER, karpenter), (Dialect.CLUSTER_AUTOSCALER, autoscaler)):
         demand, findings = ask_one(one, workloads=[deployment(replicas=0)], dialect=dialect)
@@ -152,10 +144,7 @@ def seed_buffer(**fields: object) -> Buffer:
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("replicas", "count"),
-    [(0, 2), (10, 2), (40, 4), (200, 8)],
-)
+@pytest.mark.parametrize(("replicas", "count"), [(0, 2), (10, 2), (40, 4), (200, 8)])
 def test_a_percentage_is_clamped_to_its_counts(replicas: int, count: int) -> None:
     one = seed_buffer(percentage=10, minimum_count=2, maximum_count=8)
     demand, findings = ask_one(one, workloads=[deployment(replicas=replicas)])
@@ -259,8 +248,7 @@ def test_a_buffer_may_be_suspended_in_the_cluster() -> None:
     ],
 )
 def test_what_manifests_report_with_line_and_column_is_reported_here_only_for_the_clusters_own(
-    one: Buffer,
-    code: str,
+    one: Buffer, code: str
 ) -> None:
     demand, (finding,) = ask_one(one)
     assert finding.code == code

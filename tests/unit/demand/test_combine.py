@@ -42,7 +42,7 @@ def test_only_pods_that_wait_for_a_node_are_pending() -> None:
             pod("daemon", owner_kind="DaemonSet"),
             replace(pod("gated"), gated=True),
             replace(pod("leaves"), deleting=True),
-        ),
+        )
     )
     (only,) = pending_demands(view, include_pending=False)
     assert str(only.ref) == "Pod/shop/waits"

@@ -34,11 +34,7 @@ def of_capacity(
     )
 
 
-def parts(
-    buffer: Buffer,
-    *types: InstanceType,
-    pools: tuple[NodePool, ...] = (node_pool(),),
-) -> Split:
+def parts(buffer: Buffer, *types: InstanceType, pools: tuple[NodePool, ...] = (node_pool(),)) -> Split:
     answer = split(buffer, pools, types, Declared().absence_of)
     assert isinstance(answer, Split)
     return answer
@@ -67,9 +63,7 @@ def test_a_chosen_chunk_is_about_one_core_in_the_totals_proportions() -> None:
 def test_a_chosen_chunk_takes_at_most_half_of_the_largest_allowed_node() -> None:
     small, large = instance_type("s", cpu="2", memory="4Gi"), instance_type("l", cpu="8", memory="64Gi")
     # 256Gi over 4 cores: a chunk of one core would have 64Gi.
-    only_small = node_pool(
-        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("s",))],
-    )
+    only_small = node_pool(requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("s",))])
     total = of_capacity("4", "256Gi")
     assert parts(total).shape.requests.get("memory") == 64 * 2**30
     for pools, largest in (((node_pool(),), large), ((only_small,), small)):

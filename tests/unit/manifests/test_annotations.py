@@ -277,9 +277,7 @@ def test_what_is_right_is_passed_over_in_silence(document: str, annotations: tup
     ],
 )
 def test_what_does_nothing_or_leads_nowhere_is_told_at_its_line(
-    document: str,
-    annotations: tuple[str, ...],
-    finding: tuple[str, int],
+    document: str, annotations: tuple[str, ...], finding: tuple[str, int]
 ) -> None:
     assert finding in told(document, *annotations)
 

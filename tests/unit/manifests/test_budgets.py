@@ -123,7 +123,7 @@ NODES = {
     "spec": {
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
-    },
+    }
 }
 
 

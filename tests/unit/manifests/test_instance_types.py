@@ -64,9 +64,7 @@ def test_an_entry_of_the_kwok_format() -> None:
 
 def test_labels_overhead_and_pods_that_are_written_replace_what_is_derived() -> None:
     item = read_one(
-        labels={"example.com/rack": "r1"},
-        overhead={"cpu": "300m"},
-        resources={"cpu": "2", "memory": "8Gi", "pods": 29},
+        labels={"example.com/rack": "r1"}, overhead={"cpu": "300m"}, resources={"cpu": "2", "memory": "8Gi", "pods": 29}
     )
     assert dict(item.labels)["example.com/rack"] == "r1"
     assert "karpenter.kwok.sh/instance-family" not in dict(item.labels)

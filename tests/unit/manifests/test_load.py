@@ -60,11 +60,7 @@ def test_empty_documents_and_comments_are_nothing() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "a: 1\r\n---\r\nb: 2\r\n",
-        "\ufeffa: 1\n---\nb: 2\n",
-        "a: 1\n--- # note\nb: 2\n",
-    ],
+    ["a: 1\r\n---\r\nb: 2\r\n", "\ufeffa: 1\n---\nb: 2\n", "a: 1\n--- # note\nb: 2\n"],
     ids=["CRLF", "byte order mark", "comment after the separator"],
 )
 def test_ways_to_write_two_documents(text: str) -> None:
@@ -181,7 +177,7 @@ def test_json_that_only_json_can_read() -> None:
 
 def test_the_items_of_a_list_are_documents_of_their_own() -> None:
     documents, (finding,) = read_text(
-        "kind: List\napiVersion: v1\nitems:\n  - kind: A\n    name: a\n  - 5\n  - kind: B\n",
+        "kind: List\napiVersion: v1\nitems:\n  - kind: A\n    name: a\n  - 5\n  - kind: B\n"
     )
     assert [document.kind for document in documents] == ["A", "B"]
     assert [document.position.line for document in documents] == [4, 7]

@@ -46,7 +46,7 @@ def test_the_example_of_the_scheduled_capacity_proposal() -> None:
           weekdays: Mon,Tue,Wed,Thu,Fri
           hours: "9"
         end: {}
-""",
+"""
     )
     assert (read.timezone, read.default_replicas) == ("America/Los_Angeles", 2)
     first, second = read.behaviors

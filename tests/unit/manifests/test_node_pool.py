@@ -111,7 +111,7 @@ def test_a_pool_with_everything() -> None:
         + "      expireAfter: Never\n      terminationGracePeriod: 1h30m\n"
         + "  weight: 7\n  limits: {cpu: 10, nodes: 3}\n"
         + "  disruption: {consolidateAfter: Never, consolidationPolicy: WhenEmpty, budgets: [{nodes: '0', reasons: [],"
-        + " schedule: '@daily', duration: 8h}]}\n",
+        + " schedule: '@daily', duration: 8h}]}\n"
     )
     template = read.template
     assert template.requirements == (Requirement("kubernetes.io/arch", Operator.IN, ("amd64", "arm64"), 2),)
@@ -189,11 +189,7 @@ LIVE_SPEC: dict[str, Any] = {
     "limits": {"cpu": "10", "memory": "1Gi"},
     "disruption": {"consolidateAfter": "1m", "budgets": [{"nodes": "10%"}]},
     "template": {
-        "spec": {
-            "nodeClassRef": {"group": "g", "kind": "K", "name": "n"},
-            "requirements": [],
-            "expireAfter": "1h",
-        },
+        "spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "n"}, "requirements": [], "expireAfter": "1h"}
     },
 }
 
@@ -266,8 +262,7 @@ OVERLAY = "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name
 
 
 @pytest.mark.parametrize(
-    ("field", "text"),
-    [("price", "1000000000000000"), ("priceAdjustment", "+2000000"), ("priceAdjustment", "-2000000")],
+    ("field", "text"), [("price", "1000000000000000"), ("priceAdjustment", "+2000000"), ("priceAdjustment", "-2000000")]
 )
 def test_more_than_a_million_dollars_an_hour_is_no_price(field: str, text: str) -> None:
     found = only(f"{OVERLAY}  requirements: []\n  {field}: '{text}'\n")

@@ -116,7 +116,7 @@ def test_node_affinity_keeps_required_and_preferred_terms() -> None:
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]},
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": term}],
-        },
+        }
     }
     read = shape({"affinity": affinity})
     zones = (Requirement("zone", Operator.IN, ("a", "b")),)

@@ -31,10 +31,7 @@ def test_a_request() -> None:
 def test_the_proposals_spelling() -> None:
     text = REQUEST.replace("provisioningClassName", "provisioningClass") + "  Parameters: {ValidUntilSeconds: '60'}\n"
     (request,) = declared(text).provisioning_requests
-    assert (request.class_name, request.parameters) == (
-        "atomic-scale-up.kubernetes.io",
-        (("ValidUntilSeconds", "60"),),
-    )
+    assert (request.class_name, request.parameters) == ("atomic-scale-up.kubernetes.io", (("ValidUntilSeconds", "60"),))
     assert [(finding.code, finding.path) for finding in findings(text)] == [
         ("old-spelling", "spec.provisioningClass"),
         ("old-spelling", "spec.Parameters"),

@@ -38,12 +38,7 @@ def test_scalars(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("yes: 1\n", {"true": 1}),
-        ("010: 1\n", {"8": 1}),
-        ("1.5: 1\n", {"1.5": 1}),
-    ],
+    ("text", "expected"), [("yes: 1\n", {"true": 1}), ("010: 1\n", {"8": 1}), ("1.5: 1\n", {"1.5": 1})]
 )
 def test_keys_become_text(text: str, expected: dict[str, int]) -> None:
     assert value_of(text) == expected

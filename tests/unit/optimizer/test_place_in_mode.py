@@ -112,8 +112,7 @@ def test_what_is_on_nodes_that_are_there_stays() -> None:
 
 def test_the_fast_placement_stands_when_the_time_is_over() -> None:
     late = place_in_mode(
-        Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX, options=OPTIMAL),
-        seconds_left=lambda: 0.0,
+        Problem(ClusterView(), (pool(),), synthetic_instance_types(), MIX, options=OPTIMAL), seconds_left=lambda: 0.0
     )
 
     assert late.planned == mixed(FAST).planned
@@ -154,8 +153,7 @@ def test_in_a_pool_with_limits_too_the_same_alternatives_are_listed_when_the_fas
     limited = node_pool("general", requirements=pool().template.requirements, limits={"cpu": str(cores * 4)})
 
     late = place_in_mode(
-        Problem(ClusterView(), (limited,), synthetic_instance_types(), MIX, options=OPTIMAL),
-        seconds_left=lambda: 0.0,
+        Problem(ClusterView(), (limited,), synthetic_instance_types(), MIX, options=OPTIMAL), seconds_left=lambda: 0.0
     )
 
     assert late.planned == placed(*MIX, pools=(limited,), options=FAST).planned

@@ -74,10 +74,7 @@ def test_a_node_stays_protected_while_a_cap_or_a_template_holds_back_what_replac
     view = with_node("node-1", HELD)
     names = [creation.name for creation in plan(view, **asked).node_claims.create]
     template = dict.fromkeys((ObjectRef("karpenter.sh", "NodeClaim", "", name) for name in names), "line 1 fails")
-    for answer in (
-        plan(view, caps=PlanCaps(new_nodes_per_pass=1), **asked),
-        plan(view, unrendered=template, **asked),
-    ):
+    for answer in (plan(view, caps=PlanCaps(new_nodes_per_pass=1), **asked), plan(view, unrendered=template, **asked)):
         assert answer.node_claims.release == ()
         assert "node-1 stays protected until the node that replaces it is there" in answer.notes
     # A cap that stays met could never be left otherwise.

@@ -181,10 +181,7 @@ def carried_out(view: ClusterView, plan: Plan) -> ClusterView:
 
 
 def _annotate(
-    action: NodeClaimAction,
-    annotations: Mapping[str, str | None],
-    claims: dict[str, NodeClaim],
-    nodes: dict[str, Node],
+    action: NodeClaimAction, annotations: Mapping[str, str | None], claims: dict[str, NodeClaim], nodes: dict[str, Node]
 ) -> None:
     def merged(old: Labels) -> Labels:
         return pairs({key: value for key, value in {**dict(old), **annotations}.items() if value is not None})

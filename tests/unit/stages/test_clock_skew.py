@@ -64,11 +64,7 @@ def history(*, tells: bool, lasts: timedelta = timedelta(minutes=2), every: int 
         sandbox.cluster.apply(document)
     skewed = Skewed(sandbox, tells=tells)
     cycle = make_cycle(
-        Settings(),
-        source=FakeSource(),
-        cluster=skewed,
-        catalog=ClusterCatalog("embedded"),
-        clock=Ahead(sandbox.clock),
+        Settings(), source=FakeSource(), cluster=skewed, catalog=ClusterCatalog("embedded"), clock=Ahead(sandbox.clock)
     )
     counts, made = [], set()
     for _ in range(lasts // timedelta(seconds=every)):

@@ -66,11 +66,7 @@ class Daemon:
         made = Settings(**settings)
         seen: Any = SeenBy(sandbox, InventoryParent(made.inventory.namespace, made.inventory.name))
         self.cycle: Cycle = make_cycle(
-            made,
-            source=self.source,
-            cluster=seen,
-            catalog=ClusterCatalog("embedded"),
-            clock=sandbox.clock,
+            made, source=self.source, cluster=seen, catalog=ClusterCatalog("embedded"), clock=sandbox.clock
         )
 
     def passes(self, count: int = 1) -> PassResult:

@@ -123,11 +123,7 @@ def test_once_somebody_applies_it_the_node_claims_follow_and_those_that_stand_st
 
 @pytest.mark.parametrize(
     "broken",
-    [
-        {"revision": None},
-        {"stalled": ("GitOperationFailed", "the server is away")},
-        {"rewound": True},
-    ],
+    [{"revision": None}, {"stalled": ("GitOperationFailed", "the server is away")}, {"rewound": True}],
     ids=["files as they stand", "stalled", "rewound"],
 )
 def test_a_repository_that_could_not_be_read_as_a_whole_proposes_nothing(world: World, broken: dict[str, Any]) -> None:

@@ -129,12 +129,7 @@ def test_a_write_that_keeps_failing_is_logged_once_and_again_when_it_no_longer_f
     last = LastPass(cluster="embedded", clock=ManualClock(), metrics=Metrics(), log=log)
     for outcomes in ((Outcome.CONFLICT,), (Outcome.CONFLICT,), (Outcome.REFUSED,), (Outcome.APPLIED,), ()):
         last.observe("change", PassResult(change_set=wrote(*outcomes)))
-    assert log.told == [
-        ("warning", "write"),
-        ("warning", "write"),
-        ("info", "pass"),
-        ("info", "write no longer fails"),
-    ]
+    assert log.told == [("warning", "write"), ("warning", "write"), ("info", "pass"), ("info", "write no longer fails")]
 
 
 def test_writes_that_wait_for_the_same_are_logged_in_one_line() -> None:
@@ -165,10 +160,7 @@ def test_what_a_pass_did_can_be_read_after_those_that_did_nothing() -> None:
     last.observe("retry", PassResult(plan=full_plan()))
     assert history(last) == [("retry", "ok", 0), ("tick", "transient", 0), ("commit", "ok", 2)]
     document = shown(last.report())
-    assert [row["object"] for row in document["history"][2]["writes"]] == [
-        "NodeClaim/general-0",
-        "NodeClaim/general-1",
-    ]
+    assert [row["object"] for row in document["history"][2]["writes"]] == ["NodeClaim/general-0", "NodeClaim/general-1"]
 
 
 def test_a_pass_that_wrote_statuses_alone_is_not_told_with_a_plan_that_changes_nothing() -> None:

@@ -46,12 +46,7 @@ def test_a_window_is_half_open() -> None:
     second = timedelta(seconds=1)
     assert [
         value(found, MONDAY + 9 * HOUR + shift) for shift in (-second, second * 0, 8 * HOUR - second, 8 * HOUR)
-    ] == [
-        0,
-        3,
-        3,
-        0,
-    ]
+    ] == [0, 3, 3, 0]
 
 
 def test_a_timeline_says_of_now_what_is_said_of_an_instant() -> None:

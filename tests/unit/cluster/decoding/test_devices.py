@@ -64,9 +64,9 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
         "status": {
             "allocation": {
                 "devices": {
-                    "results": [{"request": "gpus", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}],
-                },
-            },
+                    "results": [{"request": "gpus", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}]
+                }
+            }
         },
     },
     RESOURCE_CLAIM_TEMPLATES: {

@@ -43,10 +43,8 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
             },
             "nodeAffinity": {
                 "required": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone-a"]}]},
-                    ],
-                },
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["zone-a"]}]}]
+                }
             },
         },
         "status": {"phase": "Bound", "message": SECRET},
@@ -86,7 +84,7 @@ DOCUMENTS: Mapping[Resource, Mapping[str, Any]] = {
             "drivers": [
                 {"name": "ebs.csi.aws.com", "nodeID": SECRET, "topologyKeys": [ZONE], "allocatable": {"count": 25}},
                 {"name": "efs.csi.aws.com", "nodeID": SECRET, "topologyKeys": []},
-            ],
+            ]
         },
     },
     RUNTIME_CLASSES: {

@@ -40,12 +40,7 @@ def test_what_does_not_fit_stays_pending_with_one_event_and_is_bound_when_there_
 def test_higher_priority_goes_first() -> None:
     sandbox = Sandbox()
     sandbox.cluster.apply(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "high"},
-            "value": 1000,
-        }
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
     )
     sandbox.cluster.apply(workload("batch", cpu="1500m"))
     sandbox.cluster.apply(workload("web", cpu="1500m", priorityClassName="high"))

@@ -9,16 +9,7 @@ import pytest
 from reconciler.model.changes import Annotate, ApplyStatus, Delete, Outcome
 from reconciler.model.refs import ObjectRef
 from tests.builders import buffer_ref
-from tests.fakes.embedded import (
-    Document,
-    Sandbox,
-    apply,
-    buffer,
-    claim_ref,
-    node_claim,
-    node_pool,
-    pool_ref,
-)
+from tests.fakes.embedded import Document, Sandbox, apply, buffer, claim_ref, node_claim, node_pool, pool_ref
 
 
 def body(sandbox: Sandbox, ref: ObjectRef) -> Any:
@@ -117,10 +108,7 @@ def test_equal_values_are_no_conflict_and_force_takes_the_field_over() -> None:
     [
         ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}, "no matches for kind 'Widget'"),
         (buffer() | {"apiVersion": "autoscaling.x-k8s.io/v1alpha1"}, "is not served as v1alpha1"),
-        (
-            buffer() | {"metadata": {"name": "web", "namespace": "nowhere"}},
-            "namespaces 'nowhere' not found",
-        ),
+        (buffer() | {"metadata": {"name": "web", "namespace": "nowhere"}}, "namespaces 'nowhere' not found"),
         (buffer(replicas=-1), "spec.replicas"),
         (node_claim("x", "m-2x") | {"spec": {"requirements": []}}, "spec.nodeClassRef.group"),
     ],
@@ -181,10 +169,7 @@ def test_conditions_of_two_writers_live_side_by_side() -> None:
     assert body(sandbox, pool_ref())["status"]["conditions"][1]["status"] == "False"
 
 
-@pytest.mark.parametrize(
-    "write",
-    [ApplyStatus(buffer_ref(), {"replicas": 1}), Annotate(buffer_ref(), (("a", "b"),))],
-)
+@pytest.mark.parametrize("write", [ApplyStatus(buffer_ref(), {"replicas": 1}), Annotate(buffer_ref(), (("a", "b"),))])
 def test_a_write_to_what_is_gone_is_left_out(write: ApplyStatus | Annotate) -> None:
     for dry_run in (True, False):
         assert Sandbox().write(write, dry_run=dry_run).outcome is Outcome.SKIPPED

@@ -130,10 +130,7 @@ def running_pod(name: str, owner: tuple[str, str]) -> Document:
                 {"apiVersion": "x/v1", "kind": kind, "name": owner_name, "uid": "u", "controller": True}
             ],
         },
-        "spec": {
-            "containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}],
-            "nodeName": "gone",
-        },
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "750m"}}}], "nodeName": "gone"},
         "status": {"phase": "Running"},
     }
 

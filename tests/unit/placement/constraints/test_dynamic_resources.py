@@ -18,10 +18,7 @@ from reconciler.model.attachments import (
     ResourceSlice,
 )
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import (
-    INITIALIZED_LABEL,
-    INSTANCE_TYPE_LABEL,
-)
+from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL
 from reconciler.model.placement import Placement
 from reconciler.model.pods import GeneratedClaim, PodShape
 from reconciler.model.refs import ObjectRef

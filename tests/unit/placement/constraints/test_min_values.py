@@ -33,10 +33,7 @@ NEARLY_TWO = shape("1500m", "1Gi")
 
 
 def placed(
-    *demands: Demand,
-    pools: Sequence[NodePool],
-    types: Sequence[InstanceType] = SIZES,
-    alone: bool = True,
+    *demands: Demand, pools: Sequence[NodePool], types: Sequence[InstanceType] = SIZES, alone: bool = True
 ) -> Placement:
     """Placed and found right by the checker. alone: no two chunks of a demand on one node."""
     asked = [apart(item) if alone else item for item in demands]

@@ -16,13 +16,7 @@ from reconciler.model.attachments import (
     VolumeLimits,
 )
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.nodes import (
-    HOSTNAME_LABEL,
-    INITIALIZED_LABEL,
-    ZONE_LABEL,
-    Node,
-    NodeClaim,
-)
+from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
 from reconciler.model.refs import ObjectRef

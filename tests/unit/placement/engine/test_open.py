@@ -104,9 +104,7 @@ def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
     wanted = Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)
 
     placement = placed(
-        demand(count=4),
-        pools=(node_pool(requirements=[wanted]),),
-        options=PlacementOptions(instance_types=1),
+        demand(count=4), pools=(node_pool(requirements=[wanted]),), options=PlacementOptions(instance_types=1)
     )
 
     assert all(len(item.instance_types) == 2 for item in placement.planned)
@@ -155,8 +153,7 @@ def test_min_values_are_met_where_the_cheapest_is_sold_another_way_than_the_rest
 def test_limits_leave_room_for_as_many_types_on_each_node_as_min_values_ask_for() -> None:
     types = (SMALL, instance_type("medium", cpu="4", memory="16Gi", price=0.19), LARGE)
     pool = node_pool(
-        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)],
-        limits={"cpu": "10"},
+        requirements=[Requirement("node.kubernetes.io/instance-type", Operator.EXISTS, (), 2)], limits={"cpu": "10"}
     )
 
     placement = placed(demand(count=7), pools=(pool,), types=types)

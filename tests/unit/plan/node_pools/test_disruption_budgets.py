@@ -32,9 +32,7 @@ from tests.unit.plan.worlds import NOW, claim, pool_node
     ],
 )
 def test_the_least_budget_that_names_the_reason_counts(
-    budgets: tuple[DisruptionBudget, ...] | None,
-    total: int,
-    count: int | None,
+    budgets: tuple[DisruptionBudget, ...] | None, total: int, count: int | None
 ) -> None:
     assert allowed(node_pool(budgets=budgets), "Empty", PoolState(total, 0, 0), NOW) == count
 

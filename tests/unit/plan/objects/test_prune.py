@@ -81,8 +81,7 @@ def test_a_document_that_is_broken_may_still_declare_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "kept"),
-    [({"prune": "disabled"}, True), ({"suspend": "true"}, True), ({"prune": "enabled"}, False)],
+    ("annotations", "kept"), [({"prune": "disabled"}, True), ({"suspend": "true"}, True), ({"prune": "enabled"}, False)]
 )
 def test_an_object_can_be_kept_by_annotation(annotations: dict[str, str], kept: bool) -> None:  # noqa: FBT001 - a case
     answer = pruned(member(buffer_ref(), **annotations))

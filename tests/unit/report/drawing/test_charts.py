@@ -30,16 +30,7 @@ from reconciler.report.schedules.page import schedule_page
 from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
 from tests.plans import full_plan
-from tests.timelines import (
-    END,
-    NOW,
-    WORKDAYS,
-    budget_span,
-    budgets,
-    capacity,
-    proposal,
-    schedule_timeline,
-)
+from tests.timelines import END, NOW, WORKDAYS, budget_span, budgets, capacity, proposal, schedule_timeline
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 BERLIN = ZoneInfo("Europe/Berlin")
