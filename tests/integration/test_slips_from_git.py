@@ -34,7 +34,7 @@ from tests.properties.test_slips import outcome
 
 __all__ = ["one_render_process"]
 
-COUNT = int(os.environ.get("HEADROOM_SLIPS", "60"))
+COUNT = int(os.environ.get("HEADROOM_SLIPS", "30"))
 RESTARTED_EVERY = 10
 FILES = {f"{index}.yaml": json.dumps(sample) for index, sample in enumerate(SAMPLES)}
 

@@ -170,7 +170,7 @@ def _minds_zones(pod: PodShape) -> bool:
     return bool(pod.node_selector) or ZONE_LABEL in keys
 
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "120"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "80"))
 """3,000 take about four minutes on a core of their own, and all of them hold."""
 WITHIN = 1.02
 MARKETS = SCENARIOS // 3

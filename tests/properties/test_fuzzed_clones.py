@@ -21,7 +21,7 @@ from reconciler.source.git import GitSource
 from tests.fakes.clock import ManualClock
 from tests.integration.git_repository import GitRepository
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "15"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "10"))
 BATCH = 10
 TRIES = 2
 """An hour apart."""

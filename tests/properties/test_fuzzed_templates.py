@@ -18,7 +18,7 @@ from reconciler.render.check import checked_templates, representative_creations
 from reconciler.render.templates import DocumentTemplates, RenderProcess, TemplateFailed, TemplateSource
 from reconciler.render.writes import node_claim_context
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "300"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "150"))
 BATCH = 50
 PACKAGED = packaged_texts("templates", suffix=".j2")
 CLAIM = PACKAGED["nodeclaim.yaml.j2"]

@@ -95,7 +95,7 @@ def test_after_any_event_the_cluster_comes_to_rest(chunks: int, pods: int, story
 
 # A buffer stays full while its held nodes are open to other nodes' pods, whichever nodes Karpenter consolidates meanwhile.
 
-WORLDS = range(int(os.environ.get("HEADROOM_FUZZ", "8")))
+WORLDS = range(int(os.environ.get("HEADROOM_FUZZ", "5")))
 TYPES = tuple(
     instance_type(f"m-{cores}x", cpu=str(cores), memory=f"{4 * cores}Gi", price=0.05 * cores)
     for cores in (2, 4, 8, 16, 32, 64)
@@ -147,7 +147,7 @@ def test_nodes_are_opened_in_some_of_these_worlds(seen: dict[int, tuple[int, int
 
 # What a buffer costs over an hour of its life, beside planning from scratch after each change, and that nobody waits meanwhile.
 
-SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "5")))
+SEEDS = range(int(os.environ.get("HEADROOM_LIVES", "3")))
 MOST = 1.2
 """Of the price from scratch, for one life. Karpenter's own choices are in it: it buys one large node for many pods and keeps it."""
 MOST_TOGETHER = 1.10

@@ -27,7 +27,7 @@ from reconciler.model.view import ClusterView
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-INPUTS = int(os.environ.get("HEADROOM_FUZZ", "1000"))
+INPUTS = int(os.environ.get("HEADROOM_FUZZ", "700"))
 SHARDS = 10
 ONLY = os.environ.get("HEADROOM_FUZZ_SEED")
 

@@ -34,7 +34,7 @@ from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, pool_ref
 from tests.fakes.source import FakeSource
 from tests.properties.test_hostile_manifests import DOCUMENTS, KINDS, SHARDS, altered, check_each
 
-INPUTS = int(os.environ.get("HEADROOM_FUZZ", "200"))
+INPUTS = int(os.environ.get("HEADROOM_FUZZ", "140"))
 _POD_SPEC: dict[str, Any] = {
     "containers": [{"name": "a", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
 }

@@ -35,7 +35,7 @@ from tests.properties.test_brute_force import spots_of
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import APPS, ZONES, World, catalogue, priced_by_zone, worlds
 
-SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "120"))
+SCENARIOS = int(os.environ.get("HEADROOM_SCENARIOS", "60"))
 DOLLARS = 100
 """Times the usual price, since what is said is rounded to cents."""
 
@@ -104,7 +104,7 @@ def test_nothing_is_cheaper_than_what_is_said_to_be_the_least_possible() -> None
     assert wrong == []
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=st.one_of(wide_worlds(), crowded_worlds()))
 def test_no_plan_that_the_checker_passes_costs_less_than_is_said_to_be_possible(world: World) -> None:
     fast, optimal = world.under(optimal=False).placed(), world.under(optimal=True).placed()
@@ -138,7 +138,7 @@ def _over_zones(draw: st.DrawFn, cpu: str) -> PodShape:
     return replace(plain, topology_spread=(constraint,)) if draw(st.integers(0, 3)) else plain
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=st.one_of(spread_worlds(), worlds().map(lambda world: priced_by_zone(world, (1.0, 0.7, 1.3)))))
 def test_no_placement_over_zones_is_under_the_bound(world: World) -> None:
     """The bound knows of spread over zones where prices differ by zone, or nodes are few."""

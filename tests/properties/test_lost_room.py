@@ -16,7 +16,7 @@ import yaml
 
 from tests.unit.cli.two_folders import POOL, SHAPE, Document, Folders
 
-PAIRS = int(os.environ.get("HEADROOM_PAIRS", "4"))
+PAIRS = int(os.environ.get("HEADROOM_PAIRS", "3"))
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DEPLOYMENT = """

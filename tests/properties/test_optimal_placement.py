@@ -56,7 +56,7 @@ KEPT_MINIMUM_TOO = World(
 """Of two new nodes each may hold one chunk of an app, whether or not what runs may be one of them."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds(), factors=st.sampled_from([(1.0, 1.0, 1.0), (1.0, 0.7, 1.3)]))
 @example(world=KEPT_MINIMUM_TOO, factors=(1.0, 1.0, 1.0))
 def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, factors: tuple[float, ...]) -> None:
@@ -75,7 +75,7 @@ def test_what_it_packs_is_valid_even_where_it_is_not_cheaper(world: World, facto
     assert "were thought to" not in said
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(world=worlds())
 def test_the_same_input_has_the_same_answer(world: World) -> None:
     assert placed(world, optimal=True) == placed(world, optimal=True)
@@ -111,7 +111,7 @@ def buffers_and_requests(draw: st.DrawFn) -> tuple[Demand, ...]:
     return tuple(demands)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(demands=buffers_and_requests())
 def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(demands: tuple[Demand, ...]) -> None:
     placement = place_in_mode(Problem(ClusterView(), (node_pool(),), SMALL_TYPES, demands, options=OPTIMAL))
@@ -123,7 +123,7 @@ def test_buffers_and_atomic_requests_cost_little_more_than_the_least_possible(de
     assert not placement.unplaced
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_nodes_are_filled_as_full_as_can_be_in_the_order_that_is_given(data: st.DataObject) -> None:
     nodes, items, resources = (data.draw(st.integers(1, 5)) for _ in range(3))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(world=worlds(), seed=st.integers(0, 2**16))
 def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: int) -> None:
     lots = random.Random(seed)
@@ -30,7 +30,7 @@ def test_does_not_depend_on_the_order_of_what_it_is_given(world: World, seed: in
     assert shuffled.placed() == world.placed()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(world=worlds())
 def test_placing_again_over_what_came_of_it_changes_nothing(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.

@@ -20,7 +20,7 @@ def placed_with(loops: Kernel, world: World) -> Placement:
         return world.under(include_pending=True).placed()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(world=worlds())
 def test_the_compiled_loops_may_take_over_half_way(world: World) -> None:
     with patch("reconciler.placement.engine.state.CHUNKS_WORTH_COMPILING", 0):

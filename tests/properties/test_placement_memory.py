@@ -11,7 +11,7 @@ from reconciler.placement.memory import Memory
 from tests.unit.placement.worlds import World, carried_out, worlds
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(world=worlds(), other=worlds(), gone=st.integers(0, 3), answers=st.integers(1, 4))
 def test_a_pass_with_a_memory_answers_as_one_without(world: World, other: World, gone: int, answers: int) -> None:
     memory = Memory(answers)

@@ -105,7 +105,7 @@ def plan(world: World, caps: PlanCaps | None = None) -> Plan:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(worlds())
 def test_a_plan_that_was_carried_out_leaves_nothing_to_do(world: World) -> None:
     first = plan(world)
@@ -117,7 +117,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(world: World) -> None:
     assert third.memory == second.memory
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_things_does_not_matter(world: World, chance: random.Random) -> None:
     def shuffled(items: tuple[T, ...]) -> tuple[T, ...]:
@@ -139,7 +139,7 @@ def test_the_order_of_things_does_not_matter(world: World, chance: random.Random
     assert replace(one, occupied=()) == replace(two, occupied=())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(worlds())
 def test_every_node_that_holds_chunks_ends_up_protected_and_no_person_is_overruled(world: World) -> None:
     after = carried_out(world.view, plan(world))
@@ -153,7 +153,7 @@ def test_every_node_that_holds_chunks_ends_up_protected_and_no_person_is_overrul
             assert nodes[name] == node
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(worlds(), st.integers(1, 3))
 def test_caps_hold_and_nothing_is_lost_from_the_count(world: World, most: int) -> None:
     answer = plan(world, PlanCaps(new_nodes_per_pass=most))
@@ -162,7 +162,7 @@ def test_caps_hold_and_nothing_is_lost_from_the_count(world: World, most: int) -
     assert sum(outcome.on_new + outcome.unplaced for outcome in answer.demands) == asked
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(worlds(), st.integers(0, 4))
 def test_a_pass_killed_between_writes_makes_nothing_twice(world: World, made: int) -> None:
     """Some of the new NodeClaims were made before the kill; the next pass sees them, and asks for the others only."""

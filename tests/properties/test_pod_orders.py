@@ -183,7 +183,7 @@ def _meant(term: PodAffinityTerm, owner: PodShape, other: PodShape, namespaces: 
     return (other.namespace in named or by_selector) and _same(term.match_label_keys, owner, other) and unlike
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds())
 def test_the_model_binds_where_the_checker_allows(world: SchedulingWorld) -> None:
     model = SchedulerModel(world.nodes, world.pods, world.kinds, NAMESPACES)
@@ -196,7 +196,7 @@ def test_the_model_binds_where_the_checker_allows(world: SchedulingWorld) -> Non
     assert order_violations(world.nodes, world.pods, NAMESPACES, bound) == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(world=scheduling_worlds())
 def test_who_always_finds_room_never_waits(world: SchedulingWorld) -> None:
     model = SchedulerModel(world.nodes, world.pods, world.kinds, NAMESPACES)

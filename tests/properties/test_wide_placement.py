@@ -22,7 +22,7 @@ from tests.properties import wide_catalogue
 from tests.properties.wide_worlds import wide_worlds
 from tests.unit.placement.worlds import World, carried_out
 
-EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "40"))
 """10,000 take some minutes."""
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -35,7 +35,7 @@ def test_breaks_no_rule(world: World) -> None:
     assert world.broken_rules(placement) == ()
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 15))
 @given(world=wide_worlds(), overlays=wide_catalogue.rival_overlays())
 def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tuple[NodeOverlay, ...]) -> None:
     found = overlays_in_force(Problem(world.view, world.node_pools, world.instance_types, overlays=overlays))
@@ -44,7 +44,7 @@ def test_the_checker_finds_the_same_overlays_in_force(world: World, overlays: tu
     assert len(found.overlays) + len(found.left_out) == len(overlays)
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 20))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 10, 12))
 @given(world=wide_worlds())
 def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> None:
     fast, optimal = world.placed(), world.under(optimal=True).placed()
@@ -54,7 +54,7 @@ def test_breaks_no_rule_when_it_looks_for_something_cheaper(world: World) -> Non
     assert (optimal.occupied, optimal.unplaced) == (fast.occupied, fast.unplaced)
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 15))
 @given(world=wide_worlds())
 def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     looped = placed_with(kernel.plain(), world)
@@ -65,7 +65,7 @@ def test_is_the_same_with_all_loops_and_each_time(world: World) -> None:
     assert {type(value) for value in plain_values(looped)} <= {int, float, bool, str, type(None), Operator}
 
 
-@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 25))
+@settings(UNHURRIED, max_examples=max(EXAMPLES // 4, 15))
 @given(world=wide_worlds())
 def test_placing_again_over_what_came_of_it_breaks_no_rule(world: World) -> None:
     # Pending pods and demands that open no nodes may well use a node that came for another demand.

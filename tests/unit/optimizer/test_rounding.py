@@ -162,7 +162,7 @@ def spread_pods(draw: st.DrawFn) -> tuple[Demand, ...]:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands=spread_pods(), few=st.sampled_from((0, 10)))
 def test_no_pods_that_can_be_bound_in_some_order_cost_less_than_the_bound(
     demands: tuple[Demand, ...], few: int
