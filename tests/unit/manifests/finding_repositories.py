@@ -1,7 +1,6 @@
-"""For each finding code a repository of any number of documents, each of which is found to have that problem.
+"""For each finding code about documents a repository of any number of them, each of which is found to have that problem.
 
-A check that compares every document with every other one is noticed in such a repository: `python -m tests.perf.finding_growth` measures
-CPU, and a quick test counts what is executed. A code without a repository stands in `WITHOUT`, with the reason.
+A check that compares every document with every other one is noticed in such a repository: test_codes counts what is executed.
 """
 
 from __future__ import annotations
@@ -178,22 +177,6 @@ DOCUMENTS: Mapping[str, str] = {
 }  # fmt: skip
 """The text of one document, or of the few that have the problem together."""
 
-WITHOUT: Mapping[str, str] = {
-    "file-too-large": "one finding for each file, whose content is not read",
-    "left-out": "one finding for each file, whose content is not read",
-    "not-utf8": "one finding for each file, whose content is not read",
-    "not-read": "a defect of headroom, which no document is known to show",
-    "old-zone-data": "one finding for a repository, if the data on this machine is old",
-    "too-many-budgets": "each takes 0.1 s to compile for a year, whatever stands beside it: tests.perf.local_budgets measures that",
-    "other-kinds": "one finding for a repository",
-    "too-many-documents": "one finding for each file and for the repository",
-    "immutable-field": "needs the object in the cluster: see PLANNED",
-    "field-not-served": "needs a cluster whose definitions lack a field: it is asked once for each set of fields",
-    "reference-lost": "needs a cluster with the buffer: each document is compared with one object",
-    "not-served": "needs a cluster that lacks the kind: see WITHOUT_PLAN",
-}
-"""Codes of documents for which no repository is generated, and why."""
-
 
 def repository(code: str, count: int) -> Files:
     """A file for each document; the documents of `several-clusters` are in a folder each."""
@@ -216,84 +199,3 @@ REPOSITORIES: Mapping[str, Callable[[int], Files]] = {
     **{code: partial(repository, code) for code in DOCUMENTS},
     "not-in-repository, similar names": misspelt,
 }
-
-# What only a pass finds: the documents are planned against an embedded cluster, which may have objects of its own.
-
-_DEPLOYMENT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web-§, namespace: shop}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web-§}}
-  template:
-    metadata: {labels: {app: web-§}}
-    spec: {containers: [{name: a, image: pause, resources: {requests: {cpu: 100m}}}]}
-"""
-_POD = """\
-apiVersion: v1
-kind: Pod
-metadata: {name: worker-§, namespace: shop%s}
-spec: {containers: [{name: a, image: pause}]}
-"""
-_NODE = """\
-apiVersion: v1
-kind: Node
-metadata: {name: node-§, labels: {kubernetes.io/hostname: %s}}
-status: {allocatable: {cpu: "1", memory: 1Gi, pods: "10"}, conditions: [{type: Ready, status: "True"}]}
-"""
-_CONSUMED = "autoscaling.x-k8s.io/consume-provisioning-request: train"
-_DRIFTED = _pool('{nodes: "1"}', more=_annotated("headroom.dev/drift", "report"))
-
-PLANNED: Mapping[str, tuple[str, str]] = {
-    "buffer-too-large": (_buffer(f"{_WORKLOAD}, percentage: 1000000000"), _DEPLOYMENT),
-    "dialects-differ": (_buffer(f"{_WORKLOAD}, percentage: 10, limits: {{cpu: 4}}"), _DEPLOYMENT.replace("replicas: 3", "replicas: 0")),
-    "half-consumption": ("", _POD % f", annotations: {{{_CONSUMED}}}"),
-    "immutable-field": (_request(), _request().replace("count: 2", "count: 3")),
-    "limits-match-nothing": (_buffer(f"{_TEMPLATE}, limits: {{example.com/gpu: 4}}") + "---\n" + _SHAPE, ""),
-    "percentage-ignored": (_buffer(f"{_TEMPLATE}, replicas: 3, percentage: 10") + "---\n" + _SHAPE, ""),
-    "pool-not-there": ('apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: pool-§}\nspec: {disruption: {budgets: [{nodes: "1"}]}}\n', ""),
-    "request-not-found": (
-        "",
-        _POD % f", annotations: {{{_CONSUMED}-§, autoscaling.x-k8s.io/provisioning-class-name: {_CHECK}}}",
-    ),
-    "schedule-not-found": (_buffer(_WORKLOAD, _annotated("headroom.dev/replicas-from", "hours-§")), ""),
-    "static-pool-change": (_pool(spec="replicas: 3"), _pool('{nodes: "1"}')),
-    "target-in-wrong-group": (_buffer("scalableRef: {apiGroup: batch, kind: Deployment, name: web-§}, replicas: 3"), ""),
-    "target-not-found": (_buffer(f"{_WORKLOAD}, replicas: 3"), ""),
-    "shared-hostname": ("", _NODE % "the-same"),
-}  # fmt: skip
-"""By code: a document of the repository, and one of the cluster."""
-
-WITHOUT_PLAN: Mapping[str, str] = {
-    "buffer-leaves-no-room": "one finding for a buffer on nodes of a NodePool at its limit; tests.perf.placement measures placement at limits",
-    "chunk-too-large": "found by manifests",
-    "buffer-without-reference": "found by manifests",
-    "template-and-scalable": "found by manifests",
-    "unknown-strategy": "found by manifests",
-    "clock-skew": "one finding for a cluster",
-    "clock-unknown": "one finding for a cluster",
-    "drift-waits": "one finding for a NodePool with held nodes that have drifted",
-    "inventory-is-new": "one finding for a cluster",
-    "inventory-of-another-path": "one finding for a repository",
-    "pods-before-answer": "needs a check that was answered: judged once for each request",
-    "owned-elsewhere": "needs objects of another inventory: judged one by one in plan/objects/objects.py",
-    "drifted": "the embedded cluster keeps no field managers of what was never applied",
-    "placement-rejected": "a defect of headroom, which no repository is known to show",
-    "pods-may-wait": "a few findings for a buffer, from a bounded number of orders: tests.perf.surge_time measures them",
-    "pool-becomes-partial": "needs NodePools that were applied: judged one by one in plan/objects/objects.py",
-    "pool-not-pruned": "needs NodePools that were applied and then removed: judged one by one in plan/objects/prune.py",
-    "pool-over-limit": "found by `diff` only, pool by pool",
-    "served-twice": "needs an autoscaler's status on each buffer",
-    "set-aside": "a defect of headroom: tests/unit/stages/test_set_aside.py plants it",
-    "size-not-known": "needs workloads whose size the cluster does not tell",
-    "static-pool-blocked": "needs static NodePools with nodes whose pods block them",
-    "status-of-another": "needs an autoscaler's status on each buffer",
-    "target-in-another-group": "needs a node class of a NodePool in another group",
-    "target-without-pods": "needs a custom kind with a scale subresource, which the embedded cluster lacks",
-    "template-failed": "one finding for each template, of which there are few",
-    "template-not-used": "one finding for each file that is no template's name",
-    "unread-file": "one finding for a snapshot",
-    "not-served": "the embedded cluster serves every kind",
-}
-"""Codes of passes for which no cluster is generated, and why."""
