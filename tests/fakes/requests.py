@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from reconciler.cluster.resources import Resource
 from reconciler.model.changes import DemandOutcome, Plan
@@ -97,6 +97,11 @@ class BatchShop:
             result = self.run()
             self.sandbox.wait(seconds)
         return result.required_plan
+
+    def given(self, *documents: Document, **how: Any) -> Self:
+        """As `settle`, for a test to begin with."""
+        self.settle(*documents, **how)
+        return self
 
     def plan(self) -> Plan:
         return self.cycle.plan().required_plan

@@ -80,8 +80,7 @@ def test_a_kill_at_any_write_ends_in_the_same(number: int, *, sent: bool) -> Non
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_kill_at_any_write_that_makes_good_what_a_stranger_took_ends_in_the_same(number: int, *, sent: bool) -> None:
     """The writes: the record, the NodeClaim, its launch, the status, the marks of the strangers' node."""
-    shop = BatchShop(pool=node_pool(consolidate_after="0s"))
-    shop.settle(request(count=9, class_name=ATOMIC))
+    shop = BatchShop(pool=node_pool(consolidate_after="0s")).given(request(count=9, class_name=ATOMIC))
     node = shop.cluster.view().nodes[0].name
     shop.cluster.apply(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))
     settle_over_a_kill(shop, number, sent=sent)
@@ -127,8 +126,9 @@ def reserved(shop: BatchShop) -> set[str]:
 @pytest.mark.parametrize("sent", [False, True])
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_kill_while_a_reserved_booking_ends_leaves_no_node_reserved(number: int, *, sent: bool) -> None:
-    shop = BatchShop(pool=node_pool(consolidate_after="1h"))
-    shop.settle(OWN, request(count=6, class_name=ATOMIC, template="own", **RESERVE))
+    shop = BatchShop(pool=node_pool(consolidate_after="1h")).given(
+        OWN, request(count=6, class_name=ATOMIC, template="own", **RESERVE)
+    )
     assert len(reserved(shop)) == 2
     shop.wait(timedelta(minutes=10))
     alive = shop.cluster

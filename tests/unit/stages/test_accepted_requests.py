@@ -41,8 +41,7 @@ def test_the_class_gives_a_parameter_that_the_request_does_not_set(own: dict[str
 
 
 def test_a_parameter_that_the_class_does_not_allow_keeps_the_request_waiting() -> None:
-    shop = BatchShop()
-    shop.settle(
+    shop = BatchShop().given(
         provisioning_class(allowedParameters=["ValidUntilSeconds"]),
         request(class_name=ATOMIC, parameters={"zone": "a", "ValidUntilSeconds": "600"}),
     )
@@ -58,8 +57,7 @@ def test_a_parameter_that_the_class_does_not_allow_keeps_the_request_waiting() -
 
 
 def test_a_booking_stays_when_its_class_becomes_stricter() -> None:
-    shop = BatchShop()
-    shop.settle(request(class_name=ATOMIC, parameters={"zone": "a"}))
+    shop = BatchShop().given(request(class_name=ATOMIC, parameters={"zone": "a"}))
     before = shop.conditions()
     shop.settle(provisioning_class(allowedParameters=[]))
     assert shop.conditions() == before
@@ -80,8 +78,7 @@ def test_a_request_waits_for_a_template_that_is_missing() -> None:
 
 
 def test_what_kept_a_request_from_being_accepted_is_why_it_failed() -> None:
-    shop = BatchShop()
-    shop.settle(request(class_name=ATOMIC, template="later"), passes=2)
+    shop = BatchShop().given(request(class_name=ATOMIC, template="later"), passes=2)
     shop.wait(timedelta(minutes=10))
     shop.settle(passes=2)
     assert shop.conditions()["Failed"] == ("True", "Expired")
@@ -112,8 +109,7 @@ def test_a_request_whose_conditions_another_manager_writes_is_left_to_it() -> No
 
 
 def test_what_was_made_is_handed_back_when_somebody_else_takes_the_request_over() -> None:
-    shop = BatchShop()
-    shop.settle(request(class_name=ATOMIC))
+    shop = BatchShop().given(request(class_name=ATOMIC))
     assert len(shop.held()) == 1
     before = shop.conditions()
     write_condition(shop, "Failed", "cluster-autoscaler")
@@ -126,8 +122,7 @@ def test_what_was_made_is_handed_back_when_somebody_else_takes_the_request_over(
 def test_a_check_for_one_of_several_cluster_autoscalers_is_left_to_it(
     class_name: str, expected: dict[str, tuple[str, str]]
 ) -> None:
-    shop = BatchShop()
-    shop.settle(request(class_name=class_name, parameters={"processorInstance": "blue"}))
+    shop = BatchShop().given(request(class_name=class_name, parameters={"processorInstance": "blue"}))
     assert {name: said for name, said in shop.conditions().items() if name == "Accepted"} == expected
 
 
@@ -326,8 +321,7 @@ def consumer() -> Document:
 
 
 def test_each_step_of_an_atomic_request_is_told_once() -> None:
-    shop = BatchShop()
-    shop.settle(request(count=9, class_name=ATOMIC))
+    shop = BatchShop().given(request(count=9, class_name=ATOMIC))
     shop.wait(timedelta(minutes=10))
     shop.settle()
     assert told(shop) == [
@@ -338,8 +332,9 @@ def test_each_step_of_an_atomic_request_is_told_once() -> None:
 
 
 def test_pods_that_wait_for_a_request_are_told_and_five_are_enough() -> None:
-    shop = BatchShop(pool=node_pool(limits={"cpu": "1"}))
-    shop.settle(consumer(), request(count=7, parameters={"noRetry": "true"}))
+    shop = BatchShop(pool=node_pool(limits={"cpu": "1"})).given(
+        consumer(), request(count=7, parameters={"noRetry": "true"})
+    )
     assert ("Warning", "CapacityIsNotFound") in told(shop)
     pods = [
         item

@@ -54,8 +54,7 @@ def test_what_is_free_altogether_needs_no_attempt() -> None:
 
 
 def test_within_a_limit_that_lets_only_a_part_come_nothing_is_made() -> None:
-    shop = BatchShop(pool=node_pool(limits={"cpu": "8"}))
-    shop.settle(asked(9))
+    shop = BatchShop(pool=node_pool(limits={"cpu": "8"})).given(asked(9))
     assert shop.claims() == []
     assert shop.conditions()["Provisioned"] == ("False", "CapacityIsNotFound")
     shop.wait(timedelta(minutes=10))
@@ -190,8 +189,7 @@ def test_more_nodes_than_one_pass_may_make_come_at_once() -> None:
 
 
 def test_more_nodes_than_one_request_may_have_are_not_made() -> None:
-    shop = BatchShop(settings=Settings(caps=CapSettings(nodes_per_request=2)))
-    shop.settle(asked())
+    shop = BatchShop(settings=Settings(caps=CapSettings(nodes_per_request=2))).given(asked())
     assert shop.claims() == []
     assert shop.conditions()["Provisioned"] == ("False", "BeyondACap")
 

@@ -39,8 +39,7 @@ def booked(shop: BatchShop) -> int | None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_its_pods_use_a_booking_up(*, old: bool) -> None:
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     assert booked(shop) == 3
     shop.settle(consumers(2, old=old))
     assert booked(shop) == 1
@@ -64,8 +63,7 @@ def annotated(shop: BatchShop, annotations: dict[str, str], *, cpu: str = "1") -
 
 
 def test_pods_with_one_annotation_of_the_two_are_told_of_the_other() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
     ((code, message, hint),) = annotated(shop, {CONSUME: "train"})
     assert code == "half-consumption"
@@ -97,8 +95,7 @@ def test_pods_that_run_may_outlive_their_request() -> None:
 
 
 def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     shop.settle(consumers(2))
     shop.cluster.scale(workload_ref("job"), 0)
     shop.settle()
@@ -108,8 +105,7 @@ def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
 
 def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
     """Those that are there at one time are never all of them."""
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     for replicas in (1, 0, 1, 0, 1):
         assert "BookingExpired" not in shop.conditions()
         shop.settle(consumers(replicas), passes=3)
@@ -129,8 +125,7 @@ def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
 
 def test_pods_use_it_up_wherever_they_run() -> None:
     """On a node that the booking has nothing on: what is left is less all the same."""
-    shop = with_nodes(2)
-    shop.settle(request(count=3))
+    shop = with_nodes(2).given(request(count=3))
     (held,) = shop.held()
     elsewhere = "node-free-1" if held == "free-0" else "node-free-0"
     document = consumers(2)
@@ -141,8 +136,7 @@ def test_pods_use_it_up_wherever_they_run() -> None:
 
 
 def test_pods_of_another_namespace_or_name_use_nothing() -> None:
-    shop = with_nodes(2)
-    shop.settle(request(count=3))
+    shop = with_nodes(2).given(request(count=3))
     document = consumers(1)
     document["spec"]["template"]["metadata"]["annotations"][CONSUME] = "another"
     shop.settle(document)
@@ -150,8 +144,7 @@ def test_pods_of_another_namespace_or_name_use_nothing() -> None:
 
 
 def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
-    shop = with_nodes(2)
-    shop.settle(request(count=3))
+    shop = with_nodes(2).given(request(count=3))
     (held,) = shop.held()
     stranger = workload("stranger", replicas=1, cpu="2", nodeSelector={"kubernetes.io/hostname": f"node-{held}"})
     shop.settle(stranger)
@@ -161,8 +154,7 @@ def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
 
 def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> None:
     """No node is made for it. What it does not get while the booking lasts is revoked, and that is final."""
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     shop.sandbox.cluster.lose("node-free-0")
     shop.settle()
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsLost")
@@ -183,8 +175,7 @@ def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> No
 
 def test_it_stays_where_it_was_while_others_come_and_go() -> None:
     """Placed anew the small one would go to the first node, which the large one has."""
-    shop = with_nodes(2)
-    shop.settle(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
+    shop = with_nodes(2).given(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
     shop.settle(request("small"))
     shop.settle(pod_template("large", cpu="3"), request("large", template="large"))
     assert len(shop.held()) == 2
@@ -216,8 +207,9 @@ REVOKED, EXPIRED = "CapacityRevoked", "BookingExpired"
 
 def booked_nodes(nodes: int = 3, **pool: Any) -> BatchShop:
     """A request for pods of which each has a node to itself, provisioned."""
-    shop = BatchShop(pool=node_pool(**pool))
-    shop.settle(pod_template("large", cpu="3"), request(count=nodes, class_name=ATOMIC, template="large"))
+    shop = BatchShop(pool=node_pool(**pool)).given(
+        pod_template("large", cpu="3"), request(count=nodes, class_name=ATOMIC, template="large")
+    )
     assert shop.conditions()["Provisioned"] == MADE
     assert len(shop.held()) == nodes
     return shop
@@ -265,8 +257,7 @@ def test_free_room_makes_good_before_a_new_node_does() -> None:
 
 @pytest.mark.parametrize("running", [0, 2])
 def test_a_lost_node_is_made_good_however_many_pods_run(running: int) -> None:
-    shop = booked_nodes()
-    shop.settle(own_pods(running), passes=3)
+    shop = booked_nodes().given(own_pods(running), passes=3)
     free = next(node.name for node in shop.cluster.view().nodes if node.name not in set(shop.sandbox.where().values()))
     shop.sandbox.cluster.lose(free)
     shop.settle()
@@ -312,8 +303,7 @@ def test_what_cannot_be_had_for_as_long_as_the_booking_lasts_is_revoked() -> Non
 
 
 def test_a_request_of_which_pods_run_is_never_revoked() -> None:
-    shop = booked_nodes(limits={"cpu": "12"})
-    shop.settle(own_pods(2), passes=3)
+    shop = booked_nodes(limits={"cpu": "12"}).given(own_pods(2), passes=3)
     taken = set(shop.sandbox.where().values())
     node = next(node.name for node in shop.cluster.view().nodes if node.name not in taken)
     shop.settle(workload("stranger", cpu="3", nodeSelector={"kubernetes.io/hostname": node}))

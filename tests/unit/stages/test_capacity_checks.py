@@ -27,15 +27,13 @@ def with_nodes(count: int = 1) -> BatchShop:
 
 
 def test_what_fits_is_found_and_booked() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=3))
+    shop = with_nodes().given(request(count=3))
     assert shop.conditions() == {"Accepted": ("True", "Accepted"), "CapacityAvailable": FOUND, "Provisioned": FOUND}
     assert shop.held() == ["free-0"]
 
 
 def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=4))
+    shop = with_nodes().given(request(count=4))
     assert shop.conditions() == {
         "Accepted": ("True", "Accepted"),
         "CapacityAvailable": NOT_FOUND,
@@ -46,14 +44,12 @@ def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
 
 
 def test_a_check_that_is_not_to_be_repeated_fails() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=4, parameters={"noRetry": "true"}))
+    shop = with_nodes().given(request(count=4, parameters={"noRetry": "true"}))
     assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
 
 
 def test_what_is_ignored_of_its_parameters_is_told() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
+    shop = with_nodes().given(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     accepted = next(item for item in shop.outcome().conditions if item.type == "Accepted")
     assert accepted.message == (
@@ -63,8 +59,7 @@ def test_what_is_ignored_of_its_parameters_is_told() -> None:
 
 
 def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
+    shop = with_nodes().given(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
     assert shop.conditions()["Provisioned"] == FOUND
 
 
@@ -105,14 +100,12 @@ def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
 
 
 def test_pods_that_wait_have_the_room_before_a_request() -> None:
-    shop = with_nodes()
-    shop.settle(workload(replicas=2, cpu="1500m"), request(count=1))
+    shop = with_nodes().given(workload(replicas=2, cpu="1500m"), request(count=1))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
 
 
 def test_pods_that_ran_and_ended_between_two_passes_have_used_the_booking() -> None:
-    shop = with_nodes()
-    shop.settle(request(count=2))
+    shop = with_nodes().given(request(count=2))
 
     def end(body: Document) -> None:
         body["status"] = {"phase": "Succeeded"}
@@ -251,16 +244,14 @@ def shop_with_one_node() -> BatchShop:
 
 @pytest.mark.parametrize("annotations", [{}, OPT_OUT, {"headroom.dev/serves-requests": "true"}])
 def test_a_buffer_that_comes_later_gets_a_node_of_its_own(annotations: dict[str, str]) -> None:
-    shop = shop_with_one_node()
-    shop.settle(request())
+    shop = shop_with_one_node().given(request())
     shop.settle(buffer(annotations))
     assert shop.conditions()["Provisioned"] == FOUND
     assert len(shop.claims()) == 2
 
 
 def test_a_request_that_comes_later_takes_the_room_and_the_buffer_refills() -> None:
-    shop = shop_with_one_node()
-    shop.settle(buffer({}))
+    shop = shop_with_one_node().given(buffer({}))
     assert shop.claims() == ["free"]
     shop.settle(request())
     assert shop.conditions()["Provisioned"] == FOUND
@@ -268,8 +259,7 @@ def test_a_request_that_comes_later_takes_the_room_and_the_buffer_refills() -> N
 
 
 def test_a_buffer_that_serves_no_request_keeps_its_room() -> None:
-    shop = shop_with_one_node()
-    shop.settle(buffer(OPT_OUT))
+    shop = shop_with_one_node().given(buffer(OPT_OUT))
     assert shop.claims() == ["free"]
     shop.settle(request())
     assert shop.conditions()["Provisioned"] == NOT_FOUND
@@ -292,8 +282,7 @@ def test_of_both_in_one_pass_the_request_has_the_room(older: str, annotations: d
 
 @pytest.mark.parametrize("annotations", [{}, OPT_OUT])
 def test_a_booking_keeps_its_room_from_a_buffer_after_a_restart(annotations: dict[str, str]) -> None:
-    shop = shop_with_one_node()
-    shop.settle(request())
+    shop = shop_with_one_node().given(request())
     shop.restart()
     shop.settle(buffer(annotations))
     assert shop.conditions()["Provisioned"] == FOUND

@@ -212,8 +212,7 @@ class OneShotShop(BatchShop):
 
 
 def test_a_booking_that_no_pod_used_gives_the_room_back() -> None:
-    shop = OneShotShop()
-    shop.settle(request(count=2))
+    shop = OneShotShop().given(request(count=2))
     assert (shop.chunks(), shop.left()) == (1, 3)
     shop.wait(timedelta(minutes=11))
     shop.settle()
@@ -222,8 +221,7 @@ def test_a_booking_that_no_pod_used_gives_the_room_back() -> None:
 
 
 def test_a_booking_that_pods_used_does_not() -> None:
-    shop = OneShotShop()
-    shop.settle(request(count=2))
+    shop = OneShotShop().given(request(count=2))
     shop.scale(2)
     shop.cluster.delete(request_ref())
     shop.settle()
@@ -233,8 +231,7 @@ def test_a_booking_that_pods_used_does_not() -> None:
 
 
 def test_a_buffer_before_it_gives_the_room_back_when_it_goes() -> None:
-    shop = OneShotShop()
-    shop.settle(buffer("first", 5, priority="5"))
+    shop = OneShotShop().given(buffer("first", 5, priority="5"))
     assert (shop.chunks(), shop.left()) == (0, 3)
     shop.cluster.delete(shop_buffer_ref("first"))
     shop.settle()
@@ -303,8 +300,7 @@ def test_an_entry_of_an_earlier_version_is_read_and_completed() -> None:
 
 
 def test_status_and_plan_say_what_is_left_of_what_is_asked_for() -> None:
-    shop = OneShotShop(4)
-    shop.settle(buffer(replicas=6, one_shot="true"))
+    shop = OneShotShop(4).given(buffer(replicas=6, one_shot="true"))
     assert shop.status()["replicas"] == 4
     assert "4 left of the 6 asked for, not filled again" in shop.said("ReadyForProvisioning")
     text = page_text(plan_page(shop.plan(), cluster="shop"))

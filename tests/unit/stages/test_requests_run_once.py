@@ -63,8 +63,7 @@ def test_it_is_neither_run_nor_applied_again(*, collected: bool) -> None:
 
 
 def test_an_object_that_somebody_made_anew_is_not_run_either() -> None:
-    shop = ended(collected=True)
-    shop.settle(TRAIN)
+    shop = ended(collected=True).given(TRAIN)
     assert shop.claims() == []
     assert shop.conditions() == {"Failed": ("True", "RanBefore")}
 
@@ -173,8 +172,7 @@ def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
 
 
 def test_one_that_the_cluster_has_by_itself_is_never_deleted_and_not_remembered() -> None:
-    shop = BatchShop()
-    shop.settle(TRAIN)
+    shop = BatchShop().given(TRAIN)
     shop.wait(KEPT)
     shop.settle()
     assert shop.conditions()["BookingExpired"][0] == "True"

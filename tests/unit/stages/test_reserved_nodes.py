@@ -59,15 +59,13 @@ def test_its_nodes_are_its_own_though_there_is_room_elsewhere() -> None:
 @pytest.mark.parametrize("value", ["true", "false", "TRUE"])
 def test_a_parameter_asks_for_it_too(value: str) -> None:
     """Kueue makes requests with parameters and without annotations."""
-    shop = shop_with()
-    shop.settle(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
+    shop = shop_with().given(request(count=3, class_name=ATOMIC, parameters={"reserve": value}))
     assert shop.conditions()["Provisioned"] == MADE
     assert len(reserved(shop)) == (value == "true")
 
 
 def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
-    shop = shop_with()
-    shop.settle(
+    shop = shop_with().given(
         {
             "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
             "kind": "ProvisioningClass",
@@ -80,8 +78,7 @@ def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
 
 
 def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     (name,) = reserved(shop)
     assert HELD_TAINT not in shop.sandbox.node(name).taints
     assert not shop.plan().has_changes
@@ -116,8 +113,7 @@ def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
 
 def test_two_requests_have_nodes_of_their_own_each() -> None:
     anyone = [{"key": KEY, "operator": "Exists"}]
-    shop = shop_with(tolerations=anyone)
-    shop.settle(reserving("train", 1), reserving("tune", 1))
+    shop = shop_with(tolerations=anyone).given(reserving("train", 1), reserving("tune", 1))
     assert sorted(value for node in shop.cluster.view().nodes for value in taints_of(node)) == [
         "shop.train",
         "shop.tune",
@@ -125,8 +121,7 @@ def test_two_requests_have_nodes_of_their_own_each() -> None:
 
 
 def test_strangers_do_not_come_and_its_own_pods_do() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     (node,) = reserved(shop)
     shop.settle(workload("stranger", replicas=1, cpu="500m"), consumers(2))
     where = shop.sandbox.where()
@@ -138,8 +133,7 @@ def test_strangers_do_not_come_and_its_own_pods_do() -> None:
 
 
 def test_when_all_its_pods_have_come_the_taint_goes() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     shop.settle(consumers(3))
     assert shop.conditions()["BookingExpired"] == ("True", "CapacityBookingConsumed")
     assert reserved(shop) == []
@@ -148,8 +142,7 @@ def test_when_all_its_pods_have_come_the_taint_goes() -> None:
 
 
 def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     shop.settle(consumers(1))
     shop.wait(timedelta(minutes=10))
     shop.restart()
@@ -163,8 +156,7 @@ def test_when_the_booking_is_over_the_taint_goes_and_after_a_restart_too() -> No
 
 
 def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     shop.settle(consumers(1))
     shop.cluster.delete(request_ref())
     shop.settle()
@@ -172,8 +164,7 @@ def test_a_request_that_is_deleted_frees_the_nodes_that_its_pods_use() -> None:
 
 
 def test_a_node_of_its_own_stays_reserved_over_a_pass_that_could_not_read_everything() -> None:
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     (node,) = reserved(shop)
     shop.wait(timedelta(minutes=10))
     shop.source.stall("the branch is gone")
@@ -195,8 +186,7 @@ def test_an_attempt_goes_on_with_the_nodes_that_it_has() -> None:
 
 def test_a_booking_whose_node_goes_gets_another_of_its_own() -> None:
     """Its pods may be pinned to nodes of its own, so that free room elsewhere is none for it."""
-    shop = shop_with()
-    shop.settle(reserving())
+    shop = shop_with().given(reserving())
     (claim,) = shop.claims()
     shop.sandbox.add_node("free", "m-4x", cpu="3")
     shop.cluster.delete(claim_ref(claim))
@@ -208,8 +198,7 @@ def test_a_booking_whose_node_goes_gets_another_of_its_own() -> None:
 
 
 def test_pods_that_would_not_tolerate_it_are_told_and_nothing_is_made() -> None:
-    shop = shop_with(tolerations=[])
-    shop.settle(reserving())
+    shop = shop_with(tolerations=[]).given(reserving())
     assert shop.conditions() == {"Accepted": ("False", "TolerationMissing")}
     assert shop.claims() == []
     message = shop.outcome().conditions[0].message

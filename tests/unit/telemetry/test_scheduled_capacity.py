@@ -116,7 +116,6 @@ def test_a_check_that_says_no_lacks_nothing() -> None:
 def test_a_request_that_has_ended_or_is_left_to_another_is_neither_ready_nor_unready(
     parameters: dict[str, str],
 ) -> None:
-    shop = BatchShop()
-    shop.settle(request("refused", count=40, parameters=parameters))
+    shop = BatchShop().given(request("refused", count=40, parameters=parameters))
     labels = {"kind": "ProvisioningRequest", "namespace": "shop", "name": "refused"}
     assert gauges(shop).get_sample_value("headroom_demand_ready", labels) is None
