@@ -17,8 +17,9 @@ from click.testing import CliRunner
 
 from reconciler.cli.application import application
 from tests.examples import unplaceable
-from tests.fakes.embedded import node_claim, node_pool
+from tests.fakes.embedded import node_pool
 from tests.perf.answer import Answer, Questions, of_plan
+from tests.unit.cli.test_budget_cases import node_and_claim, without_count
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests" / "cases"
@@ -68,8 +69,9 @@ def budgets() -> Questions:
             for group, nodes in enumerate(item["nodes"]):
                 for index in range(nodes["count"]):
                     name = f"{item['name']}-{group}-{index}"
-                    lists["nodes"].append(_node(name, item["name"], nodes))
-                    lists["nodeclaims"].append(_claim_of(name, item["name"], nodes))
+                    node, claim = node_and_claim(name, item["name"], **without_count(nodes))
+                    lists["nodes"].append(node)
+                    lists["nodeclaims"].append(claim)
         write = partial(_write_lists, lists)
         yield case["name"], partial(_planned_in, {}, write, given.get("now", NOW), ())
 
@@ -138,22 +140,3 @@ def _pools_of(given: Document) -> list[dict[str, Any]]:
     if budgets is None:
         budgets = [{"nodes": "0"} | {key: given[key] for key in ("schedule", "duration") if key in given}]
     return [{"name": "pool", "budgets": budgets, "nodes": [{"count": given.get("numNodes", 1)}]}]
-
-
-def _node(name: str, pool_name: str, item: Document) -> Document:
-    labels = {"karpenter.sh/nodepool": pool_name}
-    if item.get("initialized", True):
-        labels["karpenter.sh/initialized"] = "true"
-    return {
-        "metadata": {"name": name, "labels": labels if item.get("managed", True) else {}},
-        "spec": {"providerID": f"test://{name}"},
-        "status": {"conditions": [{"type": "Ready", "status": str(item.get("ready", True))}]},
-    }
-
-
-def _claim_of(node: str, pool_name: str, item: Document) -> Document:
-    claim = node_claim(f"claim-{node}", "m-2x", pool=pool_name)
-    claim["status"] = {"nodeName": node, "providerID": f"test://{node}"}
-    if item.get("deleting"):
-        claim["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-    return claim

@@ -102,20 +102,20 @@ def test_which_nodes_use_a_budget_up(case: Case, tmp_path: Path) -> None:
     for pool in given["nodePools"]:
         for group, item in enumerate(pool["nodes"]):
             for index in range(item["count"]):
-                node, claim = _node(f"{pool['name']}-{group}-{index}", pool["name"], **_without_count(item))
+                node, claim = node_and_claim(f"{pool['name']}-{group}-{index}", pool["name"], **without_count(item))
                 nodes.append(node)
                 claims.append(claim)
-    nodes += [_node(f"unmanaged-{index}", "pool")[0] for index in range(given.get("unmanagedNodes", 0))]
+    nodes += [node_and_claim(f"unmanaged-{index}", "pool")[0] for index in range(given.get("unmanagedNodes", 0))]
     cluster = snapshot(tmp_path, nodepools=pools, nodes=nodes, nodeclaims=claims)
     rows = asked("--repo", str(tmp_path / "empty"), "--cluster", cluster, "--now", given["now"])
     assert {pool: allowed(rows, pool) for pool in case["expect"]["remaining"]} == case["expect"]["remaining"]
 
 
-def _without_count(item: Mapping[str, Any]) -> dict[str, Any]:
+def without_count(item: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key != "count"}
 
 
-def _node(
+def node_and_claim(
     name: str, pool: str, *, managed: bool = True, initialized: bool = True, ready: bool = True, deleting: bool = False
 ) -> tuple[Document, Document]:
     labels = {"karpenter.sh/nodepool": pool} | ({"karpenter.sh/initialized": "true"} if initialized else {})

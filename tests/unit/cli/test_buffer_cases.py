@@ -28,6 +28,7 @@ from tests.unit.cli.buffer_documents import (
     pod_template,
     readiness,
 )
+from tests.unit.cli.two_folders import node
 
 KARPENTER, CA = "buffers_karpenter.yaml", "buffers_ca.yaml"
 DIALECTS = {KARPENTER: Dialect.KARPENTER, CA: Dialect.CLUSTER_AUTOSCALER}
@@ -266,16 +267,9 @@ def _volume(given: Mapping[str, Any]) -> Document:
 
 def _node(name: str, *, cpu: str) -> tuple[Document, Document]:
     """A node of pool `general` and its NodeClaim."""
-    room = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
-    labels = {"karpenter.sh/nodepool": "general", "karpenter.sh/initialized": "true", "karpenter.sh/registered": "true"}
-    node = {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"providerID": f"test://{name}"},
-        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
     claim = node_claim(f"claim-{name}", "m-2x")
-    claim["status"] = {"nodeName": name, "providerID": f"test://{name}"}
-    return node, claim
+    claim["status"] = {"nodeName": name, "providerID": name}
+    return node(name, "general", cpu=cpu), claim
 
 
 @parametrized(KARPENTER, "empty_node_protection")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_diff_of_limits import node
-from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, Folders
+from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, Folders, node
 
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE}
 
@@ -53,7 +52,7 @@ def test_several_edits_in_one_list_stand_where_it_begins(folders: Folders) -> No
 
 
 def test_a_lowered_limit(folders: Folders) -> None:
-    folders.lists["nodes"] = [node("one"), node("two")]
+    folders.lists["nodes"] = [node("one", "general"), node("two", "general")]
     after = {"pool.yaml": POOL.replace("400", "10")}
     path, _, text = found(folders, "pool-over-limit", after, {"pool.yaml": POOL})
     assert (path, text) == ("spec.limits.cpu", 'limits: {cpu: "10"}')

@@ -6,27 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer
+from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
     return Folders(tmp_path)
-
-
-def node(name: str, cpu: str = "8") -> Document:
-    resources = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "spec": {},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
 
 
 def served_by_karpenter(name: str) -> Document:
@@ -289,3 +274,22 @@ spec:
     assert f"| CapacityBuffer/shop/late | from 2026-11-22 15:00 UTC | 6 | {shown} |" in page, (
         "before anything is folded"
     )
+
+
+def limited(limit: int) -> dict[str, str]:
+    return {"pool.yaml": POOL.replace("400", str(limit))}
+
+
+def test_a_limit_below_what_is_used_is_a_warning(folders: Folders) -> None:
+    """Nothing was found that speaks against merging."""
+    folders.lists["nodes"] = [node("one", "general"), node("two", "general")]
+    text = folders.diff(limited(10), before=limited(400)).stdout
+    assert "warning: NodePool/general: it is over its cpu limit of 10: 16 used [pool-over-limit]" in text
+    assert "1 new warning" in text.splitlines()[1]
+    assert text.splitlines()[-1] == "Look at the warnings before you merge."
+
+
+def test_a_limit_that_is_just_kept_or_was_exceeded_before_is_none(folders: Folders) -> None:
+    folders.lists["nodes"] = [node("one", "general"), node("two", "general")]
+    assert "pool-over-limit" not in folders.diff(limited(16), before=limited(400)).stdout
+    assert "pool-over-limit" not in folders.diff(limited(8), before=limited(10)).stdout

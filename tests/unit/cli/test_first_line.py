@@ -17,47 +17,34 @@ from reconciler.cluster.apply import InventoryParent, parent_manifest
 from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot, OneShotPlace
 from reconciler.report.difference.difference import Difference
 from reconciler.wiring.posting import is_too_little
-from tests.unit.cli.two_folders import NOW, Document, Folders
+from tests.unit.cli.two_folders import NOW, Document, Folders, node
 
 TOMORROW = "2026-11-23T15:41:00Z"
 CASES = yaml.safe_load((Path(__file__).resolve().parents[2] / "cases" / "first-lines.yaml").read_text())
 
 
-def node(name: str, pool: str) -> list[Document]:
-    """A NodeClaim and its node of the small catalog's one type, in use by a pod of its own that leaves no room."""
-    labels = {
-        "karpenter.sh/nodepool": pool,
-        "karpenter.sh/registered": "true",
-        "karpenter.sh/initialized": "true",
-        "node.kubernetes.io/instance-type": "m-8x",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": name,
-        "karpenter.sh/capacity-type": "on-demand",
-        "topology.kubernetes.io/zone": "zone-a",
-        "team": "red",
+def machine(name: str, pool: str) -> list[Document]:
+    """A node, its NodeClaim, and a pod that leaves no room there."""
+    there = node(name, pool)
+    there["metadata"]["labels"]["team"] = "red"
+    labels, status = there["metadata"]["labels"], {**there["status"], "providerID": name, "nodeName": name}
+    of = {
+        "requirements": [],
+        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
     }
-    resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    ready = {"type": "Ready", "status": "True"}
-    there = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
     spec = {"containers": [{"name": "full", "resources": {"requests": {"cpu": "7900m"}}}], "nodeName": name}
-    tolerated = {"tolerations": [{"operator": "Exists"}]}
+    pod = {"metadata": {"name": name, "namespace": "default"}, "spec": spec | {"tolerations": [{"operator": "Exists"}]}}
     return [
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": {"providerID": name}, "status": there},
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodeClaim",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}},
-            "status": {**there, "providerID": name, "nodeName": name},
-        },
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec | tolerated, "status": {"phase": "Running"}},
-    ]  # fmt: skip
+        there,
+        {"kind": "NodeClaim", "metadata": {"name": name, "labels": labels}, "spec": of, "status": status},
+        {"kind": "Pod", **pod, "status": {"phase": "Running"}},
+    ]
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    objects = [item for index in range(4) for item in node(f"general-{index}", "general")]
-    objects += [item for index in range(4) for item in node(f"static-{index}", "static")]
+    objects = [item for index in range(4) for item in machine(f"general-{index}", "general")]
+    objects += [item for index in range(4) for item in machine(f"static-{index}", "static")]
     kinds = {"nodes": "Node", "nodeclaims": "NodeClaim", "pods": "Pod"}
     return Folders(tmp_path, {name: [item for item in objects if item["kind"] == kind] for name, kind in kinds.items()})
 
@@ -68,7 +55,7 @@ def test_what_headroom_made_earlier_changes_no_sum(folders: Folders) -> None:
     after = edited(files, {"web.yaml": {"replicas: 5": "replicas: 9"}})
     sums = folders.document(after, before=files)["changes"]["cost"]["over30Days"]
     for index in range(6):
-        made, claim, _ = node(f"made-{index}", "general")
+        made, claim, _ = machine(f"made-{index}", "general")
         for side in (made, claim):
             side["metadata"]["labels"] = side["metadata"]["labels"] | {"headroom.dev/placeholder": "true"}
             side["metadata"]["annotations"] = {
@@ -306,7 +293,7 @@ def test_a_one_shot_buffer_that_was_filled_says_why_another_size_changes_nothing
     files = {name: CASES["files"][name] for name in ("pool.yaml", "shape.yaml", "web.yaml")}
     before = edited(files, {"web.yaml": {"namespace: shop}": once, "replicas: 5": "replicas: 4"}})
     after = edited(before, {"web.yaml": {"replicas: 4": "replicas: 10"}})
-    made, claim, _ = node("made", "general")
+    made, claim, _ = machine("made", "general")
     made["metadata"]["annotations"] = {
         "headroom.dev/held": "true",
         "headroom.dev/holds": "4 of CapacityBuffer/shop/web",

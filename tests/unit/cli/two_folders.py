@@ -93,6 +93,26 @@ spec: {{podTemplateRef: {{name: {template}}}, replicas: {size}}}
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE, "web.yaml": buffer()}
 
 
+def node(name: str, pool: str = "", *, cpu: str = "8") -> Document:
+    """A ready node of 32 GiB; in a NodePool one of the catalog's type, registered and initialized."""
+    labels = {"kubernetes.io/hostname": name}
+    if pool:
+        labels |= {
+            "karpenter.sh/nodepool": pool,
+            "karpenter.sh/registered": "true",
+            "karpenter.sh/initialized": "true",
+            "node.kubernetes.io/instance-type": "m-8x",
+            "kubernetes.io/arch": "amd64",
+            "karpenter.sh/capacity-type": "on-demand",
+            "topology.kubernetes.io/zone": "zone-a",
+        }
+    room = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": room, "allocatable": room, "conditions": ready}
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": name}, "status": status}
+
+
 @dataclass
 class Folders:
     """Two folders and a snapshot of a cluster, which has nothing but a catalog of one type at $0.40 an hour with 8 cores."""
