@@ -180,9 +180,13 @@ def workload(
     cpu: str = "500m",
     kind: str = "Deployment",
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     **pod_spec: Any,
 ) -> Document:
-    """Pods labelled `app: NAME` in namespace `shop`; pod_spec: more fields of their spec."""
+    """Pods labelled `app: NAME` in namespace `shop`, with these annotations; pod_spec: more fields of their spec."""
+    metadata: Document = {"labels": {"app": name, **(labels or {})}}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     container = {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}
     return {
         "apiVersion": "apps/v1",
@@ -192,7 +196,7 @@ def workload(
             **({} if kind == "DaemonSet" else {"replicas": replicas}),
             "selector": {"matchLabels": {"app": name}},
             "template": {
-                "metadata": {"labels": {"app": name, **(labels or {})}},
+                "metadata": metadata,
                 "spec": {"containers": [{**container, **pod_spec.pop("container", {})}], **pod_spec},
             },
         },

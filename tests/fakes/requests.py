@@ -13,7 +13,7 @@ from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
 from tests.builders import instance_type
-from tests.fakes.embedded import Document, Sandbox, node_pool
+from tests.fakes.embedded import Document, Sandbox, node_pool, workload
 from tests.fakes.source import FakeSource
 
 FOUR = instance_type("m-4x", cpu="4", memory="16Gi")
@@ -58,6 +58,14 @@ def request_ref(name: str = "train") -> ObjectRef:
     return ObjectRef("autoscaling.x-k8s.io", "ProvisioningRequest", "shop", name)
 
 
+def pods_of(
+    name: str = "train", count: int = 1, *, own: str = "", class_name: str = CHECK, **workload_fields: Any
+) -> Document:
+    """A workload of pods that consume a request. own: its name, that of the request in most tests."""
+    consume = {CONSUME: name, CLASS_NAME: class_name}
+    return workload(own or name, replicas=count, annotations=consume, **workload_fields)
+
+
 class BatchShop:
     """NodePool `general` of nodes with 4 CPUs (a little less for pods), and a PodTemplate `worker` of 1 CPU: three fit on a node."""
 
@@ -69,14 +77,17 @@ class BatchShop:
         pool: Document | None = None,
         files: Mapping[str, str] | None = None,
         provisions_pending: bool = False,
+        nodes: int = 0,
     ) -> None:
-        """provisions_pending: Karpenter makes nodes for pods that wait."""
+        """provisions_pending: Karpenter makes nodes for pods that wait. nodes: that nobody uses, `free-0` and so on."""
         self.sandbox = Sandbox(instance_types=instance_types, provisions_pending=provisions_pending)
         self.settings = settings or Settings(placement=PlacementSettings(check=True))
         self.source = FakeSource(files or {})
         self.cluster = self.sandbox.cluster
         self.cluster.apply(pool or node_pool())
         self.cluster.apply(pod_template())
+        for number in range(nodes):
+            self.sandbox.add_node(f"free-{number}", "m-4x", cpu="3")
         self.restart()
 
     def restart(self) -> None:

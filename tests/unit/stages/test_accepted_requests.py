@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.model.provisioning_requests import RESERVED_TAINT, RequestRules
 from reconciler.settings.settings import PlacementSettings, Settings
-from tests.fakes.embedded import Document, node_pool, workload, workload_ref
-from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+from tests.fakes.embedded import Document, node_pool, workload_ref
+from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, pods_of, request, request_ref
 
 # Which requests headroom provides for, and with which parameters: passes over the embedded cluster.
 
@@ -244,10 +244,11 @@ RESERVE: Any = {"annotations": {"headroom.dev/reserve": "true"}}
 
 def pinned(name: str, count: int) -> Document:
     """The pods of a Job that Kueue pins to the nodes of its request."""
-    document = workload(name, replicas=count, cpu="3", nodeSelector={RESERVED_TAINT: f"shop.{name}"})
-    document["spec"]["template"]["spec"]["tolerations"] = [{"key": RESERVED_TAINT, "operator": "Exists"}]
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: name, CLASS_NAME: ATOMIC}
-    return document
+    where = {
+        "nodeSelector": {RESERVED_TAINT: f"shop.{name}"},
+        "tolerations": [{"key": RESERVED_TAINT, "operator": "Exists"}],
+    }
+    return pods_of(name, count, class_name=ATOMIC, cpu="3", **where)
 
 
 def shop_of_two() -> BatchShop:
@@ -291,8 +292,7 @@ def test_pods_that_select_them_mix_with_no_others_and_a_lost_node_is_replaced_fo
 
 def test_the_pods_of_a_check_that_wait_although_it_says_no_are_told() -> None:
     shop = BatchShop()
-    document = workload("train", replicas=2, cpu="3")
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: CHECK}
+    document = pods_of("train", 2, cpu="3")
     shop.settle(request(count=2), passes=2)
     shop.cluster.apply(document)
     shop.sandbox.wait(1)
@@ -315,9 +315,7 @@ def told(shop: BatchShop, kind: str = "ProvisioningRequest") -> list[tuple[str, 
 
 
 def consumer() -> Document:
-    document = workload("job", replicas=7, cpu="1")
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: CHECK}
-    return document
+    return pods_of("train", 7, own="job", cpu="1")
 
 
 def test_each_step_of_an_atomic_request_is_told_once() -> None:

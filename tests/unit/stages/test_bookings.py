@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
-from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+from tests.fakes.requests import (
+    ATOMIC,
+    CHECK,
+    CLASS_NAME,
+    CONSUME,
+    BatchShop,
+    pod_template,
+    pods_of,
+    request,
+    request_ref,
+)
 
 # Passes over booked capacity: who may take it, what uses it up, and what becomes of it when its node goes.
 
@@ -17,19 +27,9 @@ OLD_CLASS = "cluster-autoscaler.kubernetes.io/provisioning-class-name"
 FOUND = ("True", "CapacityIsFound")
 
 
-def with_nodes(count: int = 1) -> BatchShop:
-    """Nodes that nobody uses, each with room for three workers."""
-    shop = BatchShop()
-    for number in range(count):
-        shop.sandbox.add_node(f"free-{number}", "m-4x", cpu="3")
-    return shop
-
-
-def consumers(replicas: int, *, name: str = "job", old: bool = False, cpu: str = "1") -> Document:
-    document = workload(name, replicas=replicas, cpu=cpu)
+def consumers(replicas: int, *, old: bool = False) -> Document:
     names = (OLD_CONSUME, OLD_CLASS) if old else (CONSUME, CLASS_NAME)
-    document["spec"]["template"]["metadata"]["annotations"] = dict(zip(names, ("train", CHECK), strict=True))
-    return document
+    return workload("job", replicas=replicas, cpu="1", annotations=dict(zip(names, ("train", CHECK), strict=True)))
 
 
 def booked(shop: BatchShop) -> int | None:
@@ -39,7 +39,7 @@ def booked(shop: BatchShop) -> int | None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_its_pods_use_a_booking_up(*, old: bool) -> None:
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     assert booked(shop) == 3
     shop.settle(consumers(2, old=old))
     assert booked(shop) == 1
@@ -53,9 +53,7 @@ def annotated(shop: BatchShop, annotations: dict[str, str], *, cpu: str = "1") -
     """Code, message and hint of the findings on two new pods with these annotations."""
     shop.cluster.delete(workload_ref("job"))
     shop.sandbox.wait(60)
-    document = workload("job", replicas=2, cpu=cpu)
-    document["spec"]["template"]["metadata"]["annotations"] = annotations
-    shop.cluster.apply(document)
+    shop.cluster.apply(workload("job", replicas=2, cpu=cpu, annotations=annotations))
     shop.sandbox.wait(5)
     found = [item for item in shop.plan().findings if item.ref is not None and item.ref.kind == "Pod"]
     assert all(item.position is None for item in found)
@@ -63,7 +61,7 @@ def annotated(shop: BatchShop, annotations: dict[str, str], *, cpu: str = "1") -
 
 
 def test_pods_with_one_annotation_of_the_two_are_told_of_the_other() -> None:
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
     ((code, message, hint),) = annotated(shop, {CONSUME: "train"})
     assert code == "half-consumption"
@@ -78,7 +76,7 @@ def test_pods_with_one_annotation_of_the_two_are_told_of_the_other() -> None:
 
 
 def test_pods_that_wait_for_a_request_that_is_not_there_are_told() -> None:
-    shop = with_nodes()
+    shop = BatchShop(nodes=1)
     shop.cluster.apply(request(count=3))
     both = {CONSUME: "trian", CLASS_NAME: CHECK}
     ((code, message, hint),) = annotated(shop, both, cpu="64")
@@ -90,12 +88,12 @@ def test_pods_that_wait_for_a_request_that_is_not_there_are_told() -> None:
 
 
 def test_pods_that_run_may_outlive_their_request() -> None:
-    shop = with_nodes()
+    shop = BatchShop(nodes=1)
     assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
 
 
 def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     shop.settle(consumers(2))
     shop.cluster.scale(workload_ref("job"), 0)
     shop.settle()
@@ -105,7 +103,7 @@ def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
 
 def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
     """Those that are there at one time are never all of them."""
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     for replicas in (1, 0, 1, 0, 1):
         assert "BookingExpired" not in shop.conditions()
         shop.settle(consumers(replicas), passes=3)
@@ -114,7 +112,7 @@ def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
 
 
 def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
-    shop = with_nodes(2)
+    shop = BatchShop(nodes=2)
     document = request(count=2)
     document["spec"]["podSets"] *= 2
     shop.settle(document)
@@ -125,7 +123,7 @@ def test_pods_use_up_pod_sets_that_are_alike_one_after_the_other() -> None:
 
 def test_pods_use_it_up_wherever_they_run() -> None:
     """On a node that the booking has nothing on: what is left is less all the same."""
-    shop = with_nodes(2).given(request(count=3))
+    shop = BatchShop(nodes=2).given(request(count=3))
     (held,) = shop.held()
     elsewhere = "node-free-1" if held == "free-0" else "node-free-0"
     document = consumers(2)
@@ -136,7 +134,7 @@ def test_pods_use_it_up_wherever_they_run() -> None:
 
 
 def test_pods_of_another_namespace_or_name_use_nothing() -> None:
-    shop = with_nodes(2).given(request(count=3))
+    shop = BatchShop(nodes=2).given(request(count=3))
     document = consumers(1)
     document["spec"]["template"]["metadata"]["annotations"][CONSUME] = "another"
     shop.settle(document)
@@ -144,7 +142,7 @@ def test_pods_of_another_namespace_or_name_use_nothing() -> None:
 
 
 def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
-    shop = with_nodes(2).given(request(count=3))
+    shop = BatchShop(nodes=2).given(request(count=3))
     (held,) = shop.held()
     stranger = workload("stranger", replicas=1, cpu="2", nodeSelector={"kubernetes.io/hostname": f"node-{held}"})
     shop.settle(stranger)
@@ -154,7 +152,7 @@ def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
 
 def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> None:
     """No node is made for it. What it does not get while the booking lasts is revoked, and that is final."""
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     shop.sandbox.cluster.lose("node-free-0")
     shop.settle()
     assert shop.conditions()["Provisioned"] == ("True", "CapacityIsLost")
@@ -175,7 +173,7 @@ def test_a_check_whose_node_goes_has_other_room_as_soon_as_there_is_some() -> No
 
 def test_it_stays_where_it_was_while_others_come_and_go() -> None:
     """Placed anew the small one would go to the first node, which the large one has."""
-    shop = with_nodes(2).given(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
+    shop = BatchShop(nodes=2).given(workload(cpu="2", nodeSelector={"kubernetes.io/hostname": "node-free-1"}))
     shop.settle(request("small"))
     shop.settle(pod_template("large", cpu="3"), request("large", template="large"))
     assert len(shop.held()) == 2
@@ -222,9 +220,7 @@ def stranger(shop: BatchShop, name: str = "stranger") -> None:
 
 
 def own_pods(count: int, **spec: Any) -> Document:
-    document = workload("train", replicas=count, cpu="3", **spec)
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: ATOMIC}
-    return document
+    return pods_of("train", count, class_name=ATOMIC, cpu="3", **spec)
 
 
 def ends(shop: BatchShop) -> dict[str, str]:

@@ -10,7 +10,17 @@ import pytest
 from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from tests.fakes.embedded import Document, node_pool, workload, workload_ref
-from tests.fakes.requests import ATOMIC, CHECK, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+from tests.fakes.requests import (
+    ATOMIC,
+    CHECK,
+    CLASS_NAME,
+    CONSUME,
+    BatchShop,
+    pod_template,
+    pods_of,
+    request,
+    request_ref,
+)
 
 # Passes over check-capacity requests: the answer, the booking, and who may have the room.
 
@@ -18,22 +28,14 @@ FOUND = ("True", "CapacityIsFound")
 NOT_FOUND = ("False", "CapacityIsNotFound")
 
 
-def with_nodes(count: int = 1) -> BatchShop:
-    """Nodes that nobody uses, each with room for three workers."""
-    shop = BatchShop()
-    for number in range(count):
-        shop.sandbox.add_node(f"free-{number}", "m-4x", cpu="3")
-    return shop
-
-
 def test_what_fits_is_found_and_booked() -> None:
-    shop = with_nodes().given(request(count=3))
+    shop = BatchShop(nodes=1).given(request(count=3))
     assert shop.conditions() == {"Accepted": ("True", "Accepted"), "CapacityAvailable": FOUND, "Provisioned": FOUND}
     assert shop.held() == ["free-0"]
 
 
 def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
-    shop = with_nodes().given(request(count=4))
+    shop = BatchShop(nodes=1).given(request(count=4))
     assert shop.conditions() == {
         "Accepted": ("True", "Accepted"),
         "CapacityAvailable": NOT_FOUND,
@@ -44,12 +46,12 @@ def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
 
 
 def test_a_check_that_is_not_to_be_repeated_fails() -> None:
-    shop = with_nodes().given(request(count=4, parameters={"noRetry": "true"}))
+    shop = BatchShop(nodes=1).given(request(count=4, parameters={"noRetry": "true"}))
     assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
 
 
 def test_what_is_ignored_of_its_parameters_is_told() -> None:
-    shop = with_nodes().given(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
+    shop = BatchShop(nodes=1).given(request(count=4, parameters={"noRetry": "TRUE", "zone": "a"}))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     accepted = next(item for item in shop.outcome().conditions if item.type == "Accepted")
     assert accepted.message == (
@@ -59,12 +61,12 @@ def test_what_is_ignored_of_its_parameters_is_told() -> None:
 
 
 def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
-    shop = with_nodes().given(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
+    shop = BatchShop(nodes=1).given(request(count=3, parameters={"ValidUntilSeconds": "9" * 15}))
     assert shop.conditions()["Provisioned"] == FOUND
 
 
 def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
-    shop = with_nodes()
+    shop = BatchShop(nodes=1)
     shop.cluster.apply(request("younger-by-name", count=2))
     shop.sandbox.wait(1)
     shop.settle(request("a-first-by-name", count=3))
@@ -85,7 +87,7 @@ def test_a_node_on_its_way_is_no_room_yet() -> None:
 
 
 def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
-    shop = with_nodes()
+    shop = BatchShop(nodes=1)
     shop.cluster.apply(request(count=3))
     began = shop.sandbox.clock.now()
     shop.run()
@@ -100,12 +102,12 @@ def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
 
 
 def test_pods_that_wait_have_the_room_before_a_request() -> None:
-    shop = with_nodes().given(workload(replicas=2, cpu="1500m"), request(count=1))
+    shop = BatchShop(nodes=1).given(workload(replicas=2, cpu="1500m"), request(count=1))
     assert shop.conditions()["Provisioned"] == NOT_FOUND
 
 
 def test_pods_that_ran_and_ended_between_two_passes_have_used_the_booking() -> None:
-    shop = with_nodes().given(request(count=2))
+    shop = BatchShop(nodes=1).given(request(count=2))
 
     def end(body: Document) -> None:
         body["status"] = {"phase": "Succeeded"}
@@ -131,9 +133,7 @@ CONSUMED = ("True", "CapacityBookingConsumed")
 
 
 def own_pods(count: int, *, class_name: str = ATOMIC, cpu: str = "3") -> Document:
-    document = workload("train", replicas=count, cpu=cpu)
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: class_name}
-    return document
+    return pods_of("train", count, class_name=class_name, cpu=cpu)
 
 
 def shop_of_large_pods() -> BatchShop:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.model.nodes import HELD_TAINT, Node
 from reconciler.settings.settings import PlacementSettings, Settings
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
-from tests.fakes.requests import ATOMIC, CLASS_NAME, CONSUME, BatchShop, pod_template, request, request_ref
+from tests.fakes.requests import ATOMIC, BatchShop, pod_template, pods_of, request, request_ref
 
 ROOT = Path(__file__).parents[3]
 KEY = "headroom.dev/reserved"
@@ -32,9 +32,7 @@ def shop_with(*, tolerations: list[dict[str, str]] | None = None, **options: Any
 
 
 def consumers(replicas: int, **spec: Any) -> Document:
-    document = workload("job", replicas=replicas, cpu="1", tolerations=[TOLERATION], **spec)
-    document["spec"]["template"]["metadata"]["annotations"] = {CONSUME: "train", CLASS_NAME: ATOMIC}
-    return document
+    return pods_of("train", replicas, own="job", class_name=ATOMIC, cpu="1", tolerations=[TOLERATION], **spec)
 
 
 def reserved(shop: BatchShop) -> list[str]:

@@ -134,9 +134,7 @@ def test_a_drifted_node_with_pods_is_replaced_unless_they_must_not_be_disrupted(
     sandbox = Sandbox(provisions_pending=True)
     pool = node_pool(consolidate_after="1h")
     sandbox.cluster.apply(pool)
-    deployment = workload()
-    deployment["spec"]["template"]["metadata"]["annotations"] = annotations
-    sandbox.cluster.apply(deployment)
+    sandbox.cluster.apply(workload(annotations=annotations))
     sandbox.wait(120)
     (before,) = sandbox.node_names()
     pool["spec"]["template"]["metadata"] = {"labels": {"generation": "two"}}
