@@ -244,7 +244,7 @@ RESERVE: Any = {"annotations": {"headroom.dev/reserve": "true"}}
 
 def pinned(name: str, count: int) -> Document:
     """The pods of a Job that Kueue pins to the nodes of its request."""
-    where = {
+    where: Document = {
         "nodeSelector": {RESERVED_TAINT: f"shop.{name}"},
         "tolerations": [{"key": RESERVED_TAINT, "operator": "Exists"}],
     }
