@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from reconciler.model.errors import Invalid, Stalled
-from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, GitOptions, stalled
+from reconciler.source.commands import (
+    OPERATION_FAILED,
+    CommandFailedError,
+    Commands,
+    GitOptions,
+    new_objects_in,
+    person,
+    stalled,
+)
 from reconciler.source.credentials import Address, Authorization, authorize, is_remote, parse_address
 from reconciler.source.objects import ObjectReader
 from reconciler.source.remote import Remote
@@ -48,12 +55,9 @@ def _of_url(url: str, branch: str, options: GitOptions, scratch: Path, most_byte
     remote = Remote(
         parse_address(url), scratch / "repository.git", credentials=options.credentials, timeout=options.timeout
     )
-    try:
-        head = remote.head(f"refs/heads/{branch}")
-    except Stalled as failure:
-        if "has no branch or tag" in failure.message:
-            return None
-        raise
+    head = remote.branch(branch)
+    if head is None:
+        return None
     commit = remote.fetch(head)
     absent = remote.absent(commit)
     if absent:
@@ -67,9 +71,7 @@ def _of_clone(path: Path, branch: str, options: GitOptions, scratch: Path, most_
     except (Invalid, Stalled):
         return None
     plain = Commands(git_dir, timeout=options.timeout.total_seconds())
-    objects = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
-    others = [objects, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
-    environment = {"GIT_OBJECT_DIRECTORY": str(scratch), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others)}
+    environment = new_objects_in(scratch, plain)
     url = _line(plain, "config", "--get", "remote.origin.url")
     authorization = _authorization(url, options)
     git = Commands(
@@ -128,11 +130,6 @@ def _read(git: Commands, commit: str, branch: str, most_bytes: int) -> BranchFil
     return BranchFiles(commit, _message(git, commit), files)
 
 
-_PERSON = {
-    f"GIT_{role}_{what}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "headroom"), ("EMAIL", "headroom@localhost"))
-}
 _GONE = f"0 {'0' * 40}"
 
 
@@ -205,7 +202,7 @@ class WrittenBranch:
             git = Commands(
                 remote.folder,
                 timeout=self._options.timeout.total_seconds(),
-                environment={**_PERSON, "GIT_INDEX_FILE": str(scratch / "index")},
+                environment={**person(), "GIT_INDEX_FILE": str(scratch / "index")},
             )
             yield remote, git, scratch
         except CommandFailedError as error:
@@ -215,13 +212,8 @@ class WrittenBranch:
 
     def _earlier(self, remote: Remote) -> str:
         """The commit that the branch points to; "" if there is none."""
-        try:
-            head = remote.head(f"refs/heads/{self._branch}")
-        except Stalled as failure:
-            if "has no branch or tag" in failure.message:
-                return ""
-            raise
-        return remote.fetch(head)
+        head = remote.branch(self._branch)
+        return "" if head is None else remote.fetch(head)
 
 
 def _tree(git: Commands, parent: str, folder: Folder, scratch: Path) -> str:

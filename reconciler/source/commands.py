@@ -233,6 +233,14 @@ class Commands:
         """The failure of a command, its messages without secrets."""
         return CommandFailedError(verb, status, self._clean(errors))
 
+    def succeeds(self, *arguments: str) -> bool:
+        """Whether the command ends with status 0."""
+        try:
+            self.run(*arguments)
+        except CommandFailedError:
+            return False
+        return True
+
     def line(self, *arguments: str) -> str:
         """The one line that the command wrote."""
         return self.run(*arguments).decode("utf-8", "surrogateescape").strip()
@@ -274,6 +282,19 @@ def load_git() -> ModuleType:
 
 def _no_git() -> Stalled:
     return Stalled("git is not installed", reason="GitOperationFailed", hint="install git and have it on PATH")
+
+
+def person(**more: str) -> dict[str, str]:
+    """Who makes headroom's commits, as variables of Git. more: further facts, such as DATE."""
+    facts = {"NAME": "headroom", "EMAIL": "headroom@localhost", **more}
+    return {f"GIT_{role}_{fact}": value for role in ("AUTHOR", "COMMITTER") for fact, value in facts.items()}
+
+
+def new_objects_in(scratch: Path, plain: Commands) -> dict[str, str]:
+    """Variables by which Git puts new objects into a folder of their own and finds the repository's too. plain: Git on the repository."""
+    objects = plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects")
+    others = [objects, *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
+    return {"GIT_OBJECT_DIRECTORY": str(scratch), "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others)}
 
 
 def _config_environment(config: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -7,7 +7,6 @@ folder of their own, which is deleted afterwards.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
@@ -18,22 +17,25 @@ from weakref import finalize
 
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import PullRequest, SourceTree
-from reconciler.source.commands import OPERATION_FAILED, CommandFailedError, Commands, GitOptions, stalled
+from reconciler.source.commands import (
+    OPERATION_FAILED,
+    CommandFailedError,
+    Commands,
+    GitOptions,
+    new_objects_in,
+    person,
+    stalled,
+)
 from reconciler.source.credentials import is_remote, parse_address
 from reconciler.source.objects import Loaded, read_commit
-from reconciler.source.opening import WorkingTree, near_path
+from reconciler.source.opening import WorkingTree, folder_of, near_path
 from reconciler.source.remote import Remote
-from reconciler.source.revision import find_repository, is_repository
+from reconciler.source.revision import commit_of, find_repository, is_repository
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 
 _CONFLICT = 1
 """Exit status of `git merge-tree` for a merge with conflicts, and of `git merge-base` if there is no merge base."""
-_PERSON = {
-    f"GIT_{role}_{what}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "headroom"), ("EMAIL", "headroom@localhost"), ("DATE", "@0 +0000"))
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,7 @@ def sides_of(repository: str, revisions: Revisions, subdirectory: str = "", opti
     scope = Scope.of(subdirectory, options.templates)
     if not Path(repository).is_dir() and is_remote(repository):
         return _remote_sides(repository, revisions, scope, options)
-    if not Path(repository).is_dir():
-        raise Stalled(
-            f"repository {repository!r} is not a folder",
-            reason="PathNotFound",
-            hint="name a folder or a Git URL with --repo",
-        )
-    path = Path(repository)
+    path = folder_of(repository)
     root = str(path)
     with tempfile.TemporaryDirectory(prefix="headroom-merge-") as scratch:
         copy = _LocalCopy(path, Path(scratch), options)
@@ -263,15 +259,10 @@ class _LocalCopy(_Copy):
         # A partial clone may lack contents, which Git may fetch, as it would for the user.
         plain = Commands(self.git_dir, timeout=seconds, network=True)
         try:
-            objects = Path(plain.line("rev-parse", "--path-format=absolute", "--git-path", "objects"))
+            self._environment = new_objects_in(scratch, plain)
         except CommandFailedError as error:
             raise stalled(error, self.place, "read") from error
         self._scratch = scratch
-        others = [str(objects), *filter(None, [os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")])]
-        self._environment = {
-            "GIT_OBJECT_DIRECTORY": str(scratch),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(others),
-        }
         self._commands = Commands(self.git_dir, timeout=seconds, environment=self._environment, network=True)
 
     @property
@@ -279,14 +270,7 @@ class _LocalCopy(_Copy):
         return self._commands
 
     def commit(self, revision: str) -> str:
-        try:
-            return self._commands.line("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
-        except CommandFailedError as error:
-            raise Stalled(
-                f"{self.place} has no revision {revision!r}",
-                reason=OPERATION_FAILED,
-                hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
-            ) from error
+        return commit_of(self._commands, self.place, revision)
 
     def commit_of_working_tree(self, parent: str) -> str:
         """The present files as a commit on top of the one checked out. Index and branch stay unchanged."""
@@ -299,7 +283,7 @@ class _LocalCopy(_Copy):
                 timeout=self.options.timeout.total_seconds(),
                 environment={
                     **self._environment,
-                    **_PERSON,
+                    **person(DATE="@0 +0000"),
                     "GIT_INDEX_FILE": str(index),
                     "GIT_WORK_TREE": str(self._top),
                 },

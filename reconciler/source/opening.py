@@ -144,12 +144,7 @@ def open_source(
         from reconciler.source.git import GitSource
 
         return GitSource(repository, clock=clock, revision=revision, scope=scope, options=options)
-    if not path.is_dir():
-        raise Stalled(
-            f"repository {repository!r} is not a folder",
-            reason=PATH_NOT_FOUND,
-            hint="name a folder or a Git URL with --repo",
-        )
+    folder_of(repository)
     from reconciler.source.revision import LocalRevision, is_repository
 
     if not revision and is_repository(path):
@@ -171,6 +166,17 @@ def open_source(
         )
 
     return WorkingTree(path, subdirectory, templates=options.templates)
+
+
+def folder_of(repository: str) -> Path:
+    """The folder of a repository that is no URL. Raises `Stalled` if there is none."""
+    if not Path(repository).is_dir():
+        raise Stalled(
+            f"repository {repository!r} is not a folder",
+            reason=PATH_NOT_FOUND,
+            hint="name a folder or a Git URL with --repo",
+        )
+    return Path(repository)
 
 
 def tree_at(

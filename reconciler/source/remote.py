@@ -106,6 +106,15 @@ class Remote:
             hint=f"its default branch is {default.removeprefix('refs/heads/')}; a commit needs its full name",
         )
 
+    def branch(self, name: str) -> Head | None:
+        """A branch; None if there is none of this name."""
+        try:
+            return self.head(f"refs/heads/{name}")
+        except Stalled as failure:
+            if "has no branch or tag" in failure.message:
+                return None
+            raise
+
     def _references(self, revision: str) -> tuple[dict[str, str], str]:
         """Object names by reference, for HEAD and everything the revision may mean; and the branch that HEAD points to."""
         heard = _HEARD.get(self._address.url)
@@ -152,11 +161,7 @@ class Remote:
 
     def has(self, commit: str) -> bool:
         """Whether the copy has it."""
-        try:
-            self.local().run("cat-file", "-e", f"{commit}^{{commit}}")
-        except CommandFailedError:
-            return False
-        return True
+        return self.local().succeeds("cat-file", "-e", f"{commit}^{{commit}}")
 
     def fetch_histories(self, heads: Iterable[Head]) -> None:
         """Fetches several heads with all of their history, but no file contents where the remote can leave them out."""
@@ -197,7 +202,8 @@ class Remote:
             Commands(folder, timeout=self._timeout).run("cat-file", "-e", f"{commit}^{{commit}}")
         except (CommandFailedError, Stalled) as error:
             failure = error if isinstance(error, Stalled) else stalled(error, self._address.shown, "fetch commits from")
-            if failure.reason == OPERATION_FAILED and not self._is_whole(folder):
+            git = Commands(folder, timeout=self._timeout)
+            if failure.reason == OPERATION_FAILED and not git.succeeds("rev-list", "--all", "--count"):
                 shutil.rmtree(folder, ignore_errors=True)  # the next attempt fetches all of them
             raise failure from error
         return folder
@@ -210,13 +216,6 @@ class Remote:
     @property
     def _commits_folder(self) -> Path:
         return self._folder.with_name("commits.git")
-
-    def _is_whole(self, folder: Path) -> bool:
-        try:
-            Commands(folder, timeout=self._timeout).run("rev-list", "--all", "--count")
-        except CommandFailedError:
-            return False
-        return True
 
     def descends(self, commit: str, *, earlier: str, earlier_time: int) -> tuple[bool, bool]:
         """Whether a commit descends from an earlier one, which was committed at `earlier_time` (seconds since 1970). If so: whether one

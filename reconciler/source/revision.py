@@ -77,16 +77,7 @@ class LocalRevision:
     def _follow(self) -> None:
         # A user's partial clone may lack contents, which Git may fetch, as it would for the user.
         commands = Commands(self._git_dir, timeout=self._timeout.total_seconds(), network=True)
-        try:
-            commit = commands.line("rev-parse", "--verify", "--end-of-options", f"{self._revision}^{{commit}}")
-        except CommandFailedError as error:
-            if "dubious ownership" in error.stderr:
-                raise stalled(error, str(self._path), "read") from error
-            raise Stalled(
-                f"{self._path} has no revision {self._revision!r}",
-                reason=OPERATION_FAILED,
-                hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
-            ) from error
+        commit = commit_of(commands, str(self._path), self._revision)
         if commit == self._commit:
             return
         if self._allowed_signers is not None:
@@ -98,7 +89,7 @@ class LocalRevision:
                 timeout=self._timeout.total_seconds(),
             )
         files, skipped = read_commit(commands, commit, self._scope, self._limits, prefix=self._prefix)
-        goes_on = bool(self._commit) and self._descends(commands, commit)
+        goes_on = bool(self._commit) and commands.succeeds("merge-base", "--is-ancestor", self._commit, commit)
         if self._commit and not goes_on:
             self._rewound_at = self._clock.now()
         allowed = allows_removals(commands, commit, since=self._commit if goes_on else None)
@@ -113,12 +104,19 @@ class LocalRevision:
             removals_allowed=allowed,
         )
 
-    def _descends(self, commands: Commands, commit: str) -> bool:
-        try:
-            commands.run("merge-base", "--is-ancestor", self._commit, commit)
-        except CommandFailedError:
-            return False
-        return True
+
+def commit_of(commands: Commands, place: str, revision: str) -> str:
+    """The commit that a revision names. place: the repository's name in messages. Raises `Stalled`."""
+    try:
+        return commands.line("rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    except CommandFailedError as error:
+        if "dubious ownership" in error.stderr:
+            raise stalled(error, place, "read") from error
+        raise Stalled(
+            f"{place} has no revision {revision!r}",
+            reason=OPERATION_FAILED,
+            hint="name a branch, tag or commit that `git log` knows there; a shallow clone may need `git fetch`",
+        ) from error
 
 
 def is_repository(path: Path) -> bool:
