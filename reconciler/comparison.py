@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from reconciler.cycle import Cycle
-from reconciler.manifests import codes
 from reconciler.manifests.repository.reading import read_rendered
 from reconciler.manifests.repository.validate import refused_changes
+from reconciler.model import codes
 from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.findings import Finding

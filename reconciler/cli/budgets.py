@@ -11,12 +11,12 @@ from zoneinfo import ZoneInfo
 import click
 
 from reconciler.cli.options import Moment, Progress, options, output_option, settings_from
+from reconciler.model import codes
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodePool
 from reconciler.model.schedules import PoolBudgets
-from reconciler.plan.codes import POOL_NOT_THERE
 from reconciler.plan.node_pools.disruption_budgets import PoolState
 
 _WEEK = timedelta(days=7)
@@ -268,7 +268,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
 def _not_known_here(item: DeclaredManifest) -> Finding:
     """A finding about a partial document without budgets: those in the cluster apply, but the cluster is not read here."""
     return Finding(
-        POOL_NOT_THERE.name,
+        codes.POOL_NOT_THERE.name,
         Severity.INFO,
         "has neither spec.template nor budgets: its budgets in the cluster are not known here",
         item.position,

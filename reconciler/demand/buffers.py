@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from reconciler.demand import codes
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
 from reconciler.demand.kept_sizes import is_suspended, kept_size, once, suspended
@@ -24,6 +23,7 @@ from reconciler.demand.resolve import (
 )
 from reconciler.demand.shares import RunningShares
 from reconciler.demand.size import Dialect, difference_of_shapes
+from reconciler.model import codes
 from reconciler.model.buffers import (
     MOST_CHUNKS,
     TOO_MANY_CHUNKS,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.demand.codes import CHUNK_TOO_LARGE, TARGET_IN_ANOTHER_GROUP, TARGET_NOT_FOUND
 from reconciler.demand.resolve import RESOLUTION_FAILED, SCALABLE_NOT_FOUND, AbsenceOf, Unresolved
 from reconciler.demand.size import limit_count
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer, NodeClassCapacity
 from reconciler.model.findings import Code
 from reconciler.model.nodes import NODEPOOL_LABEL, InstanceType, Labels, NodePool
@@ -61,10 +61,10 @@ def split(
     if buffer.target is not None and not allowed:
         if buffer.target.kind != NODE_POOL:
             message = f"{buffer.target} is used by no NodePool"
-            return Unresolved(RESOLUTION_FAILED, message, TARGET_NOT_FOUND, _HINT)
+            return Unresolved(RESOLUTION_FAILED, message, codes.TARGET_NOT_FOUND, _HINT)
         absence = absence_of(ObjectRef(_POOL_GROUP, NODE_POOL, "", buffer.target.name))
         message = f"{buffer.target} {absence.words}"
-        return Unresolved(SCALABLE_NOT_FOUND, message, TARGET_NOT_FOUND, absence.hint or _HINT)
+        return Unresolved(SCALABLE_NOT_FOUND, message, codes.TARGET_NOT_FOUND, absence.hint or _HINT)
     chosen = capacity.chunk or _chunk(capacity, _rooms(capacity, allowed, instance_types))
     chunk = Resources.of((name, chosen.get(name)) for name in (CPU, MEMORY))
     count = limit_count(chunk, ((name, capacity.total.get(name)) for name in (CPU, MEMORY)))
@@ -72,7 +72,7 @@ def split(
         return Unresolved(
             RESOLUTION_FAILED,
             f"one chunk ({_words(chunk)}) is more than the buffer's total ({_words(capacity.total)})",
-            CHUNK_TOO_LARGE,
+            codes.CHUNK_TOO_LARGE,
             "make the chunk smaller or the total larger",
         )
     shape = PodShape(
@@ -125,7 +125,7 @@ def _notes(target: ObjectRef, pools: tuple[NodePool, ...]) -> tuple[Note, ...]:
     meant = " or ".join(groups)
     return (
         Note(
-            TARGET_IN_ANOTHER_GROUP,
+            codes.TARGET_IN_ANOTHER_GROUP,
             f"no NodePool uses a {target.kind} of the API group {target.group}: {target.name} of {meant} is taken",
             f"write apiVersion: {groups[0]}/v1, or apiGroup: {groups[0]}",
         ),

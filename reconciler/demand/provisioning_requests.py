@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from statistics import median
 
-from reconciler.demand import codes
-from reconciler.demand.codes import IMMUTABLE_FIELD, PODS_BEFORE_ANSWER, TARGET_NOT_FOUND
 from reconciler.demand.precedence import (
     Allowance,
     Priorities,
@@ -23,6 +21,7 @@ from reconciler.demand.precedence import (
     within_quotas,
 )
 from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
+from reconciler.model import codes
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, ChunkGroup, Demand
@@ -180,7 +179,7 @@ def _was_edited(request: ProvisioningRequest, state: RequestState) -> bool:
 def _edited(request: ProvisioningRequest) -> Finding:
     message = "a request of this name ran with another spec and has ended: it is not run again"
     hint = "a request runs once: give the changed one a new name"
-    return IMMUTABLE_FIELD.finding(message, request.position, request.ref, "spec", hint)
+    return codes.IMMUTABLE_FIELD.finding(message, request.position, request.ref, "spec", hint)
 
 
 def _says_no(state: RequestState) -> bool:
@@ -196,7 +195,7 @@ def _before_answer(demand: Demand, state: RequestState) -> Finding:
     pods = "1 pod of it waits" if count == 1 else f"{count:,} pods of it wait"
     message = f"the check says no, and {pods}: Karpenter makes nodes for pods that wait, whatever a check says"
     hint = "give the pods a scheduling gate until the request is Provisioned, or let Kueue start them"
-    return PODS_BEFORE_ANSWER.finding(message, demand.source, demand.ref, "status.conditions", hint)
+    return codes.PODS_BEFORE_ANSWER.finding(message, demand.source, demand.ref, "status.conditions", hint)
 
 
 def _without_template(request: ProvisioningRequest, context: _Context) -> Finding:
@@ -206,7 +205,7 @@ def _without_template(request: ProvisioningRequest, context: _Context) -> Findin
     message = f"not ready: {ref} {absence.words}"
     hint = absence.hint or "a PodTemplate must be in the request's own namespace"
     field = f"spec.podSets[{number}].podTemplateRef"
-    return TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
+    return codes.TARGET_NOT_FOUND.finding(message, request.position, request.ref, field, hint)
 
 
 def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
@@ -376,7 +375,7 @@ def _problem(pod: Pod, classes: dict[_Key, str], *, complete: bool) -> _Problem 
     name = annotations[consume]
     class_name = classes.get((pod.namespace, name))
     request = f"{REQUEST_KIND}/{pod.namespace}/{name}"
-    if class_name is None and complete and _waits(pod):
+    if class_name is None and complete and pod.node_name is None and not pod.gated:
         message = f"{consume} names {request}, which does not exist"
         hint = f"correct the name{_others(pod.namespace, classes)}, or create the request"
         return _Problem(pod.namespace, owner, codes.REQUEST_NOT_FOUND, message, hint)
@@ -385,11 +384,6 @@ def _problem(pod: Pod, classes: dict[_Key, str], *, complete: bool) -> _Problem 
         hint = f"add {CLASS_ANNOTATIONS[0]}: {class_name or 'CLASS'} to the pod's template"
         return _Problem(pod.namespace, owner, codes.HALF_CONSUMPTION, message, hint)
     return None
-
-
-def _waits(pod: Pod) -> bool:
-    """A pod that runs may have had its room from a request that has been collected since."""
-    return pod.node_name is None and not pod.gated
 
 
 def _others(namespace: str, classes: Collection[_Key]) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from reconciler.demand.codes import TARGET_IN_WRONG_GROUP, TARGET_NOT_FOUND, TARGET_WITHOUT_PODS
 from reconciler.demand.size import Base, Dialect
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer, virtual_labels
 from reconciler.model.declared import Absence
 from reconciler.model.findings import Code
@@ -212,7 +212,7 @@ def _template(
         return Unresolved(
             TEMPLATE_NOT_FOUND,
             f"{ref} {absence.words}",
-            TARGET_NOT_FOUND,
+            codes.TARGET_NOT_FOUND,
             absence.hint or "a PodTemplate must be in the buffer's own namespace",
         )
     return Target(template.shape, template, (name, template.generation), str(ref))
@@ -229,7 +229,7 @@ def _scalable(
         return Unresolved(
             RESOLUTION_FAILED,
             f"there is no {target.kind} in the API group {target.group}",
-            TARGET_IN_WRONG_GROUP,
+            codes.TARGET_IN_WRONG_GROUP,
             f"a {target.kind} needs {right}",
         )
     ref = ObjectRef(group, target.kind, buffer.ref.namespace, target.name)
@@ -240,7 +240,7 @@ def _scalable(
         return Unresolved(
             SCALABLE_NOT_FOUND,
             f"{ref}{theirs} {absence.words}",
-            TARGET_NOT_FOUND,
+            codes.TARGET_NOT_FOUND,
             absence.hint or "a target must be in the buffer's own namespace and have a scale subresource",
         )
     if workload.shape is not None and dialect is Dialect.KARPENTER:
@@ -253,7 +253,7 @@ def _scalable(
     return Unresolved(
         RESOLUTION_FAILED,
         f"{ref} has no pod yet, and its newest pod is what shows the shape of a chunk",
-        TARGET_WITHOUT_PODS,
+        codes.TARGET_WITHOUT_PODS,
         "it becomes ready with the first pod; a podTemplateRef needs none",
     )
 

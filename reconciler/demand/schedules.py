@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.demand import codes
 from reconciler.demand.kept_sizes import is_suspended
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.findings import Finding

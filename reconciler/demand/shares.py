@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.demand.codes import INVALID_ANNOTATION, SIZE_NOT_KNOWN, TARGET_NOT_FOUND
 from reconciler.demand.node_class import Note
 from reconciler.demand.resolve import RESOLUTION_FAILED, Unresolved
 from reconciler.demand.size import percentage_count
+from reconciler.model import codes
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.buffers import (
     Buffer,
@@ -158,10 +158,10 @@ def _notes(
     notes = []
     if pods.node_pool and pods.node_pool not in node_pools:
         message = f"{PERCENT_OF_ANNOTATION}: NodePool {pods.node_pool} does not exist, so no pods run there"
-        notes.append(Note(TARGET_NOT_FOUND, message, "correct the name of the NodePool", _FIELD))
+        notes.append(Note(codes.TARGET_NOT_FOUND, message, "correct the name of the NodePool", _FIELD))
     if not asked:
         message = f"{PERCENT_OF_ANNOTATION}: PodTemplate {buffer.pod_template} requests nothing, so that no chunks are a share"
-        notes.append(Note(SIZE_NOT_KNOWN, message, "give its containers requests of cpu and memory", _FIELD))
+        notes.append(Note(codes.SIZE_NOT_KNOWN, message, "give its containers requests of cpu and memory", _FIELD))
     return tuple(notes)
 
 
@@ -204,4 +204,4 @@ def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:
 
 
 def _refused(message: str, hint: str) -> Unresolved:
-    return Unresolved(RESOLUTION_FAILED, f"{PERCENT_OF_ANNOTATION} {message}", INVALID_ANNOTATION, hint)
+    return Unresolved(RESOLUTION_FAILED, f"{PERCENT_OF_ANNOTATION} {message}", codes.INVALID_ANNOTATION, hint)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reconciler.demand.codes import LIMITS_MATCH_NOTHING, SIZE_NOT_KNOWN
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer
 from reconciler.model.findings import Code
 from reconciler.model.pods import PodShape
@@ -129,7 +129,7 @@ def size_of(
     if dialect is Dialect.CLUSTER_AUTOSCALER:
         unknown = buffer.percentage is not None and base is not None and base.replicas is None
         message = f"the size of {base.words} is not known" if unknown and base else "it has no size"
-        return Size(None, tuple(facts), problem=(SIZE_NOT_KNOWN, message))
+        return Size(None, tuple(facts), problem=(codes.SIZE_NOT_KNOWN, message))
     return Size(0, (*facts, "no size is given: 0"))
 
 
@@ -157,7 +157,9 @@ def _within_limits(
     if most is None:
         message = f"its limits ({words}) name no resource that its chunks ask for"
         if dialect is Dialect.CLUSTER_AUTOSCALER:
-            return Size(None, tuple(facts), problem=(LIMITS_MATCH_NOTHING, message))
-        return Size(count or 0, (*facts, f"limits of {words} match nothing"), problem=(LIMITS_MATCH_NOTHING, message))
+            return Size(None, tuple(facts), problem=(codes.LIMITS_MATCH_NOTHING, message))
+        return Size(
+            count or 0, (*facts, f"limits of {words} match nothing"), problem=(codes.LIMITS_MATCH_NOTHING, message)
+        )
     facts.append(f"{most:,} fit into its limits ({words})")
     return Size(most if count is None else min(count, most), tuple(facts))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import is_near, near_one, nearest
 from reconciler.manifests.local_budgets import check_local_budgets
 from reconciler.manifests.metrics_producer import is_time_zone
 from reconciler.manifests.pods.workload import WORKLOADS
+from reconciler.model import codes
 from reconciler.model.buffers import ONE_SHOT, PERCENT_OF_HINT, Fulfilment, is_percent_of
 from reconciler.model.demand import is_priority
 from reconciler.model.errors import Invalid

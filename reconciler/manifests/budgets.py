@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import nearest
+from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import REASONS
 from reconciler.model.quantity import parse_duration

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import (
     GROUP,
     check_kind,
@@ -27,6 +26,7 @@ from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, g
 from reconciler.manifests.pods.pod_shape import selector_of
 from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
 from reconciler.manifests.pods.workload import check_pod_spec, virtual_shape
+from reconciler.model import codes
 from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer, NodeClassCapacity, Recreation
 from reconciler.model.errors import Invalid
 from reconciler.model.quantity import CPU, MEMORY, Resources

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import near_one
 from reconciler.manifests.kind import Kind, Origin, conditions_of, created_of, generation_of, labels_of
+from reconciler.model import codes
 from reconciler.model.buffers import (
     ACTIVE_CAPACITY,
     MOST_CHUNKS,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.budgets import ALLOW_WINDOWS, TIME_ZONE, allow_windows_of
 from reconciler.manifests.documents.document import Inspection, mapping_at, unreadable
 from reconciler.manifests.node_pool import NODE_POOL, budgets_of, is_partial
 from reconciler.manifests.schedule_findings import old_zone_data
+from reconciler.model import codes
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding

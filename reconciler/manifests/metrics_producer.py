@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import Kind, Origin
+from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code
 from reconciler.model.refs import ObjectRef, Path

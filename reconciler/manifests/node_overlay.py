@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.requirements import check_requirements, requirements_of
+from reconciler.model import codes
 from reconciler.model.nodes import MOST_PRICE, NodeOverlay
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef

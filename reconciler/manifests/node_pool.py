@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of, check_limits
 from reconciler.manifests.documents.document import Inspection, mapping_at
@@ -26,6 +25,7 @@ from reconciler.manifests.requirements import (
     requirements_of,
     restriction_of,
 )
+from reconciler.model import codes
 from reconciler.model.conditions import ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid

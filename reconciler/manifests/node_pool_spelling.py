@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
+from reconciler.model import codes
 from reconciler.model.nodes import REASONS
 from reconciler.model.refs import Path
 

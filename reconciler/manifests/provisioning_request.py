@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import GROUP
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import nearest
@@ -15,6 +14,7 @@ from reconciler.manifests.kind import (
     generation_of,
     labels_of,
 )
+from reconciler.model import codes
 from reconciler.model.marks import RESERVE_ANNOTATION
 from reconciler.model.provisioning_requests import (
     CLASSES,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection
+from reconciler.model import codes
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, NODEPOOL_LABEL
 from reconciler.model.refs import Path
 from reconciler.model.requirements import Operator, Requirement

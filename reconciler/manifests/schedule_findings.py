@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import unreadable
 from reconciler.manifests.metrics_producer import DEFAULT_ZONE
+from reconciler.model import codes
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.schedules import Schedule

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from reconciler.model import codes
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import HOSTNAME_LABEL, Node
 from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.view import ClusterView
-from reconciler.plan.codes import CLOCK_SKEW, CLOCK_UNKNOWN, PLACEMENT_REJECTED, SHARED_HOSTNAME
 
 TOLERATED = timedelta(minutes=1)
-NOT_TOLD = CLOCK_UNKNOWN.finding(
+NOT_TOLD = codes.CLOCK_UNKNOWN.finding(
     "the API server's answers have no Date: ages are judged by this machine's clock, and no node is replaced before it expires",
     hint="let proxies between the two pass the header on, and keep the time of both machines with NTP",
 )
@@ -35,7 +35,7 @@ def clock_findings(skew: timedelta) -> tuple[Finding, ...]:
         return ()
     direction = "ahead of" if skew > timedelta(0) else "behind"
     return (
-        CLOCK_SKEW.finding(
+        codes.CLOCK_SKEW.finding(
             f"this machine's clock is {abs(skew)} {direction} the API server's: schedules and their edges are off by as much",
             hint="keep the time of both machines with NTP",
         ),
@@ -56,7 +56,7 @@ def hostname_findings(nodes: Sequence[Node]) -> tuple[Finding, ...]:
 
 
 def _finding(hostname: str, names: Sequence[str]) -> Finding:
-    return SHARED_HOSTNAME.finding(
+    return codes.SHARED_HOSTNAME.finding(
         f"{len(names):,} nodes carry {HOSTNAME_LABEL}={hostname} ({abridged(names, _MOST_NAMES)}): spread, affinity and anti-affinity by it take them for one",
         ref=ObjectRef("", "Node", "", names[0]),
         hint="give each machine a host name of its own, and delete nodes whose machine is no more",
@@ -104,4 +104,4 @@ def rejections(broken: Sequence[str]) -> tuple[Finding, ...]:
     more = len(broken) - MOST_SHOWN
     if more > 0:
         shown.append(f"the placement breaks {more:,} more {'rule' if more == 1 else 'rules'}")
-    return tuple(PLACEMENT_REJECTED.finding(message, hint=hint) for message in shown)
+    return tuple(codes.PLACEMENT_REJECTED.finding(message, hint=hint) for message in shown)

@@ -11,11 +11,12 @@ from datetime import timedelta
 from difflib import get_close_matches
 from functools import partial
 
+from reconciler.model import codes
 from reconciler.model.buffers import DEPLOYMENT_KIND
 from reconciler.model.changes import Action, NodeClaimCreation, ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.errors import Invalid
-from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import NodeClaimTemplate, NodeClassRef, NodePool
 from reconciler.model.placement import Holding, PlannedNode
 from reconciler.model.quantity import Resources
@@ -34,12 +35,6 @@ from reconciler.render.writes import (
     node_claim_ref,
     node_pool_document,
 )
-
-TEMPLATE_FAILED = Code("template-failed", Severity.ERROR)
-TEMPLATE_NOT_USED = Code("template-not-used", Severity.WARNING)
-
-ALL: tuple[Code, ...] = (TEMPLATE_FAILED, TEMPLATE_NOT_USED)
-
 
 RENDERED = (NODE_CLAIM_TEMPLATE, NODE_POOL_TEMPLATE, BALLOON_TEMPLATE)
 _ALIKE = 0.8
@@ -156,7 +151,7 @@ def _is_of_the_system(change: ObjectChange) -> bool:
 
 def _refused(change: ObjectChange, failure: Invalid) -> Finding:
     """A finding at the buffer, since no template has to be mended."""
-    return TEMPLATE_FAILED.finding(failure.message, position=change.position, ref=change.ref, hint=failure.hint)
+    return codes.TEMPLATE_FAILED.finding(failure.message, position=change.position, ref=change.ref, hint=failure.hint)
 
 
 def _renderings(
@@ -195,11 +190,11 @@ def _balloon_renderings(
 
 def _finding(templates: DocumentTemplates, failure: Invalid, name: str) -> Finding:
     position = failure.position if isinstance(failure, TemplateFailed) else templates.position(name)
-    return TEMPLATE_FAILED.finding(failure.message, position=position, hint=failure.hint)
+    return codes.TEMPLATE_FAILED.finding(failure.message, position=position, hint=failure.hint)
 
 
 def _stray(path: str, folder: str) -> Finding:
-    return TEMPLATE_NOT_USED.finding(
+    return codes.TEMPLATE_NOT_USED.finding(
         f"no document is rendered from {path}, which is outside of the folder {folder!r}",
         position=SourcePosition(path, 1),
         hint="move it there, or name its folder with the setting templates",
@@ -207,7 +202,7 @@ def _stray(path: str, folder: str) -> Finding:
 
 
 def _misspelt(templates: DocumentTemplates, name: str, meant: str) -> Finding:
-    return TEMPLATE_NOT_USED.finding(
+    return codes.TEMPLATE_NOT_USED.finding(
         f"no document is rendered from template {name}",
         position=templates.position(name),
         hint=f'did you mean "{meant}"?',

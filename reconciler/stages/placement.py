@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
+from reconciler.model import codes
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import NODEPOOL_LABEL, PLACEHOLDER_LABEL, InstanceType, NodePool
@@ -26,7 +27,6 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
-from reconciler.plan.codes import BUFFER_LEAVES_NO_ROOM, POOL_OVER_LIMIT
 from reconciler.plan.cost import Prices
 from reconciler.plan.findings import rejections
 from reconciler.plan.launching.caps import Cut, capped_nodes, refused_cuts, still_refused
@@ -239,7 +239,7 @@ def _findings(bins: Iterable[Bin], pods: Sequence[ObjectRef], demands: Iterable[
             by_demand.setdefault(holding.demand, set()).add(item.node_pool)
     rest = f" and {len(pods) - 1:,} more" if len(pods) > 1 else ""
     for ref, pools in sorted(by_demand.items()):
-        yield BUFFER_LEAVES_NO_ROOM.finding(
+        yield codes.BUFFER_LEAVES_NO_ROOM.finding(
             f"its nodes use up the limits of NodePool {', '.join(sorted(pools))}, so that {pods[0]}{rest} can have no node",
             sources.get(ref),
             ref,
@@ -262,4 +262,4 @@ def lowered_limits(
             message = f"it is over its {resource} limit of {limit}: {used} used"
             hint = "raise the limit, or expect no new node in it until enough of them have gone"
             ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
-            yield POOL_OVER_LIMIT.finding(message, pool.position, ref, f"spec.limits.{resource}", hint)
+            yield codes.POOL_OVER_LIMIT.finding(message, pool.position, ref, f"spec.limits.{resource}", hint)

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from reconciler.cluster.apply import InventoryParent
 from reconciler.demand.node_class import pools_of
 from reconciler.demand.resolve import GROUPS, POD_TEMPLATE, group_of
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import mapping_at
 from reconciler.manifests.documents.structure import near_one
 from reconciler.manifests.local_budgets import in_utc, named_as_written
@@ -30,6 +29,7 @@ from reconciler.manifests.repository.declared import (
 )
 from reconciler.manifests.repository.in_force import as_served, in_force, served_form
 from reconciler.manifests.schedule_findings import schedule_findings
+from reconciler.model import codes
 from reconciler.model.buffers import DEPLOYMENT_KIND, Buffer
 from reconciler.model.changes import Apply
 from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
@@ -40,7 +40,6 @@ from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Manifest, identity_of
-from reconciler.plan.codes import INVENTORY_OF_ANOTHER_PATH
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source
 from reconciler.report.words import short_revision
@@ -186,7 +185,7 @@ def _another_path(inventory: InventoryParent, view: ClusterView) -> tuple[Findin
         "give each folder an inventory of its own (inventory.name); if the folder was moved, "
         f"kubectl -n {inventory.namespace} annotate configmap {inventory.name} {PATH_ANNOTATION}-"
     )
-    return (INVENTORY_OF_ANOTHER_PATH.finding(message, hint=hint),)
+    return (codes.INVENTORY_OF_ANOTHER_PATH.finding(message, hint=hint),)
 
 
 _ASKED_AGAIN = timedelta(minutes=1)

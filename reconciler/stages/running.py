@@ -16,15 +16,15 @@ from datetime import datetime, timedelta
 from traceback import format_exception, walk_tb
 
 from reconciler.manifests.repository.declared import every_object
+from reconciler.model import codes
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Failure
-from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.stages.state import Input, InputOrigin, PassState, Stage
 
-SET_ASIDE = Code("set-aside", Severity.ERROR)
 TRIED_AGAIN_AFTER = timedelta(minutes=10)
 """An object that was set aside is judged again after this time, since the fault may have been in what surrounds it."""
 MOST_TRIALS = 200
@@ -225,7 +225,7 @@ def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Inpu
 def _finding(item: Input, words: str, position: SourcePosition | None) -> Finding:
     ref = None if item.origin is InputOrigin.FILE else item.ref
     hint = "this is a defect of headroom: report it with the object; nothing is deleted or released because of it"
-    return SET_ASIDE.finding(words, position, ref, hint=hint)
+    return codes.SET_ASIDE.finding(words, position, ref, hint=hint)
 
 
 def _words(fault: Exception) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
+from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
@@ -15,7 +16,6 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
-from reconciler.plan.codes import PODS_MAY_WAIT
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
 
@@ -79,7 +79,7 @@ class Rehearse:
             known = self.memory.once("waits", inputs, lambda: _rehearsal(state).waits())
         waits = tuple(wait for wait in known if wait.demand in sources)
         findings = [
-            PODS_MAY_WAIT.finding(
+            codes.PODS_MAY_WAIT.finding(
                 wait.words,
                 sources.get(wait.demand),
                 wait.demand,

@@ -46,7 +46,7 @@ except Misused as error:
     "finding": Addition(
         "add a finding",
         (
-            ("manifests/codes.py", "# Buffers.\n", 'LUCKY_NUMBER = _warning("lucky-number")\n'),
+            ("model/codes.py", "# Buffers.\n", 'LUCKY_NUMBER = _warning("lucky-number")\n'),
             (
                 "manifests/capacity_buffer.py",
                 '    check_strategy(inspection, "provisioningStrategy")\n',
@@ -58,7 +58,7 @@ except Misused as error:
         ),
         """
 from datetime import UTC, datetime
-from reconciler.manifests.codes import ALL
+from reconciler.model.codes import ALL
 from reconciler.manifests.repository.declared import read
 from reconciler.report.findings import finding_lines, findings_document, sarif_document
 

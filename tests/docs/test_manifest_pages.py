@@ -9,24 +9,21 @@ from typing import Any
 
 import pytest
 
-from reconciler.demand import codes as demand_codes
-from reconciler.manifests import codes as manifest_codes
 from reconciler.manifests.annotations import _KNOWN
 from reconciler.manifests.documents.schema import schema_of
 from reconciler.manifests.kinds import KINDS
 from reconciler.manifests.repository.declared import read
+from reconciler.model import codes
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.model.marks import ANNOTATION_PREFIX
-from reconciler.plan import codes as plan_codes
-from reconciler.render import check as render_codes
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = DOCS / "manifests"
 INDEX = DOCS / "README.md"
 FINDINGS = DOCS / "findings"
-CODES = {code.name for package in (manifest_codes, demand_codes, plan_codes, render_codes) for code in package.ALL}
+CODES = {code.name for code in codes.ALL}
 PAGE_OF = {kind.name: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.name).lower() for kind in KINDS} | dict.fromkeys(
     ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"), "workloads"
 )

@@ -32,9 +32,10 @@ from reconciler.cluster.resources import (
 )
 from reconciler.cluster.view import ViewStore
 from reconciler.manifests.instance_types import instance_types_from
+from reconciler.model import codes
 from reconciler.model.changes import Apply, Outcome, Write, WriteResult
 from reconciler.model.errors import Invalid, Misused
-from reconciler.model.findings import Code, Finding, Severity
+from reconciler.model.findings import Finding
 from reconciler.model.nodes import InstanceType
 from reconciler.model.view import ClusterView
 from reconciler.ports import Event
@@ -114,7 +115,6 @@ QUEUED_FILE = "kueueworkloads.json"
 """Kueue's Workloads, which have the plural that is taken for all kinds with a scale."""
 CATALOG_FILE = "instance_types.json"
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
-UNREAD_FILE = Code("unread-file", Severity.WARNING)
 _LIST = ".json"
 _LISTS = (_LIST, ".yaml", ".yml")
 """Suffixes of files that may be meant as lists of objects. Notes and pictures next to them are fine."""
@@ -185,7 +185,7 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
         " scale, which may also have a file each, named by its plural"
     )
     message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
-    return (UNREAD_FILE.finding(message, hint=hint),)
+    return (codes.UNREAD_FILE.finding(message, hint=hint),)
 
 
 def write_snapshot(path: str | Path, files: Mapping[str, bytes]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from reconciler.manifests import codes
+from reconciler.model import codes
 from reconciler.model.findings import Code, Finding, Severity
 from reconciler.model.refs import ObjectRef, Path, SourcePosition, path_text
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Document, Marks, unreadable
 from reconciler.manifests.documents.tree import TreeBuilder, Unreadable
+from reconciler.model import codes
 from reconciler.model.findings import Code, Finding
 from reconciler.model.refs import SourcePosition
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Marks
+from reconciler.model import codes
 from reconciler.model.findings import Code
 
 Scalar = str | int | float | bool | None

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import check_structure
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
 from reconciler.manifests.pods.pod_shape import pod_spec_from, selector_of, shape_of
 from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
+from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.model.pods import PodShape, PriorityClass, Workload

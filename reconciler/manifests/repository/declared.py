@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Document, unreadable
 from reconciler.manifests.documents.load import load, load_file
 from reconciler.manifests.documents.schema import without_nulls
@@ -18,6 +17,7 @@ from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.repository.reading import ReadDocument, read_document
 from reconciler.manifests.repository.validate import duplicates, references, several_clusters
+from reconciler.model import codes
 from reconciler.model.declared import Declared
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.capacity_buffer import PROPOSED_FIELDS, with_annotations
 from reconciler.manifests.crds import DEFINED
 from reconciler.manifests.documents.document import mapping_at
@@ -17,6 +16,7 @@ from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import lay_over
 from reconciler.manifests.repository.declared import SLOTS, files_with_errors, ref_of, sorted_slots
 from reconciler.manifests.repository.validate import refused
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.errors import Invalid

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Document, mapping_at
 from reconciler.manifests.documents.structure import is_near, near_to
 from reconciler.manifests.kind import Kind
 from reconciler.manifests.kinds import KINDS
+from reconciler.model import codes
 from reconciler.model.findings import Code, Finding
 
 _ALIKE = 0.8

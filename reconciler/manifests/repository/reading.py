@@ -11,7 +11,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.annotations import check_annotations, check_beside_spec
 from reconciler.manifests.documents.document import Document, Inspection, path_of, unreadable
 from reconciler.manifests.documents.load import load
@@ -21,6 +20,7 @@ from reconciler.manifests.kind import Kind, Origin
 from reconciler.manifests.kinds import kind_of
 from reconciler.manifests.node_pool import is_partial
 from reconciler.manifests.repository.near_misses import finding_about_another
+from reconciler.model import codes
 from reconciler.model.declared import DeclaredManifest, Doubtful
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding, Severity

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import mapping_at, unreadable
 from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.kind import labels_of
 from reconciler.manifests.repository.reading import ReadDocument
+from reconciler.model import codes
 from reconciler.model.buffers import Buffer
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Code, Finding

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
+from reconciler.model import codes
 from reconciler.model.changes import BudgetOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift, NodeClaimTemplate, NodePool
@@ -25,7 +26,6 @@ from reconciler.model.spending import MONTH
 from reconciler.model.timelines import BudgetSpan
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, all_bins, by_node_pool
-from reconciler.plan.codes import DRIFT_WAITS
 from reconciler.plan.node_pools.budget_timeline import budget_spans
 from reconciler.plan.node_pools.disruption_budgets import DRIFTED, PoolState, outcome, pool_state, pool_states
 
@@ -178,7 +178,7 @@ def _waiting(
     )
     ref = ObjectRef("karpenter.sh", "NodePool", "", pool.name)
     hint = "headroom replaces them as the budget allows; a larger budget for Drifted makes it quicker"
-    return (DRIFT_WAITS.finding(message, pool.position, ref, "spec.disruption.budgets", hint),)
+    return (codes.DRIFT_WAITS.finding(message, pool.position, ref, "spec.disruption.budgets", hint),)
 
 
 def _since(item: Bin) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from reconciler.model import codes
 from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import (
@@ -23,7 +24,6 @@ from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin, by_node_pool
-from reconciler.plan.codes import STATIC_POOL_BLOCKED
 
 _NODE_POOL = "NodePool"
 _NODES = "nodes"
@@ -136,6 +136,6 @@ def _finding(pool: NodePool, nodes: int, blocked: Mapping[str, Sequence[str]]) -
         f" pods that may not be evicted run there: {abridged(pods, _MOST_SHOWN)}"
     )
     hint = "they go when these pods end; spec.template.spec.terminationGracePeriod would bound the wait"
-    return STATIC_POOL_BLOCKED.finding(
+    return codes.STATIC_POOL_BLOCKED.finding(
         message, pool.position, ObjectRef("karpenter.sh", "NodePool", "", pool.name), "spec.replicas", hint
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from reconciler.model import codes
 from reconciler.model.changes import Action, FieldChange, ObjectChange
 from reconciler.model.declared import Declared, DeclaredManifest
 from reconciler.model.field_differences import DiffRules
@@ -32,14 +33,6 @@ from reconciler.model.marks import (
 )
 from reconciler.model.refs import ObjectRef, path_text
 from reconciler.model.view import ClusterView, LiveObject, Manifest
-from reconciler.plan.codes import (
-    DRIFTED,
-    INVENTORY_IS_NEW,
-    OWNED_ELSEWHERE,
-    POOL_BECOMES_PARTIAL,
-    POOL_NOT_THERE,
-    STATIC_POOL_CHANGE,
-)
 
 HASH_ANNOTATION = "headroom.dev/applied-hash"
 SOURCE_ANNOTATION = "headroom.dev/source"
@@ -131,7 +124,7 @@ def object_changes(declared: Declared, view: ClusterView, owner: Owner, drift: D
             change = replace(change, reason=reason, force=is_taken_back(change.changes, live))
         if change is not None:
             changes.append(change)
-    refused_refs = {item.ref for item in findings if item.code == OWNED_ELSEWHERE.name and item.ref is not None}
+    refused_refs = {item.ref for item in findings if item.code == codes.OWNED_ELSEWHERE.name and item.ref is not None}
     return ObjectPlan((*changes, *_claims(view, owner, refused_refs)), tuple(findings), tuple(notes))
 
 
@@ -176,7 +169,7 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
         name = item.ref.name
         return _finding(
             item,
-            POOL_BECOMES_PARTIAL,
+            codes.POOL_BECOMES_PARTIAL,
             "headroom alone has applied its template, which a document without spec.template would remove",
             f"keep spec.template here, or annotate this with {MODE_ANNOTATION}: Override, and give the pool another owner first: kubectl get nodepool {name} -o yaml --show-managed-fields=false"
             " | kubectl apply --server-side --force-conflicts --field-manager=platform-team -f -",
@@ -188,7 +181,7 @@ def _refusal(item: DeclaredManifest, live: LiveObject | None) -> Finding | None:
     words = ("dynamic", "static") if becomes_static else ("static", "dynamic")
     return _finding(
         item,
-        STATIC_POOL_CHANGE,
+        codes.STATIC_POOL_CHANGE,
         f"{words[0]}, and cannot become {words[1]}: Karpenter refuses to add or remove spec.replicas",
         "declare a NodePool of another name, and remove this one when its nodes are gone",
         "spec.replicas",
@@ -200,7 +193,7 @@ def _owned_elsewhere(item: DeclaredManifest, other: Owner | None) -> Finding | N
         return None
     return _finding(
         item,
-        OWNED_ELSEWHERE,
+        codes.OWNED_ELSEWHERE,
         f"belongs to the inventory {other.words}: this one neither changes nor deletes it",
         f'remove it from one of the two; to take it over, annotate it with {ADOPT_ANNOTATION}: "{other.name or other.id}"',
     )
@@ -209,7 +202,7 @@ def _owned_elsewhere(item: DeclaredManifest, other: Owner | None) -> Finding | N
 def _declared_elsewhere(item: DeclaredManifest, other: str) -> Finding:
     return _finding(
         item,
-        OWNED_ELSEWHERE,
+        codes.OWNED_ELSEWHERE,
         f"the repository of the inventory {other} declares it too: it is applied from here",
         "remove it from one of the two",
     )
@@ -224,7 +217,7 @@ def new_inventory_finding(view: ClusterView, owner: Owner) -> Finding | None:
     if not others:
         return None
     are = "object belongs" if count == 1 else "objects belong"
-    return INVENTORY_IS_NEW.finding(
+    return codes.INVENTORY_IS_NEW.finding(
         f"the inventory {owner.name} is new, and {count:,} {are} to {' and '.join(others)}",
         hint=f"if the inventory was moved, set inventory.namespace and inventory.name back, or take objects over with {ADOPT_ANNOTATION}",
     )
@@ -234,7 +227,7 @@ def pool_not_there(item: DeclaredManifest) -> Finding:
     """Condition message for a partial document of a NodePool that the cluster does not have."""
     return _finding(
         item,
-        POOL_NOT_THERE,
+        codes.POOL_NOT_THERE,
         "not in the cluster, and this document has no template to make it from",
         "add spec.template, or correct the name",
     )
@@ -345,7 +338,7 @@ def drift_finding(item: DeclaredManifest, changes: Sequence[FieldChange], live: 
     fields = "; ".join(f"{change.path} is {_shown(change.before)}, not {_shown(change.after)}" for change in changes)
     owners = sorted({owner for change in changes for owner in _owners(change.path, live)})
     by = f" by {' and '.join(owners)}" if owners else ""
-    return DRIFTED.finding(
+    return codes.DRIFTED.finding(
         f"was changed in the cluster{by} since it was applied: {fields}",
         item.position,
         item.ref,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from reconciler.model import codes
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
@@ -24,7 +25,6 @@ from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView, LiveObject, Manifest
 from reconciler.plan.bins import Bin
-from reconciler.plan.codes import POOL_NOT_PRUNED
 from reconciler.plan.objects.objects import PARTIAL_ANNOTATION, SOURCE_ANNOTATION, annotations_of, partial_mark
 
 PRUNE_ANNOTATION = "headroom.dev/prune"
@@ -286,7 +286,7 @@ def _takes_nodes_with_it(live: LiveObject) -> bool:
 
 
 def _kept_pool(ref: ObjectRef) -> Finding:
-    return POOL_NOT_PRUNED.finding(
+    return codes.POOL_NOT_PRUNED.finding(
         "no longer declared, but stays: deleting it would delete its nodes",
         ref=ref,
         hint=f'annotate it with {PRUNE_ANNOTATION}: "true" to have it deleted, or delete it by hand',

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
+from reconciler.model import codes
 from reconciler.model.changes import Action
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import ForetoldDrift
@@ -18,7 +19,6 @@ from reconciler.report.difference.room import named_room, room_words
 from reconciler.report.plan.words import sample_words
 from reconciler.report.words import NOT_SHOWN, counted, dollars, listed, moment, percent_words, signed_dollars
 
-_TEMPLATE_FAILED = "template-failed"
 _STALLS = "the repository would stall"
 SPAN = f"{MONTH.days} days"
 _FIRST_ONE = (
@@ -178,7 +178,7 @@ def cost_words(change: Difference) -> str:
 
 def is_unrendered(change: Difference) -> bool:
     """Whether templates of the head fail, so that nodes included in its cost are not made."""
-    return any(finding.code == _TEMPLATE_FAILED for finding in change.head.findings)
+    return any(finding.code == codes.TEMPLATE_FAILED.name for finding in change.head.findings)
 
 
 def headline(change: Difference, zone: tzinfo | None = None) -> str:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.repository.validate import refused_changes
+from reconciler.model import codes
 from reconciler.model.findings import Finding, Severity
 from tests.unit.manifests.admission_cases import Case, cases
 

@@ -12,32 +12,17 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.structure import nearest
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import KnownFiles, read
 from reconciler.manifests.schedule_findings import schedule_findings
-from reconciler.model.findings import Code, Finding, Severity, help_page
+from reconciler.model import codes
+from reconciler.model.findings import Code, Finding, help_page
 from tests.unit.manifests.finding_repositories import DOCUMENTS, REPOSITORIES, Files, misspelt
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs" / "findings"
-WRITTEN = re.compile(r'\bCode\("([a-z0-9-]+)", Severity\.([A-Z]+)\)')
-
-
-def codes_in_the_source() -> list[Code]:
-    """Those of manifests, and those that other packages write out."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "reconciler").rglob("*.py"))]
-    written = [Code(name, Severity[severity]) for text in texts for name, severity in WRITTEN.findall(text)]
-    return [*codes.ALL, *written]
-
-
-ALL: dict[str, Code] = {code.name: code for code in codes_in_the_source()}
-
-
-def test_a_code_has_one_severity_wherever_it_is_reported() -> None:
-    for code in codes_in_the_source():
-        assert ALL[code.name].severity is code.severity, code
+ALL: dict[str, Code] = {code.name: code for code in codes.ALL}
 
 
 def test_codes_and_pages_are_the_same_set() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents import load as loading
 from reconciler.manifests.documents.document import Document
 from reconciler.manifests.documents.load import load, load_file
@@ -18,6 +17,7 @@ from reconciler.manifests.documents.tree import DEEPEST
 from reconciler.manifests.local_budgets import in_utc
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
+from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import LONGEST_TEXT, Finding, Severity
 from reconciler.model.quantity import parse_quantity

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.manifests import codes
 from reconciler.manifests.documents.document import Document
 from reconciler.manifests.documents.load import MOST_SURPLUS, load_file
 from reconciler.manifests.documents.tree import MOST_CHARACTERS
 from reconciler.manifests.repository.declared import read
+from reconciler.model import codes
 from reconciler.model.findings import Finding
 
 SCALARS: list[dict[str, Any]] = yaml.load(

@@ -1,4 +1,4 @@
-"""Every finding code of the manifests, in one place: a code is stable, has one severity and one page in docs/findings."""
+"""Every finding code, in one place: a code is stable, has one severity and one page in docs/findings."""
 
 from __future__ import annotations
 
@@ -111,6 +111,46 @@ UNREACHABLE_BEHAVIOR = _warning("unreachable-behavior")
 SEVERAL_CLUSTERS = _warning("several-clusters")
 DUPLICATE_OBJECT = _error("duplicate-object")
 NOT_IN_REPOSITORY = _info("not-in-repository")
+
+# What the cluster shows of buffers and requests.
+TARGET_NOT_FOUND = _warning("target-not-found")
+TARGET_IN_WRONG_GROUP = _error("target-in-wrong-group")
+TARGET_IN_ANOTHER_GROUP = _warning("target-in-another-group")
+TARGET_WITHOUT_PODS = _warning("target-without-pods")
+SIZE_NOT_KNOWN = _warning("size-not-known")
+LIMITS_MATCH_NOTHING = _warning("limits-match-nothing")
+PERCENTAGE_IGNORED = _warning("percentage-ignored")
+DIALECTS_DIFFER = _info("dialects-differ")
+SCHEDULE_NOT_FOUND = _error("schedule-not-found")
+STATUS_OF_ANOTHER = _warning("status-of-another")
+REQUEST_NOT_FOUND = _warning("request-not-found")
+PODS_BEFORE_ANSWER = _warning("pods-before-answer")
+SERVED_TWICE = _warning("served-twice")
+
+# What a plan does, and cannot do.
+BUFFER_LEAVES_NO_ROOM = _warning("buffer-leaves-no-room")
+CLOCK_SKEW = _warning("clock-skew")
+CLOCK_UNKNOWN = _info("clock-unknown")
+DRIFTED = _warning("drifted")
+DRIFT_WAITS = _info("drift-waits")
+INVENTORY_IS_NEW = _warning("inventory-is-new")
+INVENTORY_OF_ANOTHER_PATH = _error("inventory-of-another-path")
+OWNED_ELSEWHERE = _error("owned-elsewhere")
+PODS_MAY_WAIT = _warning("pods-may-wait")
+POOL_BECOMES_PARTIAL = _error("pool-becomes-partial")
+POOL_NOT_PRUNED = _warning("pool-not-pruned")
+POOL_NOT_THERE = _error("pool-not-there")
+POOL_OVER_LIMIT = _warning("pool-over-limit")
+PLACEMENT_REJECTED = _error("placement-rejected")
+SHARED_HOSTNAME = _warning("shared-hostname")
+STATIC_POOL_CHANGE = _error("static-pool-change")
+STATIC_POOL_BLOCKED = _warning("static-pool-blocked")
+
+# Templates, snapshots, and defects of headroom.
+SET_ASIDE = _error("set-aside")
+TEMPLATE_FAILED = _error("template-failed")
+TEMPLATE_NOT_USED = _warning("template-not-used")
+UNREAD_FILE = _warning("unread-file")
 
 ALL: tuple[Code, ...] = tuple(
     sorted((value for value in list(globals().values()) if isinstance(value, Code)), key=lambda code: code.name)
