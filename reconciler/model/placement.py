@@ -146,9 +146,10 @@ MOST_TAKERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One pod of a rehearsal. node: where kube-scheduler would bind it; "" where it has to wait."""
+    """One pod of a rehearsal. group: of the demand's. node: where kube-scheduler would bind it; "" where it has to wait."""
 
     demand: ObjectRef
+    group: int
     node: str
 
 

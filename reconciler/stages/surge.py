@@ -11,6 +11,7 @@ from reconciler.model import codes
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
 from reconciler.model.placement import Placement, Wait
 from reconciler.model.refs import abridged
+from reconciler.placement.checker.pod_orders import rehearsal_violations
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
@@ -19,6 +20,7 @@ from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
 
+_NOTHING: tuple[tuple[Wait, ...], tuple[str, ...]] = ((), ())
 HURRIED = frozenset({"taken", "came", "change"})
 """Triggers of passes that answer what pods do."""
 
@@ -73,10 +75,10 @@ class Rehearse:
 
     def run(self, state: PassState) -> PassState:
         sources = {demand.ref: demand.source for demand in state.demands}
-        known: tuple[Wait, ...] = self.memory.latest("waits", ())
+        known, doubts = self.memory.latest("waits", _NOTHING)
         if state.trigger not in HURRIED:
             inputs = (*_seen(state.problem, state.placement), state.scarce)
-            known = self.memory.once("waits", inputs, lambda: _rehearsal(state).waits())
+            known, doubts = self.memory.once("waits", inputs, lambda: self._rehearsed(state))
         waits = tuple(wait for wait in known if wait.demand in sources)
         findings = [
             codes.PODS_MAY_WAIT.finding(
@@ -87,7 +89,17 @@ class Rehearse:
             )
             for wait in waits
         ]
-        return replace(state, waits=waits, findings=(*state.findings, *findings))
+        return replace(state, waits=waits, findings=(*state.findings, *findings), notes=(*state.notes, *doubts))
+
+    def _rehearsed(self, state: PassState) -> tuple[tuple[Wait, ...], tuple[str, ...]]:
+        """Who may wait, and what the checker has to say against that."""
+        problem, placement, rehearsal = state.problem, state.placement, _rehearsal(state)
+        waits = rehearsal.waits()
+        if not self.rules.check_placement:
+            return waits, ()
+        found = rehearsal_violations(problem, placement, rehearsal.nodes, rehearsal.running, waits, rehearsal.orders())
+        words = abridged(dict.fromkeys(found), 3)
+        return waits, (f"the checker does not agree with the rehearsal of pods that come: {words}",) if words else ()
 
 
 def _rehearsal(state: PassState) -> Rehearsal:

@@ -8,7 +8,7 @@ room scarcer for them. Volumes, devices and preemption are not looked at.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,24 +43,27 @@ _SAMPLED_FROM = 100
 
 @dataclass(frozen=True, slots=True)
 class _Coming:
-    """Pods of one demand. kinds: a number for each pod. rows: of the nodes that hold its chunks, with how many."""
+    """Pods of one demand. kinds: a number for each pod. groups: by kind, one that has it. rows: of the nodes that hold its chunks, with
+    how many."""
 
     demand: ObjectRef
     kinds: Numbers
+    groups: Mapping[int, int]
     rows: Counter[int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """One order. coming: by pod, the number of its demand. waiting: by number of a demand, how many of its pods wait."""
+    """One order. pods: two rows, the kind and the number of the demand of each. waiting: by number of a demand, how many of its pods wait."""
 
-    coming: Numbers
+    pods: Numbers
     nodes: Numbers
     waiting: Counter[int]
 
 
 class Rehearsal:
     """names: of the planned nodes. scarce: nodes with the taint of scarce room. steps: pods times nodes that were gone through so far.
+    nodes, running: as they will stand, with the pods that run there.
 
     What was searched is kept: to ask again costs nothing."""
 
@@ -80,19 +83,23 @@ class Rehearsal:
         self._doubtful = {item.ref for item in demands.values() if may_fail_alone(item)}
         kinds: dict[PodKind, int] = {}
         held: dict[ObjectRef, Counter[tuple[int, str]]] = {ref: Counter() for ref in sorted(demands)}
+        groups: dict[ObjectRef, dict[int, int]] = {ref: {} for ref in demands}
         for item in standing:
             for holding in item.holdings:
                 if holding.demand in demands:
-                    kind = _kind(demands[holding.demand], holding.group)
-                    held[holding.demand][kinds.setdefault(kind, len(kinds)), item.node.name] += holding.count
-        pods = running_pods(problem, standing)
+                    kind = kinds.setdefault(_kind(demands[holding.demand], holding.group), len(kinds))
+                    held[holding.demand][kind, item.node.name] += holding.count
+                    groups[holding.demand][kind] = holding.group
+        self.running = running_pods(problem, standing)
         sampling = len(nodes) >= _SAMPLED_FROM
-        self._model = SchedulerModel(nodes, pods, list(kinds), problem.view.namespaces, sampling=sampling)
-        row_of = {node.name: row for row, node in enumerate(self._model.nodes)}
+        self._model = SchedulerModel(nodes, self.running, list(kinds), problem.view.namespaces, sampling=sampling)
+        self.nodes = self._model.nodes
+        row_of = {node.name: row for row, node in enumerate(self.nodes)}
         self._coming = [
             _Coming(
                 ref,
                 np.repeat([kind for kind, _ in counts], list(counts.values())),
+                groups[ref],
                 Counter(row_of[name] for (_, name), count in counts.items() for _ in range(count)),
             )
             for ref, counts in held.items()
@@ -129,10 +136,15 @@ class Rehearsal:
                 found.append(self._shortest(number, tried))
         return tuple(found)
 
+    def orders(self) -> tuple[tuple[Binding, ...], ...]:
+        """Some in which everybody comes, last those with the fewest places to go."""
+        numbers = self._by_places[-LEAST_ORDERS:]
+        return tuple(self._bindings(self._tried(self._last(number), self._lots(0, number))) for number in numbers)
+
     def room_of(self, demands: Collection[ObjectRef]) -> frozenset[str]:
         """The names of nodes that hold chunks of these demands."""
         rows = {row for item in self._coming if item.demand in demands for row in item.rows}
-        return frozenset(self._model.nodes[row].name for row in rows)
+        return frozenset(self.nodes[row].name for row in rows)
 
     @cached_property
     def _alone(self) -> dict[int, _Tried | None]:
@@ -177,14 +189,14 @@ class Rehearsal:
     def _worse(self, number: int, pods: Numbers, lots: Numbers, tries: int) -> list[_Tried]:
         """An order in which pods of the demand wait, if changes of this one lead there."""
         further = np.repeat(self._coming[number].kinds[:1], _FURTHER)
-        self.steps += tries * pods.shape[1] * len(self._model.nodes)
+        self.steps += tries * pods.shape[1] * len(self.nodes)
         strain = self._model.worsen(pods, lots, number, further, tries, seed=number + 1)
         return [self._tried(pods, lots)] if strain > 0 else []
 
     def _tries(self) -> int:
         """How many orders of everybody are tried at most."""
         pods = sum(len(item.kinds) for item in self._coming)
-        return MOST_STEPS // max(1, pods * len(self._model.nodes))
+        return MOST_STEPS // max(1, pods * len(self.nodes))
 
     @cached_property
     def _by_places(self) -> list[int]:
@@ -218,7 +230,7 @@ class Rehearsal:
 
     def _lots(self, seed: int, last: int | None = None) -> Numbers:
         """last: the demand that comes last. Nodes that hold its chunks win ties then."""
-        lots = shuffled(len(self._model.nodes), seed)
+        lots = shuffled(len(self.nodes), seed)
         if last is None:
             return lots
         ranks = np.array([row not in self._coming[last].rows for row in range(len(lots))])
@@ -226,10 +238,10 @@ class Rehearsal:
 
     def _tried(self, pods: Numbers, lots: Numbers) -> _Tried:
         kinds, coming = pods
-        self.steps += len(kinds) * len(self._model.nodes)
+        self.steps += len(kinds) * len(self.nodes)
         nodes = self._model.schedule(kinds, lots, again=True)
         self._model.take_back()
-        return _Tried(coming, nodes, Counter(coming[nodes < 0].tolist()))
+        return _Tried(pods, nodes, Counter(coming[nodes < 0].tolist()))
 
     def _worst(self, number: int, all_tried: Iterable[_Tried]) -> _Tried | None:
         worst = max(all_tried, key=lambda tried: tried.waiting[number], default=None)
@@ -247,7 +259,6 @@ class Rehearsal:
 
     def _wait(self, number: int, tried: _Tried, *, alone: bool) -> Wait:
         own = self._coming[number]
-        nodes = [node.name for node in self._model.nodes]
         return Wait(
             own.demand,
             waiting=tried.waiting[number],
@@ -255,17 +266,21 @@ class Rehearsal:
             alone=alone,
             takers=() if alone else self._takers(number, tried),
             before=None,
-            bindings=tuple(
-                Binding(self._coming[coming].demand, nodes[row] if row >= 0 else "")
-                for coming, row in zip(tried.coming.tolist(), tried.nodes.tolist(), strict=True)
-            ),
+            bindings=self._bindings(tried),
         )
+
+    def _bindings(self, tried: _Tried) -> tuple[Binding, ...]:
+        nodes, found = [node.name for node in self.nodes], []
+        for kind, number, row in zip(*tried.pods.tolist(), tried.nodes.tolist(), strict=True):
+            coming = self._coming[number]
+            found.append(Binding(coming.demand, coming.groups[kind], nodes[row] if row >= 0 else ""))
+        return tuple(found)
 
     def _takers(self, number: int, tried: _Tried) -> tuple[ObjectRef, ...]:
         """Whose pods are on the demand's nodes beyond what they hold chunks for there, those with most of them first."""
         room = self._coming[number].rows
         beyond: Counter[ObjectRef] = Counter()
-        for (coming, row), count in Counter(zip(tried.coming.tolist(), tried.nodes.tolist(), strict=True)).items():
+        for (coming, row), count in Counter(zip(tried.pods[1].tolist(), tried.nodes.tolist(), strict=True)).items():
             other = self._coming[coming]
             if coming != number and row in room and count > other.rows[row]:
                 beyond[other.demand] += count - other.rows[row]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 from reconciler.model.buffers import remembered_shares
 from reconciler.model.changes import Apply, Plan
 from reconciler.model.nodes import SCARCE_TAINT
+from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
+from reconciler.placement.scheduler.model import PodKind
 from tests.builders import buffer_ref
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
@@ -237,6 +241,18 @@ def test_as_planned_the_wait_is_only_told() -> None:
     assert told(shop) == [
         "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
     ]
+
+
+def test_the_checker_tells_where_the_rehearsal_is_wrong() -> None:
+    """A pod of batch would wait although a node takes it: the model thinks it twice as large as it is."""
+
+    def twice(found: PodShape, **others: bool) -> PodKind:
+        return PodKind(replace(found, requests=found.requests + found.requests), **others)
+
+    with patch("reconciler.placement.surge.rehearsal.PodKind", twice):
+        (note,) = two_pools("planned").cycle.plan().required_plan.notes
+    assert note.startswith("the checker does not agree with the rehearsal of pods that come: ")
+    assert "CapacityBuffer/shop/batch: a pod waits, and node-batch-" in note
 
 
 def test_spare_room_stays_where_it_is() -> None:
