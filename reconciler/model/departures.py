@@ -44,7 +44,7 @@ class Departure:
 @dataclass(frozen=True, slots=True)
 class WaitingDeletions:
     """most, most_nodes: how many objects may be deleted, and nodes released for them, within an hour. held, nodes_held: of how many.
-    next_at: when the next may be, by headroom's clock.
+    gone, nodes_gone: how many are or go now. next_at: when the next may be, by headroom's clock.
 
     next_at None: nothing may be deleted at present, and `Plan.blocked` says why. Truthy where an object waits.
     """
@@ -54,6 +54,8 @@ class WaitingDeletions:
     held: int = 0
     most_nodes: int = 0
     nodes_held: int = 0
+    gone: int = 0
+    nodes_gone: int = 0
     next_at: datetime | None = None
 
     def __bool__(self) -> bool:
@@ -61,13 +63,14 @@ class WaitingDeletions:
 
     @property
     def cap(self) -> str:
-        """`at most 5 of 11 objects and 2 of 7 held nodes go within an hour`."""
-        nodes = (
-            f" and {min(self.most_nodes, self.nodes_held):,} of {self.nodes_held:,} held nodes"
-            if self.nodes_held
-            else ""
-        )
-        return f"at most {min(self.most, self.held):,} of {self.held:,} objects{nodes} go within an hour"
+        """`at most 5 of 11 objects (1 so far) and 2 of 7 held nodes (2 so far) go within an hour`."""
+        shares = [(self.most, self.held, "objects", self.gone)]
+        shares += [(self.most_nodes, self.nodes_held, "held nodes", self.nodes_gone)] if self.nodes_held else []
+        words = [
+            f"{min(most, held):,} of {held:,} {what}" + (f" ({gone:,} so far)" if gone else "")
+            for most, held, what, gone in shares
+        ]
+        return f"at most {' and '.join(words)} go within an hour"
 
 
 PRUNES_KEY = "prunes"

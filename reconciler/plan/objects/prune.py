@@ -230,6 +230,8 @@ class _Turn:
             held=hour.held,
             most_nodes=rules.most_nodes(hour.nodes_held),
             nodes_held=hour.nodes_held,
+            gone=len(self._pruned),
+            nodes_gone=len(self._released) + self._stepped,
         )
 
     def after(self, waiting: Collection[ObjectRef]) -> PruneHour:

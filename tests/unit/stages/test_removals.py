@@ -78,7 +78,7 @@ def test_a_buffer_of_seven_nodes_that_vanishes_is_let_down_two_nodes_an_hour() -
     result = shop.passes(600)
     assert shop.nodes() == 5
     (told,) = [item for item in outcome(result, "web").conditions if item.type == "Removal"]
-    assert "at most 2 of 2 objects and 2 of 7 held nodes go within an hour; the next by" in told.message
+    assert "at most 2 of 2 objects and 2 of 7 held nodes (2 so far) go within an hour; the next by" in told.message
     shop.restart()
     shop.passes(2400)
     assert shop.nodes() == 5, "passes and restarts do not renew it"
