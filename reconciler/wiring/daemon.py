@@ -101,6 +101,8 @@ def guard(cluster: Cluster, daemon: Daemon, election: LeaderElection | None, sta
 
 _AFTER_SILENCE = 20.0
 """Seconds that a Git process has to report that it was ended for its silence. The watchdog only ends what hangs elsewhere."""
+_COMPILING = 120.0
+"""Seconds that compiling the loops of placement may take, which happens once on a machine: 25 s of CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,10 @@ class Watchdogs:
         self._all: list[Watchdog] = []
 
     def another(self, settings: Settings) -> Watchdog:
-        """The optimal placement has a time limit of its own, which counts on top."""
+        """The optimal placement has a time limit of its own. That, and compiling, count on top."""
         placement = settings.placement
         optimal_within = placement.optimal_within if placement.mode == "optimal" else timedelta(0)
-        more = {GIT: _AFTER_SILENCE, "placement": optimal_within.total_seconds()}
+        more = {GIT: _AFTER_SILENCE, "placement": _COMPILING + optimal_within.total_seconds()}
         self._all.append(Watchdog(more=more, ends_process=True, elsewhere=self.complaint))
         return self._all[-1]
 

@@ -248,6 +248,14 @@ def test_the_daemon_tells_of_a_stuck_poll_within_two_minutes_whatever_git_may_ta
     assert watchdog.complaint
 
 
+def test_the_daemon_may_compile_its_loops_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch, seconds: Seconds) -> None:
+    monkeypatch.setattr("reconciler.wiring.daemon.Watchdog", partial(Watchdog, seconds=seconds))
+    watchdog = Watchdogs().another(Settings())
+    watchdog.progress("placement")
+    seconds.now += 200
+    assert watchdog.complaint == ""
+
+
 def test_between_passes_nothing_is_expected(seconds: Seconds) -> None:
     watchdog = Watchdog(seconds=seconds)
     watchdog.progress("apply")
