@@ -111,7 +111,8 @@ def buffers(count: int) -> list[LiveObject]:
 def test_what_waits_tells_how_many_may_go_and_when_the_next_may() -> None:
     answer = pruned(*buffers(8), rules=QUARTER)
     rest = tuple(buffer_ref(f"b{index}") for index in range(5, 8))
-    assert answer.waiting == WaitingDeletions(rest, most=5, held=8, most_nodes=2, gone=5, next_at=NOW + timedelta(hours=1))
+    later = NOW + timedelta(hours=1)
+    assert answer.waiting == WaitingDeletions(rest, most=5, held=8, most_nodes=2, gone=5, next_at=later)
     assert answer.waiting.cap == "at most 5 of 8 objects (5 so far) go within an hour"
     assert answer.edges == (Edge(NOW + timedelta(hours=1), "3 objects no longer declared: the next may be deleted"),)
 
