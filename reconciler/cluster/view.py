@@ -16,6 +16,7 @@ from reconciler.cluster.resources import (
     CONFIG_MAPS,
     DAEMON_SETS,
     NAMESPACES,
+    NODE_CLAIMS,
     NODES,
     PODS,
     RESOURCES,
@@ -24,7 +25,7 @@ from reconciler.cluster.resources import (
 )
 from reconciler.model.attachments import Devices, Storage
 from reconciler.model.marks import PART_OF_LABEL
-from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, INITIALIZED_LABEL, InstanceType, Node, NodeClaim
+from reconciler.model.nodes import DISRUPTED_TAINT, HELD_ANNOTATION, InstanceType, Node, NodeClaim
 from reconciler.model.pods import DaemonSet, Pod, admitted
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, Inventory, LiveObject
@@ -40,10 +41,9 @@ def begins_to_go(before: object, after: object) -> bool:
     return is_held(before) and _is_going(after) and not _is_going(before)
 
 
-def has_come(before: object, after: object) -> bool:
-    """Whether a node that holds chunks, or waits for pods, has become initialized with this change."""
-    was, now = ((side.label(INITIALIZED_LABEL) if isinstance(side, Node) else None) for side in (before, after))
-    return isinstance(before, Node) and is_held(after) and now == "true" != was
+def is_starting(side: object) -> bool:
+    """Whether it is the NodeClaim of a node that holds chunks, or waits for pods, and is not initialized yet."""
+    return isinstance(side, NodeClaim) and is_held(side) and side.condition("Initialized") != "True"
 
 
 def node_newly_used(before: object, after: object) -> str:
@@ -189,7 +189,8 @@ class ViewStore:
         used = node_newly_used(before, value)
         if (before and begins_to_go(before, value)) or (used and is_held(self._values[NODES.key].get(("", used)))):
             self._room_taken += 1
-        self._room_came += has_come(before, value)
+        if is_starting(before) and is_held(value) and not any(map(is_starting, self._values[NODE_CLAIMS.key].values())):
+            self._room_came += 1
         return self._changed(*_parts_of(resource, value))
 
     def _drop(self, resource: Resource, key: Key) -> bool:
@@ -296,7 +297,7 @@ class ViewStore:
 
     @property
     def room_came(self) -> int:
-        """How often a node that is held has become initialized so far."""
+        """How often the last held node that was on its way has become initialized so far."""
         return self._room_came
 
     @property

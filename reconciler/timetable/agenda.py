@@ -5,7 +5,7 @@ All of the rules are here:
 - A change of the cluster or a new commit starts a pass once nothing has changed for `quiet`. It starts at the latest `quiet_at_most`
 after the first change.
 - A change that takes held room, or with which such room has come, starts one once no further such change has come for a moment
-  (`BURST`), since pods come in bursts. Within `quiet` of a pass for the same reason it is gathered like any other change.
+  (`BURST`), since pods come in bursts. Within `quiet` of such a pass, room that is taken is gathered like any other change.
 - A tick, a request, an edge (a schedule's value changes) and a clock that was set back start one at once.
 - After a transient failure nothing starts a pass until its back-off is over, and then one starts by itself. Back-offs double from
 `retry_first` to `retry_at_most`.
@@ -42,8 +42,7 @@ class Trigger(StrEnum):
 BURST = timedelta(milliseconds=150)
 BURST_AT_MOST = timedelta(milliseconds=500)
 """The longest wait after the first change of a burst."""
-_HURRIED = {Trigger.TAKEN, Trigger.CAME}
-_QUIETLY = {Trigger.COMMIT, Trigger.CHANGE, *_HURRIED}
+_QUIETLY = {Trigger.COMMIT, Trigger.TAKEN, Trigger.CHANGE}
 _LIFTING = {Trigger.START, Trigger.COMMIT, Trigger.REQUEST, Trigger.EDGE}
 
 
@@ -68,7 +67,7 @@ class Agenda:
         self._at_once: datetime | None = None
         self._first_taken: datetime | None = None
         self._last_taken: datetime | None = None
-        self._hurried: dict[Trigger, datetime] = {}
+        self._refilled: datetime | None = None
         self._held_until: datetime | None = None
         self._held_until_poll = False
         self._failures = 0
@@ -79,7 +78,7 @@ class Agenda:
         if trigger in _LIFTING:
             self._lift()
             self._failures = 0
-        if trigger in _HURRIED and not self._has_just_hurried(trigger, now):
+        if trigger is Trigger.CAME or (trigger is Trigger.TAKEN and not self._has_just_refilled(now)):
             self._first_taken = self._first_taken or now
             self._last_taken = now
         elif trigger in _QUIETLY:
@@ -110,8 +109,8 @@ class Agenda:
 
     def begin(self, now: datetime) -> None:
         """Reports that a pass begins, which sees everything wanted so far."""
-        if self._first_taken is not None:
-            self._hurried |= dict.fromkeys(_HURRIED & self._wanted, now)
+        if self._first_taken is not None and Trigger.TAKEN in self._wanted:
+            self._refilled = now
         self._wanted.clear()
         self._first_change = self._last_change = self._at_once = None
         self._first_taken = self._last_taken = None
@@ -141,12 +140,11 @@ class Agenda:
         self._held_until = _earlier(self._held_until, by)
         self._first_taken = _earlier(self._first_taken, by)
         self._last_taken = _earlier(self._last_taken, by)
-        self._hurried = {trigger: time - by for trigger, time in self._hurried.items()}
+        self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
 
-    def _has_just_hurried(self, trigger: Trigger, now: datetime) -> bool:
-        last = self._hurried.get(trigger)
-        return last is not None and timedelta(0) <= now - last < self._pacing.quiet
+    def _has_just_refilled(self, now: datetime) -> bool:
+        return self._refilled is not None and timedelta(0) <= now - self._refilled < self._pacing.quiet
 
     def _lift(self) -> None:
         self._held_until = None

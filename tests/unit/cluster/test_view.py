@@ -257,15 +257,21 @@ def test_a_held_node_that_begins_to_go_takes_its_room_along() -> None:
     assert store.room_taken == 2
 
 
-def test_room_comes_once_a_held_node_is_initialized() -> None:
+def test_room_has_come_once_no_held_node_is_on_its_way() -> None:
+    def claim(name: str, initialized: str, annotations: dict[str, str] = HELD) -> dict[str, object]:
+        status = {"conditions": [{"type": "Initialized", "status": initialized}]}
+        return {"metadata": {"name": name, "annotations": annotations}, "spec": {}, "status": status}
+
     store = Store()
-    initialized = {"labels": {"karpenter.sh/initialized": "true"}}
-    store.see("Node", a_node(HELD))
-    store.see("Node", a_node(HELD, **initialized))
+    for name in ("first", "last"):
+        store.see("NodeClaim", claim(name, "Unknown"))
+    store.see("NodeClaim", claim("another", "Unknown", {}))
+    store.see("NodeClaim", claim("first", "True"))
+    assert store.room_came == 0
+    store.see("NodeClaim", claim("last", "True"))
     assert (store.room_came, store.room_taken) == (1, 0)
-    store.see("Node", a_node(HELD, **initialized, generation=2))
-    store.see("Node", a_node())
-    store.see("Node", a_node(**initialized))  # holds nothing
+    store.see("NodeClaim", claim("another", "True", {}))
+    store.see("NodeClaim", claim("last", "True"))
     assert store.room_came == 1
 
 
