@@ -154,9 +154,11 @@ def test_each_repository_has_the_finding_that_it_is_made_for(name: str) -> None:
 
 ONCE = "not-utf8 left-out file-too-large too-many-documents other-kinds old-zone-data not-read"
 """Found once in a file or in a repository."""
-ELSEWHERE = "immutable-field buffer-too-large field-not-served not-served reference-lost too-many-budgets"
+ELSEWHERE = "immutable-field buffer-too-large not-served too-many-budgets"
 """Needs a cluster; or takes long by itself (`tests.perf.local_budgets`)."""
 
 
 def test_every_code_about_documents_has_a_repository() -> None:
-    assert {code.name for code in codes.ALL} - DOCUMENTS.keys() == {*ONCE.split(), *ELSEWHERE.split()}
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "reconciler" / "manifests").rglob("*.py"))
+    reported = {code.name for name, code in vars(codes).items() if isinstance(code, Code) and f"codes.{name}" in text}
+    assert reported - DOCUMENTS.keys() == {*ONCE.split(), *ELSEWHERE.split()}
