@@ -15,7 +15,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.nodes import InstanceType, NodePool
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, Schedule, following_of
-from reconciler.model.timelines import DemandSpan, aligned
+from reconciler.model.timelines import DemandSpan, aligned, joined
 from reconciler.model.view import ClusterView
 from reconciler.timetable.capacity_schedule import spans_with_lead
 
@@ -56,13 +56,14 @@ def demand_spans(
         }
     spans: list[DemandSpan] = []
     for buffer in declared.buffers:
-        spans += _joined(
+        spans += [
             DemandSpan(buffer.ref, opens, closes, count, why)
             for opens, closes, state in pieces[buffer.ref]
             for count, why in [sizes[buffer.ref, state] if state[1] else (0, _why(followings[buffer.ref], state))]
-        )
+        ]
     for pool in declared.node_pools:
-        spans += _joined(_of_pool(pool, schedules, start, end))
+        spans += _of_pool(pool, schedules, start, end)
+    spans = joined(spans, lambda span: (span.ref, span.replicas))
     return tuple(sorted(spans, key=lambda span: (span.ref.kind, span.ref.namespace, span.ref.name, span.start)))
 
 
@@ -138,16 +139,3 @@ def _why(following: Following | None, state: State) -> str:
     if not state[1]:
         return f"{following.active_during} is at 0"
     return " and ".join(str(ref) for ref in following.schedules)
-
-
-def _joined(spans: Iterator[DemandSpan]) -> Iterator[DemandSpan]:
-    last: DemandSpan | None = None
-    for span in spans:
-        if last is not None and last.replicas == span.replicas and last.end == span.start:
-            last = replace(last, end=span.end)
-            continue
-        if last is not None:
-            yield last
-        last = span
-    if last is not None:
-        yield last

@@ -5,11 +5,11 @@ Every span is half-open, [start, end), in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from reconciler.model.changes import BudgetOutcome, ScheduleOutcome
 from reconciler.model.refs import ObjectRef
@@ -24,6 +24,28 @@ def aligned(*rows: Sequence[tuple[datetime, datetime, T]]) -> Iterator[tuple[dat
     for opens, closes in pairwise(sorted({edge for row in rows for start, end, _ in row for edge in (start, end)})):
         positions = [at + (row[at][1] <= opens) for at, row in zip(positions, rows, strict=True)]
         yield opens, closes, tuple(row[at][2] for at, row in zip(positions, rows, strict=True))
+
+
+class _Span(Protocol):
+    @property
+    def start(self) -> datetime: ...
+
+    @property
+    def end(self) -> datetime: ...
+
+
+S = TypeVar("S", bound=_Span)
+
+
+def joined(spans: Iterable[S], worth: Callable[[S], object]) -> list[S]:
+    """Neighbours of equal worth as one span, otherwise like the first of them. spans: dataclasses, in order."""
+    result: list[S] = []
+    for span in spans:
+        if result and result[-1].end == span.start and worth(result[-1]) == worth(span):
+            result[-1] = replace(result[-1], end=span.end)  # type: ignore[type-var]  # always a dataclass here
+        else:
+            result.append(span)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Costs change at the instant at which demand changes. The time that nodes take to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -22,7 +22,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
 from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
-from reconciler.model.timelines import aligned
+from reconciler.model.timelines import aligned, joined
 from reconciler.model.view import ClusterView
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
@@ -130,7 +130,9 @@ def spending(basis: Basis, span: timedelta = MONTH) -> Spending:
             CostSpan(start, until, present),
             *([replace(spans[0], start=until)] if until < spans[0].end else []),
         ]
-    return Spending(start, end, _joined(spans), _windows(states, known), tuple(notes))
+    return Spending(
+        start, end, tuple(joined(spans, lambda span: id(span.state))), _windows(states, known), tuple(notes)
+    )
 
 
 def _booking_note(booked_for: timedelta) -> str:
@@ -179,16 +181,6 @@ def _mean(known: dict[Key, SteadyState], lasting: dict[Key, float]) -> SteadySta
     price = sum(state.per_hour * lasting[key] for key, state in known.items()) / total
     nodes = round(sum(state.nodes * lasting[key] for key, state in known.items()) / total)
     return SteadyState(price, nodes, is_mean=True)
-
-
-def _joined(spans: Sequence[CostSpan]) -> tuple[CostSpan, ...]:
-    joined: list[CostSpan] = []
-    for span in spans:
-        if joined and joined[-1].state is span.state:
-            joined[-1] = replace(joined[-1], end=span.end)
-        else:
-            joined.append(span)
-    return tuple(joined)
 
 
 def _windows(states: States, known: dict[Key, SteadyState]) -> tuple[WindowCost, ...]:
@@ -313,10 +305,5 @@ def _annotations(declared: Declared) -> dict[ObjectRef, tuple[tuple[str, str], .
 def _intervals(
     pieces: Mapping[Following, list[tuple[datetime, datetime, State]]], start: datetime, end: datetime
 ) -> list[Interval]:
-    intervals: list[Interval] = []
-    for opens, closes, key in aligned(*pieces.values()) if pieces else [(start, end, ())]:
-        if intervals and intervals[-1].key == key:
-            intervals[-1] = Interval(intervals[-1].start, closes, key)
-        else:
-            intervals.append(Interval(opens, closes, key))
-    return intervals
+    every = aligned(*pieces.values()) if pieces else [(start, end, ())]
+    return joined((Interval(*piece) for piece in every), lambda interval: interval.key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, inf
 
-from reconciler.model.timelines import BudgetSpan
+from reconciler.model.timelines import BudgetSpan, joined
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, on_step, span_words, step_of, width_of
 from reconciler.report.words import counted
 
@@ -33,14 +33,7 @@ def allowed_spans(spans: Sequence[BudgetSpan]) -> list[ValueSpan]:
 
 def merged(spans: Sequence[ValueSpan]) -> list[ValueSpan]:
     """Neighbouring spans of equal value and reason as one, so that the number is written once."""
-    joined: list[ValueSpan] = []
-    for span in spans:
-        last = joined[-1] if joined else None
-        if last is not None and (last.value, last.why, last.end) == (span.value, span.why, span.start):
-            joined[-1] = ValueSpan(last.start, span.end, span.value, span.why)
-        else:
-            joined.append(span)
-    return joined
+    return joined(spans, lambda span: (span.value, span.why))
 
 
 @dataclass(frozen=True, slots=True)

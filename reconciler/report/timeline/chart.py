@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from itertools import groupby
 
-from reconciler.model.timelines import CapacityTimeline, FillPoint
+from reconciler.model.timelines import CapacityTimeline, FillPoint, joined
 from reconciler.report.drawing.svg import Drawing, TimeAxis, fitting, width_of
 from reconciler.report.drawing.value_lanes import (
     NUMBER_ROOM,
@@ -15,7 +15,6 @@ from reconciler.report.drawing.value_lanes import (
     allowed_spans,
     draw_allowed,
     draw_values,
-    merged,
     number_of,
 )
 from reconciler.report.words import counted, moment
@@ -71,35 +70,21 @@ def lanes(timeline: CapacityTimeline) -> tuple[Lane, ...]:
 
 def _lanes(timeline: CapacityTimeline) -> Iterator[Lane]:
     for ref, demands in groupby(timeline.demands, key=lambda span: span.ref):
-        yield Lane(
-            ASKED,
-            str(ref),
-            _joined(
-                [
-                    ValueSpan(item.start, item.end, item.replicas, item.why)
-                    for item in demands
-                    if item.replicas is not None
-                ]
-            ),
-        )
+        own = [
+            ValueSpan(item.start, item.end, item.replicas, item.why) for item in demands if item.replicas is not None
+        ]
+        yield _lane_of(ASKED, str(ref), own)
     for schedule in timeline.schedules:
         spans = [ValueSpan(item.start, item.end, item.value) for item in schedule.spans]
-        yield Lane(WORTH, str(schedule.schedule.ref), _joined(spans))
-    for (pool, reason), budgets in groupby(
-        timeline.budgets, key=lambda span: (span.outcome.node_pool, span.outcome.reason)
-    ):
-        yield Lane(ALLOWED, _budget_name(pool, reason), _joined(allowed_spans(list(budgets))))
+        yield _lane_of(WORTH, str(schedule.schedule.ref), spans)
+    by_budget = groupby(timeline.budgets, key=lambda span: (span.outcome.node_pool, span.outcome.reason))
+    for (pool, reason), budgets in by_budget:
+        yield _lane_of(ALLOWED, _budget_name(pool, reason), allowed_spans(list(budgets)))
 
 
-def _joined(spans: Sequence[ValueSpan]) -> tuple[ValueSpan, ...]:
-    """The spans with neighbours of equal value joined, with the first one's reason."""
-    joined: list[ValueSpan] = []
-    for span in merged(spans):
-        if joined and joined[-1].value == span.value:
-            joined[-1] = ValueSpan(joined[-1].start, span.end, span.value, joined[-1].why)
-        else:
-            joined.append(span)
-    return tuple(joined)
+def _lane_of(group: str, name: str, spans: Sequence[ValueSpan]) -> Lane:
+    """Neighbours of equal value are one span, with the first one's reason."""
+    return Lane(group, name, tuple(joined(spans, lambda span: span.value)))
 
 
 def shared_out(groups: Sequence[str], most: int) -> list[int]:
