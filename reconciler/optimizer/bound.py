@@ -30,7 +30,7 @@ from reconciler.placement.constraints.domain_counters import Domain
 from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import ANYWHERE, Mask, distinct
+from reconciler.placement.requirements import ANYWHERE, Mask
 
 _CLOSED = 0.001
 """Part of the price by which the bound and the master may differ, as they do anyway by what `Knapsacks` leaves open."""
@@ -380,10 +380,10 @@ def _differ_in_price(offers: PoolOffers, key: str) -> bool:
     table = offers.offerings.table
     if key not in table.keys:
         return False
-    codes, cells = table.column(key)
     rows = np.flatnonzero(offers.rows & offers.priced)
-    if not all(isinstance(cells[code], str) for code in distinct(codes[rows])):
+    if not all(isinstance(cell, str) for cell in table.seen(key, rows)):
         return False
+    codes, _ = table.column(key)
     cheapest: dict[tuple[int, int], int] = {}
     for row in rows.tolist():
         place = (int(offers.offerings.types_of[row]), int(codes[row]))

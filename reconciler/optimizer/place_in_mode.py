@@ -52,12 +52,8 @@ OUT_OF_TIME = "the time for it was over"
 NOTHING_CHEAPER = "nothing cheaper was found"
 
 
-def _no_limit() -> float:
-    return math.inf
-
-
 def place_in_mode(
-    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = _no_limit
+    problem: Problem, *, memory: Memory | None = None, seconds_left: Callable[[], float] = lambda: math.inf
 ) -> Placement:
     """Where each chunk goes, in the mode that the options ask for: fast, or optimal.
 

@@ -13,34 +13,13 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.pods import NodeSelectorTerm, PodShape, TopologySpread
+from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Requirement
 from reconciler.placement.arrays import Amounts
 from reconciler.placement.requirements import Requirements
 
 _Parts = tuple[object, ...]
-
-
-class EquivalenceClasses:
-    """Gives all shapes of a class the same number."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[_Parts, int] = {}
-        self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
-        """Cache by identity of the parts of a shape, which many shapes share and which are slow to hash.
-
-        The parts are kept alive with the number, so that no other object gets their identity.
-        """
-
-    def number(self, shape: PodShape) -> int:
-        parts = _apart_from_amounts(shape)
-        same = tuple(map(id, parts))
-        known = self._same.get(same)
-        if known is None:
-            number = self._numbers.setdefault(parts, len(self._numbers))
-            known = self._same[same] = (parts, number)
-        return known[1]
 
 
 _apart_from_amounts = attrgetter(
@@ -74,7 +53,7 @@ class RelaxationStep:
 @dataclass(slots=True, eq=False)
 class Needs:
     """A shape and what follows from it; never modified. terms: at least one must hold. equivalence_class: its number (see
-    `EquivalenceClasses`), -1 for daemons, which need none."""
+    `KnownNeeds`), -1 for daemons, which need none."""
 
     shape: PodShape
     request: Amounts
@@ -95,20 +74,33 @@ def needs_of(shape: PodShape, request: Amounts) -> Needs:
 
 
 class KnownNeeds:
-    """The needs of every shape seen, computed once. Shapes that ask for the same nodes share their terms and relaxation steps."""
+    """The needs of every shape seen, computed once. Shapes that ask for the same nodes share their terms and relaxation steps. Shapes that
+    differ only in requests and host ports are of one equivalence class, which has a number."""
 
     def __init__(self, request: Callable[[Resources], Amounts]) -> None:
-        self.equivalence_classes = EquivalenceClasses()
         self._request = request
+        self._numbers: dict[_Parts, int] = {}
+        self._same: dict[tuple[int, ...], tuple[_Parts, int]] = {}
+        """Numbers of classes by identity of the parts of a shape, which many shapes share and which are slow to hash. The parts are kept
+        alive with the number, so that no other object gets their identity."""
         self._known: dict[int, Needs] = {}
         """By identity, since hashing a shape is slow. Needs keep their shape alive, so that no other object gets its identity."""
         self._of_class: dict[int, Needs] = {}
         self._alike: dict[tuple[object, ...], Needs] = {}
 
+    def class_of(self, shape: PodShape) -> int:
+        """The number of its equivalence class."""
+        parts = _apart_from_amounts(shape)
+        same = tuple(map(id, parts))
+        known = self._same.get(same)
+        if known is None:
+            known = self._same[same] = parts, self._numbers.setdefault(parts, len(self._numbers))
+        return known[1]
+
     def of(self, shape: PodShape) -> Needs:
         needs = self._known.get(id(shape))
         if needs is None:
-            equivalence_class = self.equivalence_classes.number(shape)
+            equivalence_class = self.class_of(shape)
             alike = self._of_class.get(equivalence_class)
             if alike is None:
                 alike = self._of_class[equivalence_class] = self._alike_of(shape)
@@ -164,7 +156,8 @@ _SOFT, _HARD = "ScheduleAnyway", "DoNotSchedule"
 
 def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
     """The shapes with preferences as rules, the strictest first, without the shape itself; empty if it has no such preference."""
-    spread = [item for item in shape.topology_spread if _is_soft(item)]
+    soft = [item for item in shape.topology_spread if item.when_unsatisfiable == _SOFT]
+    spread = [item for item in soft if item.topology_key != HOSTNAME_LABEL]
     if not shape.preferred_pod_affinity and not spread:
         return ()
     preferred = sorted(shape.preferred_pod_affinity, key=lambda item: -item.weight)
@@ -181,7 +174,3 @@ def firmer_shapes(shape: PodShape) -> tuple[PodShape, ...]:
         )
         for dropped, kept in rungs
     )
-
-
-def _is_soft(constraint: TopologySpread) -> bool:
-    return constraint.when_unsatisfiable == _SOFT and constraint.topology_key != HOSTNAME_LABEL

@@ -45,16 +45,10 @@ def values_words(values: Values) -> str:
     """The values that are allowed: `zone-a or zone-b`, `anything but spot`, `9 or more`, `any value`."""
     if not values.complement:
         return listed(sorted(values.names), "or") or ("no such label" if values.absent else "no value at all")
-    bounds = (values.at_least, values.at_most)
-    match bounds:
-        case (None, None):
-            within = ""
-        case (least, None):
-            within = f"{least} or more"
-        case (None, most):
-            within = f"{most} or less"
-        case (least, most):
-            within = f"{least} to {most}"
+    least, most = values.at_least, values.at_most
+    within = "" if most is None else f"{most} or less"
+    if least is not None:
+        within = f"{least} or more" if most is None else f"{least} to {most}"
     names = listed(sorted(values.names), "or")
     if names:
         return f"{within}, but not {names}" if within else f"anything but {names}"
@@ -127,8 +121,5 @@ def is_nowhere(place: NodeSelectorTerm) -> bool:
 def _place_words(place: NodeSelectorTerm) -> str:
     nodes = [name for item in place.fields for name in item.values]
     labels = [labelled(key, values) for key, values in Requirements.of(place.expressions, stable=False).entries]
-    return " ".join(
-        part
-        for part in (f"on {listed(nodes, 'or')}" if nodes else "", f"where {listed(labels)}" if labels else "")
-        if part
-    )
+    where = f"on {listed(nodes, 'or')}" if nodes else "", f"where {listed(labels)}" if labels else ""
+    return " ".join(filter(None, where))

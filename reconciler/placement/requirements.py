@@ -296,6 +296,12 @@ class LabelTable:
             self._columns[key] = (np.array(codes, dtype=np.intp), list(index))
         return self._columns[key]
 
+    def seen(self, key: str, rows: Mask | NDArray[np.intp]) -> list[Cell]:
+        """The cells of a label in these rows, each once."""
+        codes, cells = self.column(key)
+        # `numpy.unique` would load masked arrays, which takes as long as a small placement.
+        return [cells[code] for code in np.flatnonzero(np.bincount(codes[rows])).tolist()]
+
     def domains(self, key: str) -> list[str | None]:
         """The value in each row; None where it is absent or undecided."""
         return [cell if isinstance(cell, str) else None for cell in (row.get(key) for row in self._rows)]
@@ -321,12 +327,6 @@ class LabelTable:
         for key, values in requirements.entries:
             mask &= self.allowed(key, values, possibly=possibly)
         return mask
-
-
-def distinct(codes: NDArray[np.intp]) -> list[int]:
-    """The codes that occur, ascending. `numpy.unique` would load masked arrays, which takes as long as a small placement."""
-    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
-    return found
 
 
 def settled(cells: Iterable[Cell]) -> frozenset[str | None]:

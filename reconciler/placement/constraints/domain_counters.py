@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
+from reconciler.placement.constraints.node_affinity import NodeAffinity
+from reconciler.placement.constraints.taint_toleration import TaintToleration
 from reconciler.placement.loops.planned_nodes import allowed
 from reconciler.placement.needs import NodeTerm
-from reconciler.placement.requirements import Mask
+from reconciler.placement.requirements import LabelTable, Mask
 
 Domain = str | int
 """A label value; for hostnames the number of the bin."""
@@ -87,6 +89,18 @@ class Inclusion:
     terms: tuple[NodeTerm, ...] | None
     tolerations: tuple[Toleration, ...] | None
     keys: tuple[str, ...]
+
+    def looked_at(
+        self, labels: LabelTable, affinity: NodeAffinity, taints: TaintToleration, *, without: str = ""
+    ) -> Mask:
+        """By node, whether the constraint looks at it. without: a label that all of them count as having."""
+        mask = np.ones(len(labels), dtype=np.bool_)
+        for key in self.keys:
+            if key != without:
+                mask &= labels.having(key)
+        if self.terms is not None:
+            mask &= affinity.meeting(self.terms)
+        return mask if self.tolerations is None else mask & taints.tolerating(self.tolerations)
 
 
 class Counts:

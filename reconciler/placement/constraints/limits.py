@@ -85,10 +85,6 @@ class PoolLimits:
         used = self._used.get(name, {})
         return {resource: limit - used.get(resource, 0) for resource, limit in self._limits.get(name, {}).items()}
 
-    def allows_node(self, pool: str) -> bool:
-        """Whether the limit on the number of nodes allows one more, of any type."""
-        return self.shortage(pool, NOTHING) is None
-
     def are_near(self, asked: Mapping[str, float]) -> bool:
         """Whether some limit leaves less than twice what chunks ask for in all, of each resource and of nodes."""
         left = (item for pool in self._limits for item in self.left(pool).items())
@@ -121,7 +117,21 @@ class PoolLimits:
 
     def words(self, offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
         """What is in the way of a pool's new nodes, if each of these types that would do (given by number) is short of something."""
-        words = _words(offers, shortages, fitting)
+        least = min(shortages, key=lambda item: item.resource)
+        limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
+        if least.used == least.limit:
+            counted = offers.minimums and least.resource != NODES
+            so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
+            words = f"is at its {least.resource} limit of {limit}{so}"
+        elif least.used > least.limit:
+            words = f"is over its {least.resource} limit of {limit}: {used} used"
+        else:
+            types = offers.offerings.types
+            amount, name = min(
+                (offers.capacities[number].get(least.resource), types[number].name) for number in fitting
+            )
+            smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
+            words = f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
         promised = self._promised.get(offers.pool.name)  # part of the usage is for nodes that pending pods need
         return f"{words}; the nodes that pending pods need are counted in" if promised else words
 
@@ -144,23 +154,6 @@ class PoolLimits:
         used[NODES] = used.get(NODES, 0) + nodes
         for name, amount in (more - instead_of).amounts:
             used[name] = used.get(name, 0) + amount
-
-
-def _words(offers: PoolOffers, shortages: Sequence[Shortage], fitting: Sequence[int]) -> str:
-    least = min(shortages, key=lambda item: item.resource)
-    limit, used = (format_amount(least.resource, amount) for amount in (least.limit, least.used))
-    if least.used == least.limit:
-        counted = offers.minimums and least.resource != NODES
-        so = ", new nodes counted as the largest type that each lists for minValues" if counted else ""
-        return f"is at its {least.resource} limit of {limit}{so}"
-    if least.used > least.limit:
-        return f"is over its {least.resource} limit of {limit}: {used} used"
-    candidates = [
-        (offers.capacities[number].get(least.resource), offers.offerings.types[number].name) for number in fitting
-    ]
-    amount, name = min(candidates)
-    smallest = f"{name}, the smallest that would do, has {format_amount(least.resource, amount)}"
-    return f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
 
 
 def _usage(view: ClusterView, types: Mapping[str, InstanceType], pools: frozenset[str]) -> dict[str, Resources]:
@@ -201,10 +194,7 @@ class RunningLimits:
         self._pools = [item.pool.name for item in offers]
         names = {name for pool in self._pools for name in limits.left(pool)}
         self._names = sorted(names - {NODES})
-        columns = [
-            [min(capacity.get(name), PLENTY) for name in self._names] for item in offers for capacity in item.capacities
-        ]
-        self._capacities: Amounts = np.array(columns, dtype=np.int64).reshape(len(columns), len(self._names))
+        self._capacities = self.charges(capacity for item in offers for capacity in item.capacities)
         self._unlimited: Amounts = np.zeros((0, 0), dtype=np.int64)
         self._uncharged: Amounts = np.zeros((0, len(self._names)), dtype=np.int64)
         ends = np.cumsum([len(item.capacities) for item in offers]).tolist()
@@ -223,22 +213,20 @@ class RunningLimits:
         return self._capacities, np.array(left, dtype=np.int64).reshape(len(left), len(self._names)), charged
 
     def charges(self, charged: Iterable[Resources]) -> Amounts:
-        """A row for each node, a column for each limited resource."""
+        """A row for each list of resources, a column for each that is limited."""
         rows = [[min(item.get(name), PLENTY) for name in self._names] for item in charged]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self._names))
 
     def new_types(self, pool: int) -> Mask:
         """By type of the pool (given by number), whether one more node of it stays within the limits."""
         capacities = self._of_pool[pool]
-        if not self._limits.allows_node(self._pools[pool]):
+        if self._limits.shortage(self._pools[pool], NOTHING) is not None:  # the number of nodes
             return np.zeros(len(capacities), dtype=np.bool_)
         return _within(capacities, self._left(self._pools[pool]))
 
     def larger_types(self, pool: int, charged: Resources) -> Mask:
         """By type of the pool, whether a node that is now charged so much may become it."""
-        capacities = self._of_pool[pool]
-        now = [min(charged.get(name), PLENTY) for name in self._names]
-        return _within(capacities - np.array(now, dtype=np.int64), self._left(self._pools[pool]))
+        return _within(self._of_pool[pool] - self.charges((charged,)), self._left(self._pools[pool]))
 
     def _left(self, pool: str) -> list[int]:
         left = self._limits.left(pool)
@@ -262,13 +250,9 @@ def reservations_of(catalog: Offerings, view: ClusterView) -> dict[str, int]:
     left = dict(catalog.reserved)
     for claim in view.node_claims if left else ():
         asked = Requirements.of(claim.requirements).both(Requirements.labels(claim.labels))
-        instance_types = asked.get(CAPACITY_TYPE_LABEL)
-        if (
-            instance_types is None
-            or instance_types.single != RESERVED
-            or claim.condition("Launched") == "True"
-            or claim.deleting
-        ):
+        values = asked.get(CAPACITY_TYPE_LABEL)
+        is_counted = values is None or values.single != RESERVED or claim.condition("Launched") == "True"
+        if is_counted or claim.deleting:
             continue
         rows = np.flatnonzero(catalog.table.matching(asked.only(catalog.table.keys))).tolist()
         for name in {catalog.reservations[row] for row in rows} & left.keys():
@@ -303,18 +287,12 @@ def _reservation(offers: PoolOffers, name: str) -> PoolOffers:
     if key:
         asked.append(Requirement(key, Operator.IN, (name,)))
     template = offers.pool.template
-    pool = replace(
-        offers.pool,
-        name=f"{offers.pool.name}{RESERVATION_MARK}{name}",
-        template=replace(template, requirements=(*map(_without_minimum, template.requirements), *asked)),
-    )
+    # The API server refuses a requirement that lists fewer values than its minValues, and a reservation leaves only one.
+    own = [replace(item, min_values=None) for item in template.requirements]
+    named = f"{offers.pool.name}{RESERVATION_MARK}{name}"
+    pool = replace(offers.pool, name=named, template=replace(template, requirements=(*own, *asked)))
     both = offers.template.both(Requirements.of(asked))
     return replace(offers, pool=pool, rows=rows, template=both, minimums=(), _known={})
-
-
-def _without_minimum(requirement: Requirement) -> Requirement:
-    """Drops minValues. The API server refuses a requirement that lists fewer values, and a reservation leaves only one."""
-    return replace(requirement, min_values=None)
 
 
 def in_its_pool(planned: PlannedNode) -> PlannedNode:

@@ -45,7 +45,7 @@ from reconciler.placement.constraints.topology_spread import (
 )
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
-from reconciler.placement.requirements import Mask, Requirements
+from reconciler.placement.requirements import Requirements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,25 +254,13 @@ class Topology:
             on_hosts = counted.key == HOSTNAME_LABEL
             counts = self.hosts if on_hosts else self.labels
             numbers = None if on_hosts else self.numbers.setdefault(counted.key, {})
-            included = self._included(counted.inclusion)
+            included = None
+            if counted.inclusion is not None:
+                looking_at = self._bins.table, self._bins.node_affinity, self._bins.taint_toleration
+                included = counted.inclusion.looked_at(*looking_at, without=HOSTNAME_LABEL)
             self.counters.append(Counter(counted, counts, counts.add_row(), numbers, included))
             self._counted_in.clear()
             self._constraint_sets.clear()
-
-    def _included(self, inclusion: Inclusion | None) -> Mask | None:
-        if inclusion is None:
-            return None
-        mask = np.ones(len(self._bins), dtype=np.bool_)
-        for key in inclusion.keys:
-            if key != HOSTNAME_LABEL:
-                mask &= self._bins.table.having(key)
-        if inclusion.terms is not None:
-            mask &= self._bins.node_affinity.meeting(inclusion.terms)
-        return (
-            mask
-            if inclusion.tolerations is None
-            else mask & self._bins.taint_toleration.tolerating(inclusion.tolerations)
-        )
 
     def domains(self, key: str) -> list[Domain | None]:
         """The domain of each existing bin; None where the label is absent or undecided."""
@@ -333,7 +321,7 @@ class Topology:
             return
         for placed in self._bins.bound_groups:
             shape = placed.bound_group.shape
-            for index in self._counts_of(self._needs.equivalence_classes.number(shape), shape):
+            for index in self._counts_of(self._needs.class_of(shape), shape):
                 counted = self.counters[index].counted
                 if not counted.chunks_only and (counted.leaving or not placed.bound_group.deleting):
                     self._count(self.counters[index], placed)

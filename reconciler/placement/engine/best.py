@@ -22,9 +22,10 @@ from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.engine.exhaustive_search import (
     MOST_WAYS,
     MOST_WAYS_OF_TRIALS,
+    Destination,
     Search,
-    Step,
     least_price,
+    least_rates,
     score_of,
 )
 from reconciler.placement.engine.pack import Packer
@@ -97,7 +98,9 @@ def _place_best_of(state: State, batches: Sequence[Batch], most_price: int) -> t
         steps = search.best(left)
         if steps is not None:
             return _carried_out(state, steps, search, packer), moving
-    elif sum(left.values()) <= MOST_ORDERED and (missing or least_price(state, batches, left) <= most_price):
+    elif sum(left.values()) <= MOST_ORDERED and (
+        missing or least_price(state, {item.number: item for item in batches}, left, least_rates(state)) <= most_price
+    ):
         for order in other_orders(state, batches, missing):
             state.start_again(saved)
             found = score_of(state, batches, Packer(state, order).place_all())
@@ -119,10 +122,10 @@ def _with_the_last(state: State, packer: Packer, batches: Sequence[Batch], missi
     return missing if steps is None else _carried_out(state, steps, search, packer)
 
 
-def _carried_out(state: State, steps: Sequence[Step], search: Search, packer: Packer) -> dict[int, int]:
+def _carried_out(state: State, steps: Sequence[Destination], search: Search, packer: Packer) -> dict[int, int]:
     """Applies the steps. The search always expects one more host; the packer knows when none can be made."""
     for step in steps:
-        step.destination.take(state)
+        step.take(state)
     return packer.place_rest(search.missing) if search.missing else {}
 
 
@@ -147,7 +150,12 @@ def other_orders(state: State, batches: Sequence[Batch], missing: Collection[int
         lambda batch: -len(state.constraints(batch).rules) - share(batch) / 2,
     )
     for key in keys:
-        order = [batch for wholes in ranks for whole in _ordered(wholes, key) for batch in whole]
+        order = [
+            batch
+            for wholes in ranks
+            for whole in sorted(wholes, key=lambda whole: min(map(key, whole)))
+            for batch in whole
+        ]
         if order not in known:
             known.append(order)
             yield order
@@ -162,8 +170,3 @@ def _wholes(equals: Iterable[Batch]) -> list[list[Batch]]:
         else:
             wholes.append([batch])
     return wholes
-
-
-def _ordered(wholes: Sequence[list[Batch]], key: Key) -> list[list[Batch]]:
-    """Sorts by the key; equals keep their order."""
-    return sorted(wholes, key=lambda whole: min(key(batch) for batch in whole))

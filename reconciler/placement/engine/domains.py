@@ -24,7 +24,7 @@ from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.offers.cheapest_sizes import SizeOptions, mix_price
-from reconciler.placement.requirements import ABSENT, ANYWHERE, Requirements, Values, distinct, one_of, settled
+from reconciler.placement.requirements import ABSENT, Requirements, Values, one_of, settled
 
 MOST_COMBINATIONS = 512
 
@@ -35,16 +35,8 @@ class Combination:
 
     values: tuple[tuple[str, str | None], ...]
     makeable: bool
-    where: Requirements = field(default=ANYWHERE, compare=False)
-    by_key: Mapping[str, str | None] = field(default_factory=dict, compare=False)
-
-    def value(self, key: str) -> str | None:
-        return self.by_key[key]
-
-
-def combination(values: tuple[tuple[str, str | None], ...], *, makeable: bool) -> Combination:
-    where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in values)
-    return Combination(values, makeable, where, dict(values))
+    where: Requirements = field(compare=False)
+    by_key: Mapping[str, str | None] = field(compare=False)
 
 
 def combinations_of(state: State, batch: Batch, keys: Sequence[str]) -> list[Combination]:
@@ -59,13 +51,12 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
     made = _makeable(state, batch, keys) if batch.opens_nodes else {}
     known = {key: _existing_values(state, batch, key) | made.get(key, set()) for key in keys}
     values = [sorted(known[key], key=lambda value: (value is None, value or "")) for key in keys]
-    found = [
-        combination(
-            tuple(zip(keys, chosen, strict=True)),
-            makeable=all(chosen[n] in made.get(key, ()) for n, key in enumerate(keys)),
-        )
-        for chosen in product(*values)
-    ]
+    found = []
+    for chosen in product(*values):
+        by_key = dict(zip(keys, chosen, strict=True))
+        makeable = all(value in made.get(key, ()) for key, value in by_key.items())
+        where = Requirements.joined((key, ABSENT if value is None else one_of(value)) for key, value in by_key.items())
+        found.append(Combination(tuple(by_key.items()), makeable, where, by_key))
     if len(found) > MOST_COMBINATIONS:
         state.topology.assumptions.add(
             f"{batch.demand}: only {MOST_COMBINATIONS} of {len(found)} combinations of topology domains are tried"
@@ -75,8 +66,7 @@ def _combinations(state: State, batch: Batch, keys: Sequence[str]) -> list[Combi
 
 def _existing_values(state: State, batch: Batch, key: str) -> set[str | None]:
     mask = state.bins.usable & state.bins.node_affinity.meeting(batch.needs.terms)
-    codes, cells = state.bins.table.column(key)
-    return set(settled(cells[code] for code in distinct(codes[mask])))
+    return set(settled(state.bins.table.seen(key, mask)))
 
 
 def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[str | None]]:
@@ -89,11 +79,9 @@ def _makeable(state: State, batch: Batch, keys: Sequence[str]) -> dict[str, set[
             own = offers.own_labels(relaxation.wanted)
             for key in keys:
                 if key in offers.offerings.table.keys:
-                    codes, cells = offers.offerings.table.column(key)
-                    made[key] |= settled(cells[code] for code in distinct(codes[rows]))
+                    made[key] |= settled(offers.offerings.table.seen(key, rows))
                 else:
-                    values = own.get(key)
-                    made[key] |= _own_values(values)
+                    made[key] |= _own_values(own.get(key))
     return made
 
 

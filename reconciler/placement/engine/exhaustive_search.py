@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from operator import attrgetter
 
 import numpy as np
 
-from reconciler.placement.arrays import PLENTY
+from reconciler.placement.arrays import PLENTY, Fractions
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet
@@ -37,25 +37,24 @@ class Destination:
 
     bin: number of an existing or planned bin; one past the last stands for a new node.
     extra: added price, in billionths of a USD an hour.
-    template: a planned or new node's from then on. instance_type: number of a new node's type.
+    template: a planned or new node's from then on.
     """
 
     batch: Batch
     bin: int
     extra: int
     template: NodeTemplate | None = None
-    instance_type: int | None = None
 
     def take(self, state: State) -> None:
         """Places one chunk."""
-        batch = self.batch
+        batch, index = self.batch, self.bin - state.base
         if self.template is None:
             state.add_existing(batch, self.bin, 1)
-        elif self.instance_type is None:
-            grow(state, batch, self.bin - state.base, self.template, 1)
+        elif index < state.planned.count:
+            grow(state, batch, index, self.template, 1)
         else:
             state.open_planned(batch, self.template, (1,))
-            state.charge(self.template.offers.pool.name, state.charged(self.bin - state.base))
+            state.charge(self.template.offers.pool.name, state.charged(index))
 
 
 def destinations_of(
@@ -114,7 +113,7 @@ def _domains(
     if bootstrapping:
         together = {rule.key for rule in bootstrapping}
         judged = [rule for rule in judged if rule not in bootstrapping]
-        combinations = [item for item in combinations if None not in {item.value(key) for key in together}]
+        combinations = [item for item in combinations if None not in {item.by_key[key] for key in together}]
     return Shares(state, judged, combinations, opening=batch.opens_nodes).allowed(closed)
 
 
@@ -128,7 +127,7 @@ def _existing(
     fits = existing_fits(state, task)
     if fits is None:
         return
-    allowed = None if domains is None else {tuple(item.value(key) for key in keys) for item in domains}
+    allowed = None if domains is None else {tuple(item.by_key[key] for key in keys) for item in domains}
     able = np.flatnonzero(fits > 0)
     order = able[np.lexsort((able, state.fullness[able], state.bins.rank[able]))]
     for number in order.tolist():
@@ -145,7 +144,7 @@ def _planned(
         return
     caps = host_caps(state, task)
     on_all = caps.on(state.topology.hosts.table, state.base, planned.count)
-    taken = state.taken(batch)
+    taken = planned.loads[batch.counted]
     for where in _wheres(domains):
         joined = state.compatibilities.get(batch.needs, relaxation, where).joined()
         for index in range(planned.count):
@@ -177,21 +176,16 @@ def _new(
 def _cheapest_of_pools(state: State, batch: Batch, options: SizeOptions) -> list[Destination]:
     cheapest: dict[int, Destination] = {}
     for place in np.flatnonzero(options.chunks).tolist():
-        instance_type, price = int(options.types[place]), int(options.prices[place])
-        pool = int(state.templates.pool_of[instance_type])
+        pool, price = int(state.templates.pool_of[options.types[place]]), int(options.prices[place])
         known = cheapest.get(pool)
         if known is not None and known.extra <= price:
             continue
         template = empty_node(state, pool, options)
         if most_on_new(template, batch, 1):
             number = state.base + state.planned.count
-            cheapest[pool] = Destination(
-                batch, number, price, template, instance_type - state.templates.type_base[pool]
-            )
+            cheapest[pool] = Destination(batch, number, price, template)
     return list(cheapest.values())
 
-
-Rate: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 MOST_WAYS = 1500
 """The most partial ways to try. Each takes about a millisecond."""
@@ -213,14 +207,7 @@ def score_of(state: State, batches: Sequence[Batch], missing: Mapping[int, int])
     by_rank = dict.fromkeys(sorted({batch.rank for batch in batches}), 0)
     for batch in batches:
         by_rank[batch.rank] += missing.get(batch.number, 0)
-    count = state.planned.count
-    return Score(tuple(by_rank.values()), int(state.planned.price[:count].sum()), count)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    batch: Batch
-    destination: Destination
+    return Score(tuple(by_rank.values()), state.planned.total_price, state.planned.count)
 
 
 class Search:
@@ -237,21 +224,21 @@ class Search:
         self._batches = batches
         self._by_number = {batch.number: batch for batch in batches}
         self._best = better_than
-        self._best_steps: list[Step] | None = None
-        self._steps: list[Step] = []
+        self._best_steps: list[Destination] | None = None
+        self._steps: list[Destination] = []
         self._constraint_sets = {batch.number: state.constraints(batch) for batch in batches}
         self._closed = {batch.number: closed_to(state, batch, self._constraint_sets[batch.number]) for batch in batches}
         self._takes_turns = bool(state.limited) and len(state.weights) > 1
         """Whether a chunk may find a heavier NodePool at its limit because another chunk came first."""
         self._over_hosts = [rule for item in self._constraint_sets.values() for rule in item.host_spread]
         self._class_of = self._classes_of_batches()
-        self._rate = _least_prices(state)
+        self._rates = least_rates(state)
         self._cheapest = min((int(offers.prices.min()) for offers in state.offers if len(offers.prices)), default=0)
         """The price of the cheapest node that can be bought."""
         self._without = packer.unplaced
         self._seen: set[tuple[object, ...]] = set()
 
-    def best(self, left: dict[int, int]) -> list[Step] | None:
+    def best(self, left: dict[int, int]) -> list[Destination] | None:
         """The steps of a better way, None when none was found; the state is left as it was. left: chunks by batch."""
         self._explore(Counter(left))
         return self._best_steps
@@ -274,9 +261,9 @@ class Search:
         for step in self._following(left):
             if len(self._seen) >= self._most_ways:
                 return
-            if self._is_hopeless(left, step.destination.extra):
+            if self._is_hopeless(left, step.extra):
                 continue
-            step.destination.take(self._state)
+            step.take(self._state)
             self._steps.append(step)
             left[step.batch.number] -= 1
             key = self._key()
@@ -308,9 +295,9 @@ class Search:
         there = {entry.batch.whole for entry in self._state.entries()}
         return not short & there
 
-    def _following(self, left: Counter[int]) -> list[Step]:
+    def _following(self, left: Counter[int]) -> list[Destination]:
         """One more chunk of each class, to each destination, the cheapest first."""
-        found: list[tuple[int, Step]] = []
+        found: list[Destination] = []
         classes = set()
         opening = not self._is_hopeless(left, self._cheapest)
         for number, count in sorted(left.items()):
@@ -318,14 +305,13 @@ class Search:
                 continue
             classes.add(self._class_of[number])
             batch = self._by_number[number]
-            moves = destinations_of(
-                self._state, batch, self._constraint_sets[number], closed=self._closed[number], opening=opening
-            )
-            found += [(move.extra, Step(batch, move)) for move in moves]
+            constraints = self._constraint_sets[number]
+            moves = destinations_of(self._state, batch, constraints, closed=self._closed[number], opening=opening)
+            found += moves
             if moves and self._is_alone(batch):
-                found = [(move.extra, Step(batch, move)) for move in moves]
+                found = moves
                 break
-        return [step for _, step in sorted(found, key=lambda item: item[0])]
+        return sorted(found, key=attrgetter("extra"))
 
     def _is_alone(self, batch: Batch) -> bool:
         """Whether no rule between pods concerns its chunks, so that their turn does not matter."""
@@ -336,15 +322,14 @@ class Search:
     def _is_hopeless(self, left: Counter[int], extra: int) -> bool:
         if any(self._best.missing):
             return False
-        planned = self._state.planned
-        price = int(planned.price[: planned.count].sum()) + extra
-        return max(price, _least_price(self._state, self._by_number, left, self._rate)) >= self._best.price
+        price = self._state.planned.total_price + extra
+        return max(price, least_price(self._state, self._by_number, left, self._rates)) >= self._best.price
 
     def _key(self) -> tuple[object, ...]:
         """Equal for ways that differ only in order, in the numbers of new nodes, or in which of equal chunks went where."""
         held: dict[int, Counter[int]] = {}
         for step in self._steps:
-            held.setdefault(step.destination.bin, Counter())[self._class_of[step.batch.number]] += 1
+            held.setdefault(step.bin, Counter())[self._class_of[step.batch.number]] += 1
         first, planned = self._state.base, self._state.planned
         return tuple(
             sorted(
@@ -354,25 +339,21 @@ class Search:
         )
 
 
-def least_price(state: State, batches: Sequence[Batch], left: Mapping[int, int]) -> int:
+def least_price(state: State, batches: Mapping[int, Batch], left: Mapping[int, int], rates: Fractions) -> int:
     """A lower bound on the price of all new nodes once these chunks have a place: resource by resource, as if chunks could be split.
 
-    left: chunks by batch number."""
-    return _least_price(state, {batch.number: batch for batch in batches}, left, _least_prices(state))
-
-
-def _least_price(state: State, batches: Mapping[int, Batch], left: Mapping[int, int], rate: Rate) -> int:
+    batches, left: by batch number; left: chunks. rates: see `least_rates`."""
     wanted = np.zeros(len(state.columns.names), dtype=np.int64)
     for number, count in left.items():
         wanted += batches[number].needs.request * count
     # Chunks that running pods count towards (KeepMinimum) take no room of their own.
     counted_as = next((batch for batch in batches.values() if batch.keeps_minimum), next(iter(batches.values())))
-    free = np.maximum(state.free(counted_as), 0)[state.bins.usable].sum(axis=0)
-    held = state.taken(counted_as)[: state.planned.count].sum(axis=0)
-    return int(((held + np.maximum(wanted - free, 0)) * rate).max(initial=0))
+    free = np.maximum(state.resources.free(counted_as), 0)[state.bins.usable].sum(axis=0)
+    held = state.planned.loads[counted_as.counted, : state.planned.count].sum(axis=0)
+    return int(((held + np.maximum(wanted - free, 0)) * rates).max(initial=0))
 
 
-def _least_prices(state: State) -> Rate:
+def least_rates(state: State) -> Fractions:
     """By resource, the least price per unit of it among all types."""
     rate = np.full(len(state.columns.names), np.inf)
     for offers in state.offers:

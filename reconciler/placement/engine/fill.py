@@ -105,9 +105,7 @@ def _rule_caps(state: State, task: Task, bootstrapping: Sequence[AffinityRule]) 
 
 def existing_caps(state: State, task: Task, bins: Numbers) -> Amounts | None:
     """By bin, how many chunks the rules on the hostname allow; None where there are no such rules."""
-    if not task.constraints.on_hosts:
-        return None
-    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base)
+    on_all = rule_caps(state, task).on(state.topology.hosts.table, 0, state.base) if task.constraints.on_hosts else None
     return None if on_all is None else on_all[bins]
 
 
@@ -124,8 +122,7 @@ def fill_existing(state: State, task: Task, count: int) -> int:
 
 def fill_one(state: State, task: Task, number: int, count: int) -> int:
     """Places up to `count` chunks on the existing bin that held them before, even if it takes no others; returns how many."""
-    bins = np.array([number], dtype=np.int64)
-    bins, most = _within(state.constraints_on_nodes, task.batch, bins)
+    bins, most = _within(state.constraints_on_nodes, task.batch, np.array([number], dtype=np.int64))
     if not len(bins):
         return 0
     caps = existing_caps(state, task, bins)
@@ -187,8 +184,9 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
         numbers = np.flatnonzero((rank == wanted) & (fits > 0))
         able = numbers[fits[numbers] >= count]
         if count > 0 and len(able):  # the usual case, in which nothing needs to be sorted
-            chosen.append((_best_filled(fits, fullness, able), count))
-            return chosen
+            # Of these the one with the least room to spare, then the fullest, then the first.
+            tight = able[fits[able] == fits[able].min()]
+            return [*chosen, (int(tight[np.argmin(fullness[tight])]), count)]
         order = numbers[np.lexsort((numbers, fullness[numbers], -fits[numbers]))]
         falling = -fits[order]
         first = 0
@@ -197,8 +195,7 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
             if enough > first:
                 # Bins that take the same amount are ordered by fullness, the fullest first.
                 position = max(first, int(np.searchsorted(falling, falling[enough - 1], side="left")))
-                chosen.append((int(order[position]), count))
-                return chosen
+                return [*chosen, (int(order[position]), count)]
             if single:
                 break
             amount = -int(falling[first])
@@ -209,9 +206,3 @@ def choose(fits: Amounts, rank: Amounts, fullness: Amounts, count: int, *, singl
         best = int(np.lexsort((np.arange(len(fits)), fullness, rank, -fits))[0])
         return [(best, min(count, int(fits[best])))]
     return chosen
-
-
-def _best_filled(fits: Amounts, fullness: Amounts, numbers: Amounts) -> int:
-    """Of the bins that take all remaining chunks, the one with the least room to spare, then the fullest, then the first."""
-    tight = numbers[fits[numbers] == fits[numbers].min()]
-    return int(tight[np.argmin(fullness[tight])])

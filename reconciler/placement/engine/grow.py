@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from reconciler.model.quantity import Resources
@@ -16,6 +14,9 @@ from reconciler.placement.arrays import (
     ROUNDING,
     WAS_POSITION,
     WAS_TEMPLATE,
+    ChunkArrays,
+    HostArrays,
+    NodeArrays,
     Numbers,
 )
 from reconciler.placement.batches import Batch
@@ -51,7 +52,6 @@ def enlarge(
     if not planned.count:
         return 0
     joined = within_pools(state, joining(state, task, relaxation).joined(), pools)
-    caps = host_caps(state, task)
     limits = state.running_limits
     charged = limits.charges(map(state.charged, range(planned.count)) if state.minimums_within_limits else ())
     planned.marks[LEAST] = 0
@@ -59,8 +59,14 @@ def enlarge(
     index, chunks, instance_type = map(
         int,
         state.kernel.cheapest(
-            *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
-            *(limits.now(charged), joined, planned.count, count, (price / count) * (1 + ROUNDING) + ROUNDING),
+            *(
+                *_arrays(state, task),
+                limits.now(charged),
+                joined,
+                planned.count,
+                count,
+                (price / count) * (1 + ROUNDING) + ROUNDING,
+            ),
         ),
     )
     if index < 0:
@@ -72,6 +78,13 @@ def enlarge(
     if amount:
         grow(state, batch, index, template, amount, instance_type)
     return amount
+
+
+def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArrays]:
+    """Planned nodes, chunks and what rules on the hostname allow, as the loops take them."""
+    caps = host_caps(state, task)
+    hosts = state.topology.hosts.table, state.base, caps.rules, caps.more
+    return state.planned.arrays, task.batch.arrays, hosts
 
 
 def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:
@@ -90,7 +103,7 @@ def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbe
 def settle(state: State) -> None:
     """Makes planned nodes as small as they can be: room that nobody came to is not bought."""
     planned = state.planned
-    for number in [number for number, there in planned.census.items() if there]:
+    for number in planned.present:
         template, indices = state.templates.list[number], np.array(planned.with_template(number), dtype=np.int64)
         positions = template.cheapest(planned.used[indices])
         for at in np.flatnonzero(positions != planned.position[indices]).tolist():
@@ -118,14 +131,21 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
     if not planned.count or not count:
         return 0
     compatibility = joining(state, task, relaxation)
-    return _put_with_minimums(state, task, compatibility, _chosen(state, task, compatibility, count))
-
-
-def _put_with_minimums(state: State, task: Task, compatibility: Joining, chosen: Sequence[tuple[int, int]]) -> int:
+    joined = compatibility.joined()
+    found = state.kernel.choose(
+        *(
+            *_arrays(state, task),
+            joined,
+            compatibility.bought_as,
+            planned.count,
+            count,
+            1 if task.single else planned.count,
+        ),
+    )
     together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0
-    for index, wanted in chosen:
-        number = int(compatibility.joined()[state.planned.template[index]])
+    for index, wanted in planned.found[[NODES, COUNTS], :found].T.tolist():
+        number = int(joined[planned.template[index]])
         template = state.templates.list[number]
         charged = bool(template.offers.minimums) and template.pool in state.limited
         if charged:  # a node with more on it may have to list larger types, even if its cheapest stays the same
@@ -142,17 +162,6 @@ def _put_with_minimums(state: State, task: Task, compatibility: Joining, chosen:
     for number, (indices, amounts) in together.items():
         state.add_planned(task.batch, state.templates.list[number], indices, amounts)
     return placed
-
-
-def _chosen(state: State, task: Task, compatibility: Joining, count: int) -> list[tuple[int, int]]:
-    """The planned nodes to use, and how many chunks go to each."""
-    planned, batch, caps = state.planned, task.batch, host_caps(state, task)
-    found = state.kernel.choose(
-        *(planned.arrays, batch.arrays, (state.topology.hosts.table, state.base, caps.rules, caps.more)),
-        *(compatibility.joined(), compatibility.bought_as, planned.count, count),
-        1 if task.single else planned.count,
-    )
-    return list(zip(*planned.found[[NODES, COUNTS], :found].tolist(), strict=True))
 
 
 def most_with_minimums(state: State, template: NodeTemplate, index: int, batch: Batch, amount: int) -> int:
@@ -194,15 +203,9 @@ def serve(
     prices = options.mix_prices(count, state.kernel)
     while True:
         state.allocate_planned(1)
-        caps = host_caps(state, task)
+        choices = joined if filling else _NOT_FILLED, growing, compatibility.bought_as, prices, options.new
         filled, found, following = state.kernel.serve(
-            planned.arrays,
-            batch.arrays,
-            (state.topology.hosts.table, state.base, caps.rules, caps.more),
-            state.running_limits.now(),
-            (joined if filling else _NOT_FILLED, growing, compatibility.bought_as, prices, options.new),
-            planned.count,
-            count - placed,
+            *_arrays(state, task), state.running_limits.now(), choices, planned.count, count - placed
         )
         if found:
             placed += state.note_found(batch, found)

@@ -132,7 +132,8 @@ def _in_steps(
         filling = not opening
         if not step and opening:
             options = size_options_of(state, task, relaxation, pools)
-            mix, price = _priced_mix(state, options, left, single=task.single)
+            mix = _single(options, left) if task.single else options.mix(left, state.kernel)
+            price = mix_price(mix, options.costs) if mix else PLENTY
             step = enlarge(state, task, relaxation, pools, count=left, price=price) or _open(state, task, options, mix)
         elif not step:
             step = enlarge(state, task, relaxation, pools, count=left, price=PLENTY)
@@ -158,12 +159,6 @@ def _in_strides(
         if placed == count - left:
             break
     return placed
-
-
-def _priced_mix(state: State, options: SizeOptions, count: int, *, single: bool) -> tuple[Mix, int]:
-    """The cheapest nodes for the chunks, and their price together (a number above every price where there are none)."""
-    mix = _single(options, count) if single else options.mix(count, state.kernel)
-    return mix, mix_price(mix, options.costs) if mix else PLENTY
 
 
 def _single(options: SizeOptions, count: int) -> Mix:

@@ -7,7 +7,8 @@ took, and the shares are computed again. So the skew is right in the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class Shares:
             chosen = best[2]
             shares[chosen] = shares.get(chosen, 0) + 1
             for number, rule in enumerate(self._rules):
-                value = chosen.value(rule.key)
+                value = chosen.by_key[rule.key]
                 if value is not None and rule.counts_itself:
                     counts[number][value] = counts[number].get(value, 0) + 1
         return shares
@@ -97,7 +98,7 @@ class Shares:
         be possible does not count."""
         seen = set(self._lasting[number])
         for combination in self._combinations:
-            value = combination.value(rule.key)
+            value = combination.by_key[rule.key]
             possible = not self._opening or caps.get(combination, PLENTY) > 0
             if value is not None and combination.makeable and possible:
                 seen.add(value)
@@ -115,7 +116,7 @@ class Shares:
         """How many pods count there already; None when some rule allows no more."""
         load = 0
         for number, rule in enumerate(self._rules):
-            value = combination.value(rule.key)
+            value = combination.by_key[rule.key]
             if value is None:
                 if not rule.apart:
                     return None
@@ -129,175 +130,135 @@ class Shares:
 
 Fill = Callable[[Sequence[Requirements], int, bool], int]
 """Places up to so many chunks in these domains; returns how many. The flag: whether new nodes may be made, in the first of them."""
+_Rules: TypeAlias = Sequence[TopologyRule]
+_Domains: TypeAlias = Sequence[Combination]
 
 
-def place_over_domains(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    fill: Fill,
-    *,
-    count: int,
-    opening: bool,
-    others: Sequence[Batch] = (),
-) -> int:
-    """Places up to `count` chunks under rules on labels: existing bins first, then new nodes where they cost least.
+@dataclass(frozen=True, slots=True)
+class OverDomains:
+    """Places chunks of one batch under rules on labels: existing bins first, then new nodes where they cost least.
 
-    others: all batches; some may have to follow these chunks into their domain."""
-    if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
-        return _first_together(state, batch, constraints, fill, count=count, opening=opening, others=others)
-    combinations: Sequence[Combination] = combinations_of(state, batch, constraints.keys)
-    prices = DomainPrices(state, batch, constraints)
-    alike = not (opening and combinations[1:]) or not prices.differ(combinations)
-    if not alike:
-        combinations = prices.cheapest_first(combinations, count)
-    shape = batch.needs.shape
-    joins_all = alike or not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
-    place = _place_in_shares if constraints.shared else partial(_place_freely, joins_all=joins_all)
-    return place(state, constraints.on_labels, combinations, fill, count=count, opening=opening)
+    opening: whether new nodes may be made. others: all batches; some may have to follow these chunks into their domain."""
+
+    state: State
+    batch: Batch
+    constraints: ConstraintSet
+    fill: Fill
+    opening: bool
+    others: Sequence[Batch]
+
+    def place(self, count: int) -> int:
+        """Up to so many; returns how many."""
+        state, constraints, shape = self.state, self.constraints, self.batch.needs.shape
+        combinations: _Domains = combinations_of(state, self.batch, constraints.keys)
+        prices = DomainPrices(state, self.batch, constraints)
+        if constraints.affinity and state.topology.nobody_yet(constraints.affinity):
+            return self._first_together(combinations, prices, count)
+        alike = not (self.opening and combinations[1:]) or not prices.differ(combinations)
+        if not alike:
+            combinations = prices.cheapest_first(combinations, count)
+        joins_all = alike or not (shape.pod_affinity or shape.pod_anti_affinity or shape.topology_spread)
+        return self._place(constraints.on_labels, combinations, count, joins_all=joins_all)
+
+    def _first_together(self, combinations: _Domains, prices: DomainPrices, count: int) -> int:
+        """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
+
+        Among equal domains the cheapest wins, counting the pods that must follow them."""
+        state, affinity = self.state, self.constraints.affinity
+        together = {rule.key for rule in affinity}
+        rules = [rule for rule in self.constraints.on_labels if rule not in affinity]
+        groups: dict[tuple[str | None, ...], list[Combination]] = {}
+        for combination in combinations:
+            values = tuple(combination.by_key[key] for key in sorted(together))
+            if None not in values:
+                groups.setdefault(values, []).append(combination)
+        alike = not self.opening or not prices.differ(combinations)
+        following = None if alike else self._following()
+        best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
+        for group in groups.values():
+            saved, before = state.save(), state.planned.total_price
+            placed = self._place(rules, group, count, joins_all=alike)
+            if placed == count and alike:
+                return placed
+            score: tuple[int, ...] = (-placed,)
+            if not alike:
+                extra = state.planned.total_price - before
+                score = (-placed, *_cost_together(prices, group, count, following, extra))
+            state.roll_back(saved)
+            if placed and score < best[0]:
+                best = (score, group)
+        return self._place(rules, best[1], count, joins_all=alike) if best[1] else 0
+
+    def _following(self) -> Amounts | None:
+        """The requests of all chunks that must share one domain; None where no other batch has to."""
+        wanted = {rule.counter for rule in self.constraints.affinity}
+        constraints = self.state.constraints
+        found = [item for item in self.others if wanted & {rule.counter for rule in constraints(item).affinity}]
+        if all(item.number == self.batch.number for item in found):
+            return None
+        return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
+
+    def _place(self, rules: _Rules, combinations: _Domains, count: int, *, joins_all: bool) -> int:
+        """joins_all: whether chunks that no rule counts join nodes of dearer domains too."""
+        if self.constraints.shared:
+            return self._in_shares(rules, combinations, count)
+        return self._freely(rules, combinations, count, joins_all=joins_all)
+
+    def _shares(self, rules: _Rules, combinations: _Domains) -> Shares:
+        return Shares(self.state, rules, combinations, opening=self.opening)
+
+    def _in_shares(self, rules: _Rules, combinations: _Domains, count: int) -> int:
+        caps: dict[Combination, int] = {}
+        for _ in range(2 * len(combinations) + 2):
+            saved = self.state.save()
+            shares = self._shares(rules, combinations).distribute(count, caps)
+            short = False
+            for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
+                placed = self.fill((combination.where,), share, self.opening)
+                if placed < share:
+                    caps[combination] = placed
+                    short = True
+            if not short:
+                placed = sum(shares.values())
+                if placed == count or not caps:
+                    return placed
+                # What a domain took was measured while others used more of what all share, such as a pool's limit.
+                return placed + self._one_by_one(rules, combinations, count - placed)
+            self.state.roll_back(saved)
+        return self._one_by_one(rules, combinations, count)
+
+    def _one_by_one(self, rules: _Rules, combinations: _Domains, count: int) -> int:
+        """Places chunk by chunk. Needed where domains compete for the same room (a pool's limit), so that shares never settle."""
+        placed, full = 0, dict[Combination, int]()
+        while placed < count and (shares := self._shares(rules, combinations).distribute(1, full)):
+            (combination,) = shares
+            if self.fill((combination.where,), 1, self.opening):
+                placed += 1
+            else:
+                full[combination] = 0
+        return placed
+
+    def _freely(self, rules: _Rules, combinations: _Domains, count: int, *, joins_all: bool) -> int:
+        """For rules that these chunks do not affect: every allowed domain takes as many as fit.
+
+        Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise
+        chunks with rules leave the room in dearer domains to those that have to go there. Pods without rules come after these, and
+        join whatever is left. Where a limit may leave others nothing else, all chunks keep to one domain after the other."""
+        allowed = self._shares(rules, combinations).open_now() if rules else combinations
+        wheres = [item.where for item in allowed]
+        if not self.opening:
+            return self.fill(wheres, count, False) if wheres else 0
+        placed = self.fill(wheres, count, False) if wheres and self.state.base else 0
+        for number in range(len(wheres)):
+            if placed < count:
+                together = wheres[number:] if joins_all and not self.state.near_limits else wheres[number : number + 1]
+                placed += self.fill(together, count - placed, True)
+        return placed
 
 
-def _first_together(
-    state: State,
-    batch: Batch,
-    constraints: ConstraintSet,
-    fill: Fill,
-    *,
-    count: int,
-    opening: bool,
-    others: Sequence[Batch],
-) -> int:
-    """The self-affinity bootstrap: pods that must be together and have no domain yet go to the one that takes most of them.
-
-    Among equal domains the cheapest wins, counting the pods that must follow them."""
-    together = {rule.key for rule in constraints.affinity}
-    rules = [rule for rule in constraints.on_labels if rule not in constraints.affinity]
-    groups: dict[tuple[str | None, ...], list[Combination]] = {}
-    combinations = combinations_of(state, batch, constraints.keys)
-    for combination in combinations:
-        values = tuple(combination.value(key) for key in sorted(together))
-        if None not in values:
-            groups.setdefault(values, []).append(combination)
-    prices = DomainPrices(state, batch, constraints)
-    all_alike = not opening or not prices.differ(combinations)
-    place_others = _place_in_shares if constraints.shared else partial(_place_freely, joins_all=all_alike)
-    following = None if all_alike else _following(state, batch, constraints, others)
-    best: tuple[tuple[int, ...], list[Combination]] = ((0,), [])
-    for group in groups.values():
-        saved, before = state.save(), _price(state)
-        placed = place_others(state, rules, group, fill, count=count, opening=opening)
-        if placed == count and all_alike:
-            return placed
-        score: tuple[int, ...] = (-placed,)
-        if not all_alike:
-            score = (-placed, *_cost_together(prices, group, count, following, _price(state) - before))
-        state.roll_back(saved)
-        if placed and score < best[0]:
-            best = (score, group)
-    return place_others(state, rules, best[1], fill, count=count, opening=opening) if best[1] else 0
-
-
-def _following(state: State, batch: Batch, constraints: ConstraintSet, others: Sequence[Batch]) -> Amounts | None:
-    """The requests of all chunks that must share one domain; None where no other batch has to."""
-    wanted = {rule.counter for rule in constraints.affinity}
-    found = [item for item in others if wanted & {rule.counter for rule in state.constraints(item).affinity}]
-    if all(item.number == batch.number for item in found):
-        return None
-    return np.asarray(sum(item.needs.request * item.count for item in found), dtype=np.int64)
-
-
-def _cost_together(
-    prices: DomainPrices, group: Sequence[Combination], count: int, following: Amounts | None, extra: int
-) -> Cost:
+def _cost_together(prices: DomainPrices, group: _Domains, count: int, following: Amounts | None, extra: int) -> Cost:
     """extra: what the chunks themselves added to the price."""
     if following is None:
         relaxation, weight, _ = min(prices.cost(item.where, count) for item in group)
         return (relaxation, weight, extra)
     return min(prices.cost_of_all(item.where, following) for item in group)
-
-
-def _price(state: State) -> int:
-    return int(state.planned.price[: state.planned.count].sum())
-
-
-def _place_in_shares(
-    state: State,
-    rules: Sequence[TopologyRule],
-    combinations: Sequence[Combination],
-    fill: Fill,
-    *,
-    count: int,
-    opening: bool,
-) -> int:
-    caps: dict[Combination, int] = {}
-    for _ in range(2 * len(combinations) + 2):
-        saved = state.save()
-        shares = Shares(state, rules, combinations, opening=opening).distribute(count, caps)
-        short = False
-        for combination, share in sorted(shares.items(), key=lambda item: combinations.index(item[0])):
-            placed = fill((combination.where,), share, opening)
-            if placed < share:
-                caps[combination] = placed
-                short = True
-        if not short:
-            placed = sum(shares.values())
-            if placed == count or not caps:
-                return placed
-            # What a domain took was measured while others used more of what all share, such as a pool's limit.
-            return placed + _place_one_by_one(state, rules, combinations, fill, count=count - placed, opening=opening)
-        state.roll_back(saved)
-    return _place_one_by_one(state, rules, combinations, fill, count=count, opening=opening)
-
-
-def _place_one_by_one(
-    state: State,
-    rules: Sequence[TopologyRule],
-    combinations: Sequence[Combination],
-    fill: Fill,
-    *,
-    count: int,
-    opening: bool,
-) -> int:
-    """Places chunk by chunk. Needed where domains compete for the same room (a pool's limit), so that shares never settle."""
-    placed, full = 0, dict[Combination, int]()
-    while placed < count:
-        shares = Shares(state, rules, combinations, opening=opening).distribute(1, full)
-        if not shares:
-            break
-        combination = next(iter(shares))
-        if fill((combination.where,), 1, opening):
-            placed += 1
-        else:
-            full[combination] = 0
-    return placed
-
-
-def _place_freely(
-    state: State,
-    rules: Sequence[TopologyRule],
-    combinations: Sequence[Combination],
-    fill: Fill,
-    *,
-    count: int,
-    opening: bool,
-    joins_all: bool,
-) -> int:
-    """For rules that these chunks do not affect: every allowed domain takes as many as fit.
-
-    Where new nodes cost the same in all domains, chunks join planned nodes of any of them before a new one is made. Otherwise
-    chunks with rules leave the room in dearer domains to those that have to go there. Pods without rules come after these, and
-    join whatever is left. Where a limit may leave others nothing else, all chunks keep to one domain after the other.
-
-    joins_all: whether chunks join nodes of dearer domains too."""
-    allowed = Shares(state, rules, combinations, opening=opening).open_now() if rules else combinations
-    wheres = [item.where for item in allowed]
-    if not wheres:
-        return 0
-    if not opening:
-        return fill(wheres, count, False)
-    placed = fill(wheres, count, False) if state.base else 0
-    for number in range(len(wheres)):
-        if placed < count:
-            together = wheres[number:] if joins_all and not state.near_limits else wheres[number : number + 1]
-            placed += fill(together, count - placed, True)
-    return placed

@@ -13,7 +13,7 @@ from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
 from reconciler.placement.engine.grow import settle
 from reconciler.placement.engine.open import make_nodes
-from reconciler.placement.engine.over_domains import place_over_domains
+from reconciler.placement.engine.over_domains import OverDomains
 from reconciler.placement.engine.retention import Retention
 from reconciler.placement.engine.state import Saved, State
 from reconciler.placement.requirements import ANYWHERE, Requirements
@@ -55,7 +55,8 @@ class Packer:
                 expect_planned(self._state, rules)
             if attempt >= _ATTEMPTS:
                 last = next(item for item in self._batches if item.number == max(broken))
-                left_out |= {item.number for item in self._batches if item is last or _same_whole(item, last)}
+                others = () if last.whole is None else [item for item in self._batches if item.whole == last.whole]
+                left_out |= {item.number for item in (last, *others)}
             self._state.roll_back(saved)
         self._place_refused(left_out)
         settle(self._state)
@@ -297,14 +298,8 @@ class Packer:
             return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:
-            return place_over_domains(
-                *(self._state, batch, constraints, fill), count=count, opening=opening, others=self._batches
-            )
+            return OverDomains(self._state, batch, constraints, fill, opening, self._batches).place(count)
         return fill((ANYWHERE,), count, opening)
-
-
-def _same_whole(one: Batch, other: Batch) -> bool:
-    return one.whole is not None and one.whole == other.whole
 
 
 def _fill(state: State, task: Task, count: int, *, opening: bool) -> int:

@@ -72,7 +72,8 @@ def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: 
     Where the pods that they have affinity to are still missing, the domain in which most can stay comes first.
     """
     if loosely:
-        constraints = replace(constraints, spread=(), host_spread=(), on_hosts=_others(constraints.on_hosts))
+        on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
+        constraints = replace(constraints, spread=(), host_spread=(), on_hosts=on_hosts)
     held = stays.get(stay_key(batch), [])
     if batch.pods or not held:
         return 0
@@ -99,7 +100,9 @@ def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, he
     keys = {rule.key for rule in _bootstrapping(state, constraints.rules)}
     together: dict[tuple[object, ...], Held] = {}
     for number, count in held:
-        together.setdefault(tuple(_domain(state, number, key) for key in sorted(keys)), []).append((number, count))
+        labels = state.bins.origins[number].labels
+        here = tuple(number if key == HOSTNAME_LABEL else labels.get(key) for key in sorted(keys))
+        together.setdefault(here, []).append((number, count))
     if len(together) == 1:
         return [(batch.count, held)]
     sizes = {domain: min(batch.count, sum(count for _, count in bins)) for domain, bins in together.items()}
@@ -108,10 +111,6 @@ def _domain_by_domain(state: State, batch: Batch, constraints: ConstraintSet, he
         others = [item for item in held if item not in together[domain]]
         orders.append((sizes[domain], [*together[domain], *others]))
     return orders
-
-
-def _domain(state: State, number: int, key: str) -> object:
-    return number if key == HOSTNAME_LABEL else state.bins.origins[number].labels.get(key)
 
 
 def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held) -> int:
@@ -137,10 +136,6 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
         state.roll_back(saved)
         return 0
     return placed
-
-
-def _others(rules: Sequence[TopologyRule]) -> tuple[TopologyRule, ...]:
-    return tuple(rule for rule in rules if not rule.by_minimum)
 
 
 def _bootstrapping(state: State, rules: Sequence[TopologyRule]) -> tuple[AffinityRule, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
-from reconciler.placement.arrays import KEPT, NODES, Amounts, ResourceColumns
+from reconciler.placement.arrays import KEPT, NODES, ResourceColumns
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.constraint import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
@@ -139,7 +139,8 @@ class State:
         self._journal: list[JournalEntry | LimitCharge | Settled] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
-        self._fullness = bins.fullness()
+        self.fullness = bins.fullness()
+        """Of existing bins, by what ran there at the start, so that the order does not change while placing."""
 
     def _constraints_on_nodes(self, names: Sequence[str]) -> tuple[Constraint, ...]:
         """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""
@@ -153,11 +154,6 @@ class State:
             NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
             self.ports,
         )
-
-    @property
-    def fullness(self) -> Amounts:
-        """Of existing bins, by what ran there at the start, so that the order does not change while placing."""
-        return self._fullness
 
     def expect_work(self, chunks: int) -> None:
         """Announces how many chunks will be placed on planned and new nodes. Loads the compiled loops where they pay off."""
@@ -234,15 +230,6 @@ class State:
     def constraints(self, batch: Batch) -> ConstraintSet:
         """The rules between pods that its chunks are under: their shape's own, and those of pods that keep it off."""
         return self.topology.constraints(batch.needs, chunks_only=batch.keeps_minimum)
-
-    def free(self, batch: Batch) -> Amounts:
-        """Room on each existing bin that counts for this batch (see `Recreation`)."""
-        return self.resources.free(batch)
-
-    def taken(self, batch: Batch) -> Amounts:
-        """What counts against the room of each planned node for this batch (see `Recreation`)."""
-        taken: Amounts = self.planned.loads[batch.counted]
-        return taken
 
     def add_existing(self, batch: Batch, number: int, count: int) -> None:
         concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]

@@ -28,7 +28,7 @@ from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements, distinct
+from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements
 
 _PASSING = frozenset(
     {
@@ -149,8 +149,7 @@ def _types(pool: PoolOffers, asked: Requirements) -> Mask:
 def _row_labels(pool: PoolOffers, rows: Mask, others: Sequence[Mapping[str, str]]) -> dict[str, Cell]:
     labels: dict[str, Cell] = {}
     for key in pool.offerings.table.keys:
-        codes, cells = pool.offerings.table.column(key)
-        seen = {cells[code] for code in distinct(codes[rows])} | {item.get(key) for item in others}
+        seen = {*pool.offerings.table.seen(key, rows), *(item.get(key) for item in others)}
         values = sorted(cell for cell in seen if isinstance(cell, str))
         possible: tuple[str | None, ...] = (*values, None) if None in seen else tuple(values)
         if possible:

@@ -9,7 +9,6 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import (
     EMPTY,
-    LEAN,
     LEAST,
     MINIMUM,
     RUNNING,
@@ -26,7 +25,7 @@ from reconciler.placement.constraints.domain_counters import Domain, Inclusion
 from reconciler.placement.loops.kernel import Kernel
 from reconciler.placement.loops.planned_nodes import set_type
 from reconciler.placement.offers.node_templates import NodeTemplate, NodeTemplates
-from reconciler.placement.requirements import Mask, distinct, settled
+from reconciler.placement.requirements import Mask, settled
 
 _FIRST_ROWS = 64
 
@@ -39,7 +38,7 @@ class PlannedNodes:
     rows are numbered through all pools. All of these have shape (rows,).
 
     loads: what KeepEmpty chunks, KeepMinimum chunks and pending pods take, all of it together, and that without the pods; shape
-    (5, rows, resources). used, lean: the last two. worth, discounts: see `arrays.py`. census: by number of a template, how many nodes have it.
+    (5, rows, resources). used: all of it together. worth, discounts: see `arrays.py`. census: by number of a template, how many nodes have it.
     """
 
     def __init__(self, templates: NodeTemplates, worth: Fractions, discounts: Fractions, kernel: Kernel) -> None:
@@ -63,25 +62,18 @@ class PlannedNodes:
         self.loads: Amounts = np.zeros((5, rows, self._columns), dtype=np.int64)
         self.found: Numbers = np.zeros((7, rows), dtype=np.int64)
         self.template, self.position, self.type, self.row, self.price = self.marks[:LEAST]
-        self.used, self.lean = self.loads[USED], self.loads[LEAN]
+        self.used = self.loads[USED]
+
+    @property
+    def total_price(self) -> int:
+        """Of all of them, in billionths of a USD an hour."""
+        return int(self.price[: self.count].sum())
 
     @property
     def arrays(self) -> NodeArrays:
         """As the loops take them; new ones whenever rows or templates are added."""
-        templates = self.templates
-        return (
-            self.found,
-            self.marks,
-            self.loads,
-            templates.spans,
-            templates.line,
-            templates.room,
-            self.worth,
-            self.discounts,
-        )
-
-    def __len__(self) -> int:
-        return self.count
+        lines = self.templates
+        return (self.found, self.marks, self.loads, lines.spans, lines.line, lines.room, self.worth, self.discounts)
 
     def add(
         self, batch: Batch, template: NodeTemplate, indices: Sequence[int], counts: Sequence[int], wanted: int
@@ -149,6 +141,11 @@ class PlannedNodes:
             census[now] = there + 1
             self.census_version += not there
 
+    @property
+    def present(self) -> list[int]:
+        """Numbers of the templates that some node has."""
+        return [number for number, there in self.census.items() if there]
+
     def of(self, index: int) -> NodeTemplate:
         return self.templates.list[int(self.template[index])]
 
@@ -162,24 +159,13 @@ class PlannedNodes:
         return int(self.of(index).type_rows[self.position[index]])
 
     def cells(self, index: int, key: str) -> frozenset[str | None]:
-        """Values that the node may get of a label that the catalog decides; None among them if it may lack the label."""
+        """Values that the node may get of a label; None among them if it may lack the label."""
         template = self.of(index)
         found = template.cells(key)
-        if found is None:
-            codes, cells = template.offers.offerings.table.column(key)
-            found = settled(cells[code] for code in distinct(codes[self.rows(index)]))
-        return found
-
-    def values(self, index: int, key: str) -> frozenset[str]:
-        """Values of a label that the node may get."""
-        known = self.of(index).values(key)
-        return known if known is not None else frozenset(cell for cell in self.cells(index, key) if cell is not None)
+        return settled(template.offers.offerings.table.seen(key, self.rows(index))) if found is None else found
 
     def decided(self, index: int, key: str) -> str | None:
         """The one value of a label that the node is certain to get, None if there is none."""
-        template = self.of(index)
-        if key not in template.offers.offerings.table.keys or template.cells(key) is not None:
-            return template.decided(key)
         cells = self.cells(index, key)
         return next(iter(cells)) if len(cells) == 1 else None
 
@@ -187,7 +173,7 @@ class PlannedNodes:
         """Whether a spread constraint counts the node, by its node affinity and taints policies."""
         if inclusion is None:
             return True
-        if any(key != HOSTNAME_LABEL and not self.values(index, key) for key in inclusion.keys):
+        if any(key != HOSTNAME_LABEL and not self.cells(index, key) - {None} for key in inclusion.keys):
             return False
         known = self.of(index).is_included(inclusion)
         return known if known is not None else self._could_be(index, inclusion)
@@ -204,9 +190,8 @@ class PlannedNodes:
     def is_plain(self, template: int, keys: tuple[str, ...], inclusion: Inclusion | None) -> bool:
         """Whether the values of these labels, and the inclusion, are the same for all nodes of a template, whatever they hold."""
         item = self.templates.list[template]
-        table = item.offers.offerings.table
         asked = keys if inclusion is None else (*keys, *inclusion.keys)
-        if any(key in table.keys and item.cells(key) is None for key in asked if key != HOSTNAME_LABEL):
+        if any(item.cells(key) is None for key in asked if key != HOSTNAME_LABEL):
             return False
         return inclusion is None or item.is_included(inclusion) is not None
 
@@ -223,9 +208,7 @@ class PlannedNodes:
             return kept[1]
         parts: list[frozenset[Domain]] = []
         plain = True
-        for template, there in self.census.items():
-            if not there:
-                continue
+        for template in self.present:
             part = self._template_domains.get((template, *asked))
             if part is None:
                 alike = self.is_plain(template, (key,), inclusion)
@@ -241,7 +224,8 @@ class PlannedNodes:
         return found
 
     def _domains_seen(self, indices: Sequence[int], key: str, inclusion: Inclusion | None) -> frozenset[Domain]:
-        known = {value for index in indices if self.is_included(index, inclusion) for value in self.values(index, key)}
+        cells = {cell for index in indices if self.is_included(index, inclusion) for cell in self.cells(index, key)}
+        known = {cell for cell in cells if cell is not None}
         if inclusion is None or inclusion.terms is None:
             return frozenset(known)
         # A node that ends up where the constraint does not look does not count at all.
@@ -250,24 +234,18 @@ class PlannedNodes:
 
     def sure_hosts(self, inclusion: Inclusion | None) -> int:
         """How many planned nodes a spread constraint looks at for certain, whatever type or domain they end up with."""
-        lines = self.templates.list
+        every = self.templates.list
         return sum(
-            there
-            for number, there in self.census.items()
-            if there and (inclusion is None or lines[number].is_sure_of(inclusion))
+            self.census[number] for number in self.present if inclusion is None or every[number].is_sure_of(inclusion)
         )
 
     def hosts(self, inclusion: Inclusion | None) -> Amounts:
         """The planned nodes that a spread constraint looks at."""
         count = self.count
         seen = np.zeros(count, dtype=np.bool_)
-        for template, there in self.census.items():
-            if not there:
-                continue
+        for template in self.present:
             alike = self.is_plain(template, (), inclusion)
             members = np.flatnonzero(self.template[:count] == template)
-            if alike:
-                seen[members] = self.is_included(int(members[0]), inclusion)
-            else:
-                seen[members] = [self.is_included(int(index), inclusion) for index in members]
+            judged = members[:1] if alike else members
+            seen[members] = [self.is_included(int(index), inclusion) for index in judged]
         return np.asarray(np.flatnonzero(seen), dtype=np.int64)

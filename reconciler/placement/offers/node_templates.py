@@ -21,7 +21,7 @@ from reconciler.placement.constraints.min_values import LeastList, least_list
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.needs import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.offers.pool_offers import PoolOffers
-from reconciler.placement.requirements import ABSENT, Mask, Requirements, distinct, settled
+from reconciler.placement.requirements import ABSENT, Mask, Requirements, Values, settled
 
 
 @dataclass(slots=True)
@@ -63,35 +63,22 @@ class NodeTemplate:
         return tolerations is None or tolerated((*self.offers.taints, *self.taints), tolerations)
 
     def cells(self, key: str) -> frozenset[str | None] | None:
-        """The values of a label that the catalog decides; None among them where a node may lack the label.
+        """The values that its nodes may get of a label, as far as they are known; None among them where a node may lack the label.
 
         None instead of a set where the values depend on the type.
         """
-        if key not in self._cells:
+        if key not in self._cells and key not in self.offers.offerings.table.keys:
+            values = self.own.get(key) or Values(complement=True)
+            self._cells[key] = frozenset() if values.complement else values.names.union({None} if values.absent else ())
+        elif key not in self._cells:
             codes, cells = self.offers.offerings.table.column(key)
             there = np.flatnonzero(self.rows)
             sold = np.zeros((len(self.offers.offerings.types), len(cells)), dtype=np.bool_)
             sold[self.offers.offerings.types_of[there], codes[there]] = True
             sold = sold[sold.any(axis=1)]
             same = bool((sold == sold[0]).all()) if len(sold) else True
-            self._cells[key] = settled(cells[code] for code in distinct(codes[there])) if same else None
+            self._cells[key] = settled(self.offers.offerings.table.seen(key, there)) if same else None
         return self._cells[key]
-
-    def values(self, key: str) -> frozenset[str] | None:
-        """Values of a label that its nodes may get; None where that depends on the type."""
-        if key in self.offers.offerings.table.keys:
-            cells = self.cells(key)
-            return None if cells is None else frozenset(cell for cell in cells if cell is not None)
-        values = self.own.get(key)
-        return values.names if values is not None and not values.complement else frozenset()
-
-    def decided(self, key: str) -> str | None:
-        """The one value of a label that its nodes are certain to get, whatever their type; None if there is none."""
-        if key in self.offers.offerings.table.keys:
-            cells = self.cells(key) or ()
-            return next(iter(cells)) if len(cells) == 1 else None
-        values = self.own.get(key)
-        return None if values is None else values.single
 
     def is_included(self, inclusion: Inclusion) -> bool | None:
         """Whether a spread constraint counts nodes of this template; None where that depends on the type."""

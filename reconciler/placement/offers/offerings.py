@@ -124,6 +124,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
             for with_system in systems:
                 rows.append((index, offering))
                 labels.append(with_system | sold_as)
+    verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
     held_back = [_reservation(types[index], offering) for index, offering in rows]
     return Offerings(
         types=types,
@@ -138,7 +139,7 @@ def offerings_of(instance_types: Sequence[InstanceType], back_offs: frozenset[Ba
         reserved=reserved,
         unavailable=tuple(unavailable),
         others_may_buy=tuple(others_may_buy),
-        left_out=_left_out(uncounted),
+        left_out=(f"{uncounted} reserved {verb} not planned with",) if uncounted else (),
         allocatable=tuple(instance_type.allocatable for instance_type in types),
     )
 
@@ -177,13 +178,6 @@ def _reservation(instance_type: InstanceType, offering: Offering) -> tuple[str, 
         if requirement.key.endswith(_RESERVATION_SUFFIX) and len(requirement.values) == 1:
             return requirement.values[0], requirement.key
     return f"{instance_type.name} in {offering.zone}", ""
-
-
-def _left_out(uncounted: int) -> tuple[str, ...]:
-    if not uncounted:
-        return ()
-    verb = "offering without ReservationCapacity is" if uncounted == 1 else "offerings without ReservationCapacity are"
-    return (f"{uncounted} reserved {verb} not planned with",)
 
 
 def type_labels(instance_type: InstanceType) -> dict[str, str]:

@@ -24,7 +24,7 @@ from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
 from reconciler.placement.constraints.taint_toleration import tolerated
 from reconciler.placement.needs import Needs, needs_of
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
-from reconciler.placement.requirements import Mask, Requirements, distinct, one_of
+from reconciler.placement.requirements import Mask, Requirements, one_of
 
 _TOLERATED_BY_ALL = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -116,8 +116,7 @@ class PoolOffers:
         """How many values of a label count for minValues if a node may be bought as any of the rows."""
         if key == CAPACITY_TYPE_LABEL and self.reserved is not None:
             rows = rows | (self.reserved & self.offerings.types_in(rows)[self.offerings.types_of])
-        codes, cells = self.offerings.table.column(key)
-        return sum(cells[code] is not None for code in distinct(codes[rows]))
+        return sum(cell is not None for cell in self.offerings.table.seen(key, rows))
 
     def rows_for(self, wanted: Requirements) -> Mask:
         """By row of the catalog, whether a node for `wanted` may be bought as that. None where a label rules all of them out."""

@@ -23,7 +23,7 @@ from reconciler.placement.constraints.taint_toleration import taint_words, toler
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.phrases import amount_words, instead_words, labelled, listed, resource_words, suggestion
-from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values, distinct
+from reconciler.placement.requirements import WELL_KNOWN, Mask, Requirements, Values
 
 _MOST_LOOKED_AT = 32
 """How many alternatives are looked at to find the nearest. Volumes may lead to hundreds."""
@@ -39,13 +39,10 @@ _Judged = tuple[int, list[UnplacedReason]]
 
 def unused(pool: NodePool) -> UnplacedReason:
     """Why a pool takes no placeholders."""
-    return UnplacedReason("NodePool not usable", 1, f"NodePool {pool.name} {_unused_words(pool)}", _REFUSED_AT_ONCE)
-
-
-def _unused_words(pool: NodePool) -> str:
+    words = "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
     if pool.replicas is not None:
-        return f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
-    return "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
+        words = f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
+    return UnplacedReason("NodePool not usable", 1, f"NodePool {pool.name} {words}", _REFUSED_AT_ONCE)
 
 
 Words = Callable[[], str]
@@ -170,9 +167,7 @@ def _own_requirements(offers: PoolOffers) -> str:
 
 
 def _there(offers: PoolOffers, key: str) -> str:
-    codes, cells = offers.offerings.table.column(key)
-    values = {cells[code] for code in distinct(codes[offers.rows])}
-    names = sorted(value for value in values if isinstance(value, str))
+    names = sorted(cell for cell in offers.offerings.table.seen(key, offers.rows) if isinstance(cell, str))
     return f"{'is' if len(names) == 1 else 'are'} {listed(names)}" if names else "is none with that label"
 
 

@@ -60,7 +60,7 @@ def unplaced_chunks(
                 break
             # The chunks of a batch are equal except for the names of their claims.
             shape = demands[member.demand].groups[member.group].shape
-            own, enough = ((obstacle_reason(shape),), True) if shape.obstacle else claim_reasons(shape)
+            own, enough = claim_reasons(shape)
             if shared is None and not enough:
                 shared = reasons_of(state, batch, demands[batch.demand], unused_pools)
             unplaced.append(Unplaced(member.demand, member.group, count, own if enough else (*(shared or ()), *own)))
@@ -129,7 +129,9 @@ def reasons_of(
         found.append(UnplacedReason("no node", 1, words, NEAREST))
     elif is_check(demand):
         found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(demand)))
-    found += _general(state, batch)
+    if batch.opens_nodes and _wants_unknown_devices(state, batch):
+        known = "is known where nodes of its NodePool and instance type are up and agree: here of none"
+        found.append(UnplacedReason("resource claims", 1, f"what devices a new node has {known}", NEAREST))
     return tuple(sorted(found, key=attrgetter("order")))
 
 
@@ -150,9 +152,8 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     left = np.flatnonzero(~state.bins.closed)
     closed = state.bins.names(np.flatnonzero(state.bins.closed))
     if closed:
-        yield UnplacedReason(
-            "node not available", len(closed), f"{closed[0]} keeps what it holds and takes nothing else"
-        )
+        words = f"{closed[0]} keeps what it holds and takes nothing else"
+        yield UnplacedReason("node not available", len(closed), words)
     nearness = 0
     for constraint in state.constraints_on_nodes:
         nearness += not batch.opens_nodes
@@ -169,16 +170,6 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
         first = int(left[0])
         words = f"{state.bins.origins[first].name}: {topology_words(state, batch, first)}"
         yield UnplacedReason("topology", len(left), words, nearness)
-
-
-def _general(state: State, batch: Batch) -> Iterable[UnplacedReason]:
-    if batch.opens_nodes and _wants_unknown_devices(state, batch):
-        yield UnplacedReason(
-            "resource claims",
-            1,
-            "what devices a new node has is known where nodes of its NodePool and instance type are up and agree: here of none",
-            NEAREST,
-        )
 
 
 def _wants_unknown_devices(state: State, batch: Batch) -> bool:
@@ -210,13 +201,11 @@ def why_no_new_nodes(demand: Demand) -> str:
 _OF_DEVICES = ("ResourceClaim", "DeviceClass")
 
 
-def obstacle_reason(shape: PodShape) -> UnplacedReason:
-    """For a shape with an obstacle, which is the only reason that counts."""
-    return UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle)
-
-
 def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
-    """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts."""
+    """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts. A shape
+    with an obstacle has no other reason either."""
+    if shape.obstacle:
+        return (UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle),), True
     against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
     if against:
         return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
@@ -280,7 +269,7 @@ def _to_be_made(state: State, batch: Batch, key: str) -> list[Domain | None]:
     if key == HOSTNAME_LABEL:
         return [_NEW]
     combinations = combinations_of(state, batch, state.constraints(batch).keys)
-    return sorted({item.value(key) for item in combinations if item.makeable}, key=str) or [None]
+    return sorted({item.by_key[key] for item in combinations if item.makeable}, key=str) or [None]
 
 
 def _keeps_off(state: State, batch: Batch, rule: TopologyRule, domain: Domain | None) -> bool:

@@ -22,7 +22,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, Nod
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
-from reconciler.placement.constraints.domain_counters import EACH_NODE, Inclusion, TopologyRule
+from reconciler.placement.constraints.domain_counters import EACH_NODE, TopologyRule
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.node_ports import ports_clash
 from reconciler.placement.constraints.resources_fit import weighed
@@ -170,7 +170,8 @@ class SchedulerArrays:
         width = np.array([sizes[key] for key in keys], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
         view = [*(view_of[id(item.inclusion)] for item in counted), *(0 for _ in self._ports)]
-        included = np.array([self._included(inclusion) for inclusion in views], dtype=np.bool_)
+        looking_at, every = (self._labels, self._node_affinity, self._taints), np.ones(len(self._nodes), dtype=np.bool_)
+        included = np.array([item.looked_at(*looking_at) if item else every for item in views], dtype=np.bool_)
         all_domains = np.array(domains, dtype=np.int64)
         present = np.zeros(int(first[-1]), dtype=np.bool_)
         for number, key in enumerate(keys):
@@ -195,16 +196,6 @@ class SchedulerArrays:
         codes, cells = self._labels.column(key)
         numbers = np.array([-1 if cell is None else code for code, cell in enumerate(cells)], dtype=np.int64)
         return (numbers[codes] if len(cells) else codes.astype(np.int64)), len(cells)
-
-    def _included(self, inclusion: Inclusion | None) -> Mask:
-        mask = np.ones(len(self._nodes), dtype=np.bool_)
-        if inclusion is None:
-            return mask
-        for key in inclusion.keys:
-            mask &= self._labels.having(key)
-        if inclusion.terms is not None:
-            mask &= self._node_affinity.meeting(inclusion.terms)
-        return mask if inclusion.tolerations is None else mask & self._taints.tolerating(inclusion.tolerations)
 
     def _amounts(self, running: Iterable[_Running]) -> tuple[Amounts, Amounts, Amounts]:
         room = self._columns.matrix(node.allocatable for node in self._nodes)
