@@ -21,7 +21,7 @@ from reconciler.placement.constraints.min_values import largest_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.offerings import NANODOLLARS
-from reconciler.placement.offers.pool_offers import PoolOffers, listable, node_class_label, sold_in
+from reconciler.placement.offers.pool_offers import Place, PoolOffers, listable, node_class_label, sold_in
 from reconciler.placement.requirements import STABLE_KEYS, Mask, Requirements, Values, one_of
 
 
@@ -41,7 +41,8 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What all NodeClaims of a node template have in common. asked: the requirements of pool and chunks. labels: see `_labels`.
+    """What all NodeClaims of a node template have in common. asked: the requirements of pool and chunks. labels: one value for each
+    that the pool requires and the catalog does not decide.
     said: labels of the NodeClaim, which need no requirement."""
 
     asked: Requirements
@@ -90,23 +91,63 @@ class Offerer:
         )
         offer = self._known.get(key)
         if offer is None:
-            offer = self._known[key] = _offer_of(
-                *(template, state.planned.rows(index), state.planned.primary(index)),
-                *(self._words_of(template), self._most_types),
-                held=self._type[index] - state.templates.type_base[pool],
-                allowed=allowed,
-            )
+            offer = self._known[key] = self._made(index, template, allowed)
         if is_limited:
             state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
         return offer
+
+    def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:
+        """allowed: the types within the pool's limits, None for all."""
+        planned, offers, words = self._state.planned, template.offers, self._words_of(template)
+        primary = planned.primary(index)
+        best: tuple[Place, list[int], Mask] | None = None
+        for listed_rows, place in listable(offers, planned.rows(index), primary):
+            rows, sold = sold_in(offers, listed_rows, place)
+            instance_types = _types_to_list(offers, rows, sold, primary, allowed, most=self._most_types)
+            listed = rows & offers.offerings.rows_of(instance_types)
+            best = best or (place, instance_types, listed)
+            if offers.meets_minimums(listed):
+                best = (place, instance_types, listed)
+                break
+        assert best is not None
+        (zones, capacity_types), instance_types, listed = best
+        priced = bool(offers.priced[listed].all())
+        names = tuple(offers.offerings.types[instance_type].name for instance_type in instance_types)
+        decided = {
+            INSTANCE_TYPE_LABEL: one_of(*names),
+            ZONE_LABEL: one_of(*zones),
+            CAPACITY_TYPE_LABEL: one_of(*capacity_types),
+        }
+        node = PlannedNode(
+            node_pool=offers.pool.name,
+            instance_types=names,
+            zones=zones,
+            capacity_types=capacity_types,
+            price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
+            requests=Resources(),
+            requirements=_requirements(words, decided),
+            holdings=(),
+            labels=tuple(sorted(words.labels.items())),
+            price_known=priced,
+            taints=template.taints,
+        )
+        held = self._type[index] - self._state.templates.type_base[template.pool]
+        return Offer(
+            node=node,
+            daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
+            largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
+        )
 
     def _words_of(self, template: NodeTemplate) -> _Words:
         words = self._words.get(template.number)
         if words is None:
             pool = template.offers.pool
             asked = Requirements.of(pool.template.requirements).both(Requirements.labels([(NODEPOOL_LABEL, pool.name)]))
-            said = {*dict(pool.template.labels), HOSTNAME_LABEL, node_class_label(pool)}
-            labels = _labels(template.offers, template.own)
+            fixed = {*dict(pool.template.labels), HOSTNAME_LABEL}
+            required = {STABLE_KEYS.get(item.key, item.key) for item in pool.template.requirements} - fixed
+            examples = {key: values.example() for key, values in template.own.entries if key in required}
+            labels = {key: value for key, value in examples.items() if value is not None}
+            said = {*fixed, node_class_label(pool)}
             words = _Words(asked.both(template.wanted), labels, frozenset(said - labels.keys()))
             self._words[template.number] = words
         return words
@@ -120,56 +161,6 @@ class Offerer:
                 holds &= room[None, :, resource] >= used[:, resource, None]
             self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
         return self._holding[pool]
-
-
-def _offer_of(
-    template: NodeTemplate,
-    choice: Mask,
-    primary: int,
-    words: _Words,
-    most_types: int,
-    *,
-    held: int,
-    allowed: Mask | None,
-) -> Offer:
-    """choice: the rows of the catalog that the node may be bought as. primary: the cheapest of them. held: the type that the node would be bought as. allowed: the types within the pool's limits, None for all."""
-    offers = template.offers
-    best: tuple[tuple[str, ...], tuple[str, ...], list[int], Mask] | None = None
-    for listed_rows, (zones, capacity_types) in listable(offers, choice, primary):
-        rows, sold = sold_in(offers, listed_rows, (zones, capacity_types))
-        instance_types = _types_to_list(offers, rows, sold, primary, allowed, most=most_types)
-        listed = rows & offers.offerings.rows_of(instance_types)
-        best = best or (zones, capacity_types, instance_types, listed)
-        if offers.meets_minimums(listed):
-            best = (zones, capacity_types, instance_types, listed)
-            break
-    assert best is not None
-    zones, capacity_types, instance_types, listed = best
-    priced = bool(offers.priced[listed].all())
-    names = tuple(offers.offerings.types[instance_type].name for instance_type in instance_types)
-    decided = {
-        INSTANCE_TYPE_LABEL: one_of(*names),
-        ZONE_LABEL: one_of(*zones),
-        CAPACITY_TYPE_LABEL: one_of(*capacity_types),
-    }
-    node = PlannedNode(
-        node_pool=offers.pool.name,
-        instance_types=names,
-        zones=zones,
-        capacity_types=capacity_types,
-        price=int(offers.prices[listed].min()) / NANODOLLARS if priced else 0.0,
-        requests=Resources(),
-        requirements=_requirements(words, decided),
-        holdings=(),
-        labels=tuple(sorted(words.labels.items())),
-        price_known=priced,
-        taints=template.taints,
-    )
-    return Offer(
-        node=node,
-        daemons=tuple(offers.daemon_load[instance_types].max(axis=0).tolist()),
-        largest=NOTHING if allowed is None else largest_of(offers, (held, *instance_types)),
-    )
 
 
 def _types_to_list(
@@ -186,18 +177,6 @@ def _types_to_list(
     if len(few) < len(chosen) and not offers.meets_minimums(rows & catalog.rows_of(few)):
         return chosen
     return few
-
-
-def _labels(offers: PoolOffers, own: Requirements) -> dict[str, str]:
-    """One value for every label that the pool requires and the catalog does not decide. own: the allowed values of these."""
-    fixed = dict(offers.pool.template.labels)
-    wanted = {STABLE_KEYS.get(item.key, item.key) for item in offers.pool.template.requirements}
-    labels = {}
-    for key, values in own.entries:
-        value = values.example()
-        if key in wanted and key not in fixed and key != HOSTNAME_LABEL and value is not None:
-            labels[key] = value
-    return labels
 
 
 def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:

@@ -6,7 +6,7 @@ intersection is exact. `NotIn [a]` and `DoesNotExist` allow a node without the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -99,9 +99,9 @@ class Values:
 
     def intersection(self, other: Values) -> Values:
         """What both allow, with the larger min_values of the two."""
-        at_least = _larger(self.at_least, other.at_least)
-        at_most = _smaller(self.at_most, other.at_most)
-        min_values = _larger(self.min_values, other.min_values)
+        at_least = _of_both(max, self.at_least, other.at_least)
+        at_most = _of_both(min, self.at_most, other.at_most)
+        min_values = _of_both(max, self.min_values, other.min_values)
         absent = self.absent and other.absent
         if self.complement and other.complement:
             if at_least is not None and at_most is not None and at_least > at_most:
@@ -178,15 +178,9 @@ def _bounded(requirement: Requirement) -> Values:
     bound = whole_number(next(iter(requirement.values), ""))
     if bound is None:
         return Values()
-    match requirement.operator:
-        case Operator.GT:
-            return Values(complement=True, at_least=bound + 1)
-        case Operator.GTE:
-            return Values(complement=True, at_least=bound)
-        case Operator.LT:
-            return Values(complement=True, at_most=bound - 1)
-        case _:
-            return Values(complement=True, at_most=bound)
+    least = {Operator.GT: bound + 1, Operator.GTE: bound}.get(requirement.operator)
+    most = {Operator.LT: bound - 1, Operator.LTE: bound}.get(requirement.operator)
+    return Values(complement=True, at_least=least, at_most=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +249,10 @@ ANYWHERE = Requirements()
 """Nothing is asked."""
 
 
-def _larger(left: int | None, right: int | None) -> int | None:
+def _of_both(choose: Callable[[int, int], int], left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left
-    return max(left, right)
-
-
-def _smaller(left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
-        return right if left is None else left
-    return min(left, right)
+    return choose(left, right)
 
 
 Mask: TypeAlias = NDArray[np.bool_]

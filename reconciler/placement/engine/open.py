@@ -34,9 +34,7 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     known = state.once(key, lambda: _options_in(state, task, compatibility, pools, cap=cap))
     if state.limited.isdisjoint(pools):
         return known
-    left = np.concatenate(
-        [state.running_limits.new_types(pool) if pool in state.limited else state.every_type[pool] for pool in pools]
-    )
+    left = np.concatenate([state.running_limits.new_types(pool) for pool in pools])
     if left.all():
         return known
     return state.once((*key, left.tobytes()), lambda: _within_limits(state, known, pools, left))

@@ -105,17 +105,23 @@ class State:
         names = [origin.name for origin in bins.origins]
         self.resources = ResourcesFit(names, bins.room, bins.running, columns)
         self.ports = NodePorts(names, bins.ports)
-        self.constraints_on_nodes = self._constraints_on_nodes(names)
-        limited = [limits.is_limited(item.pool.name) for item in offers]
+        bins.node_affinity.alone = not offers
+        self.constraints_on_nodes: tuple[Constraint, ...] = (
+            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
+            bins.node_affinity,
+            bins.taint_toleration,
+            self.resources,
+            NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
+            self.ports,
+        )
+        """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""
         self.running_limits = RunningLimits(offers, limits)
-        self.limited = frozenset(number for number, is_limited in enumerate(limited) if is_limited)
+        self.limited = frozenset(number for number, item in enumerate(offers) if limits.is_limited(item.pool.name))
         """Numbers of the pools that have limits."""
-        self.every_type = [np.ones(len(item.capacities), dtype=np.bool_) for item in offers]
-        """By pool, a mask of its types."""
         self.minimums = any(item.minimums for item in offers)
         """Whether some pool has minValues."""
         self.minimums_within_limits = any(offers[number].minimums for number in self.limited)
-        self.templates = NodeTemplates(offers, limited, len(columns.names))
+        self.templates = NodeTemplates(offers, self.limited, len(columns.names))
         requests = np.array([batch.needs.request for batch in batches], dtype=np.float64).reshape(
             -1, len(columns.names)
         )
@@ -141,19 +147,6 @@ class State:
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
         self.fullness = bins.fullness()
         """Of existing bins, by what ran there at the start, so that the order does not change while placing."""
-
-    def _constraints_on_nodes(self, names: Sequence[str]) -> tuple[Constraint, ...]:
-        """In the order of their reasons: the first that allows no chunk is the cause. Rules between pods come after them."""
-        bins = self.bins
-        bins.node_affinity.alone = not self.offers
-        return (
-            NodeUnschedulable(names, [origin.unavailable for origin in bins.origins]),
-            bins.node_affinity,
-            bins.taint_toleration,
-            self.resources,
-            NodeReadiness(names, [origin.is_arriving for origin in bins.origins]),
-            self.ports,
-        )
 
     def expect_work(self, chunks: int) -> None:
         """Announces how many chunks will be placed on planned and new nodes. Loads the compiled loops where they pay off."""

@@ -6,7 +6,7 @@ follows from both. Compatibility says whether chunks may come to nodes of a temp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -153,7 +153,7 @@ class NodeTemplates:
     room: of all types of all pools, shape (types, resources). type_base, row_base: by pool, the number of its first type and row.
     """
 
-    def __init__(self, offers: Sequence[PoolOffers], limited: Sequence[bool], columns: int) -> None:
+    def __init__(self, offers: Sequence[PoolOffers], limited: Collection[int], columns: int) -> None:
         self.offers = offers
         self._limited = limited
         self.list: list[NodeTemplate] = []
@@ -197,7 +197,7 @@ class NodeTemplates:
         _, first = np.unique(offers.offerings.types_of[order], return_index=True)
         order = order[np.sort(first)]
         types = offers.offerings.types_of[order]
-        if not self._limited[pool] and len(types) > 1:
+        if pool not in self._limited and len(types) > 1:
             holds = np.ones((len(types), len(types)), dtype=np.bool_)
             for room in offers.room[types].T:
                 holds &= room[:, None] >= room[None, :]
