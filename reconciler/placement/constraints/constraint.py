@@ -1,7 +1,6 @@
-"""What every rule on a node has: how many chunks each bin takes, what placing reserves, and the reason when it is none.
+"""What every rule on a node has: how many chunks each bin takes, and the reason when it is none.
 
-kube-scheduler's plugins have the same parts: PreFilter (which may skip the rest), Filter, Reserve and Unreserve, and the reason of a
-status.
+kube-scheduler's plugins have the same parts: PreFilter (which may skip the rest), Filter, and the reason of a status.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ class Constraint(ABC):
     """One rule, with what it needs to know about the bins of one placement.
 
     Bins are numbered: existing ones first, planned nodes after them. `bins` are such numbers, none of them twice.
-    named: why a bin takes no chunk, in a few words (`node taints`). reserves: whether chunks that come use something up.
+    named: why a bin takes no chunk, in a few words (`node taints`).
     """
 
     named: ClassVar[str] = ""
-    reserves: ClassVar[bool] = False
 
     def concerns(self, batch: Batch) -> bool:
         """Whether the rule applies to such chunks at all. If not, its other methods are not called."""
@@ -32,14 +30,6 @@ class Constraint(ABC):
     @abstractmethod
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         """By bin, how many more chunks of the batch the rule allows; `PLENTY` where it sets no bound."""
-
-    def reserve(self, batch: Batch, number: int, count: int) -> None:
-        """Reserves what so many chunks on the bin use."""
-        del batch, number, count
-
-    def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        """Takes a reservation back, the last one first."""
-        self.reserve(batch, number, -count)
 
     def cause(self, batch: Batch, number: int) -> str:
         """Why the bin takes no chunk, in a few words."""

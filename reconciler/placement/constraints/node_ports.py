@@ -42,7 +42,6 @@ class NodePorts(Constraint):
     """names: of existing bins. used: the ports in use, by bin number."""
 
     named = CAUSE
-    reserves = True
 
     def __init__(self, names: Sequence[str], used: Mapping[int, tuple[HostPort, ...]]) -> None:
         self._names = names
@@ -65,12 +64,9 @@ class NodePorts(Constraint):
             self._used[number] = ports
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
-        del count
-        self._used[number] = (*self.used(number), *batch.needs.shape.host_ports)
-
-    def unreserve(self, batch: Batch, number: int, count: int) -> None:
-        del count
-        self._used[number] = self.used(number)[: -len(batch.needs.shape.host_ports)]
+        """Reserves a chunk's ports on the bin. A count below 0 takes back those that came last."""
+        used, ports = self.used(number), batch.needs.shape.host_ports
+        self._used[number] = (*used, *ports) if count > 0 else used[: -len(ports)]
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         first = bins[0]

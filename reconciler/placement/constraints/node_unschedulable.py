@@ -45,28 +45,16 @@ def _those(name: str, others: int, why: str) -> str:
     if not others:
         return f"{name} {why}"
     plural = f"are{why.removeprefix('is')}" if why.startswith("is ") else why
-    return f"{name} and {others} other{'s' if others > 1 else ''} {plural}"
+    return f"{name} and {others:,} other{'s' if others > 1 else ''} {plural}"
 
 
-class NodeReadiness(Constraint):
+class NodeReadiness(NodeUnschedulable):
     """names: of existing bins; arriving: whether each is not up yet."""
 
     named = "node on its way"
 
     def __init__(self, names: Sequence[str], arriving: Sequence[bool]) -> None:
-        self._names = names
-        self._most: Amounts = np.array([0 if late else PLENTY for late in arriving], dtype=np.int64)
+        super().__init__(names, ["is not ready yet" if late else "" for late in arriving])
 
     def concerns(self, batch: Batch) -> bool:
         return batch.only_ready
-
-    def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        del batch
-        return self._most[bins]
-
-    def reason(self, batch: Batch, bins: Sequence[int]) -> str:
-        del batch
-        others = len(bins) - 1
-        if not others:
-            return f"{self._names[bins[0]]} is not ready yet"
-        return f"{self._names[bins[0]]} and {others:,} {'other' if others == 1 else 'others'} are not ready yet"

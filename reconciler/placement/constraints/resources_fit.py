@@ -30,8 +30,6 @@ class ResourcesFit(Constraint):
     chunks the larger of the two counts.
     """
 
-    reserves = True
-
     def __init__(self, names: Sequence[str], room: Amounts, running: Amounts, columns: ResourceColumns) -> None:
         self._names = names
         self._columns = columns
@@ -40,17 +38,18 @@ class ResourcesFit(Constraint):
         self._empty = np.zeros_like(room)
         self._minimum = np.zeros_like(room)
 
-    def free(self, batch: Batch) -> Amounts:
-        """Room on each bin that counts for this batch (see `Recreation`)."""
-        taken = self._minimum if batch.keeps_minimum else np.maximum(self.running, self._minimum)
-        return np.asarray(self.room - self._empty - taken, dtype=np.int64)
+    def free(self, batch: Batch, bins: Numbers | slice = slice(None)) -> Amounts:
+        """Room on each of these bins that counts for this batch (see `Recreation`)."""
+        taken = self._minimum[bins]
+        if not batch.keeps_minimum:
+            taken = np.maximum(self.running[bins], taken)
+        return np.asarray(self.room[bins] - self._empty[bins] - taken, dtype=np.int64)
 
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
-        beside = self._minimum[bins]
-        taken = beside if batch.keeps_minimum else np.maximum(self.running[bins], beside)
-        return times(self.room[bins] - self._empty[bins] - taken, batch.needs.request)
+        return times(self.free(batch, bins), batch.needs.request)
 
     def reserve(self, batch: Batch, number: int, count: int) -> None:
+        """Reserves what so many chunks on the bin use. A count below 0 takes them back."""
         amounts = batch.needs.request * count
         if batch.pods:
             self.running[number] += amounts

@@ -73,14 +73,10 @@ UNCAPPED = HostCaps(np.zeros((3, 0), dtype=np.int64), _NONE, PLENTY)
 def host_caps(state: State, task: Task) -> HostCaps:
     """The caps of planned nodes."""
     rules = rule_caps(state, task) if task.constraints.on_hosts else UNCAPPED
-    concerned = state.concerned(task.batch)
-    if not concerned:
+    if not task.batch.needs.shape.host_ports:
         return rules
     planned = np.arange(state.base, state.base + state.planned.count)
-    more = np.full(len(planned), PLENTY, dtype=np.int64)
-    for constraint in concerned:
-        more = np.minimum(more, constraint.most(task.batch, planned))
-    return HostCaps(rules.rules, more, rules.on_empty)
+    return HostCaps(rules.rules, state.ports.most(task.batch, planned), rules.on_empty)
 
 
 def rule_caps(state: State, task: Task) -> HostCaps:

@@ -27,7 +27,9 @@ from reconciler.placement.requirements import Mask
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
     """The sizes a new node may have within the pools' limits, sorted by pool and type name."""
-    cap = new_node_cap(state, task)
+    cap = 1 if task.batch.needs.shape.host_ports else PLENTY
+    if task.constraints.on_hosts:
+        cap = min(cap, rule_caps(state, task).on_empty)
     compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.where)
     request = task.batch.needs.request
     key = ("sizes", compatibility.number, pools, request.tobytes(), cap, task.batch.needs.shape.host_ports)
@@ -75,12 +77,6 @@ def _within_limits(state: State, options: SizeOptions, pools: tuple[int, ...], l
             most = _most_by_minimums(state, pool, options.compatibility, chunks[own])
             chunks[own] = np.minimum(chunks[own], most)
     return _options(state, options.types, chunks, options.prices, compatibility=options.compatibility)
-
-
-def new_node_cap(state: State, task: Task) -> int:
-    """The most chunks of the batch that the rules allow on an empty node of any size."""
-    cap = 1 if task.batch.needs.shape.host_ports else PLENTY
-    return min(cap, rule_caps(state, task).on_empty) if task.constraints.on_hosts else cap
 
 
 def _most_by_minimums(state: State, number: int, compatibility: Compatibility, fits: Amounts) -> int:

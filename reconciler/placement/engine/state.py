@@ -139,9 +139,6 @@ class State:
         self._kept: dict[tuple[object, ...], Any] = {}
         self.weights = _by_weight(offers)
         """Numbers of pools, in groups of equal weight: the heaviest group first, each group by name."""
-        self._reserving = tuple(item for item in self.constraints_on_nodes if item.reserves)
-        self._on_planned = tuple(item for item in self._reserving if item is not self.resources)
-        """The constraints judged for each planned node. Labels and taints are judged by template, resources by the loops."""
         self._journal: list[JournalEntry | LimitCharge | Settled] = []
         self._known_counts: dict[tuple[int, int | tuple[int, ...]], CountedIn] = {}
         """Cache: by node template and equivalence class, or by template and counters, which many classes have in common."""
@@ -186,9 +183,6 @@ class State:
 
     def _undo(self, entry: JournalEntry) -> None:
         self._count(entry, -1)
-        for constraint in self._reserving if entry.bin < self.base else self._on_planned:
-            if constraint.concerns(entry.batch):
-                constraint.unreserve(entry.batch, entry.bin, entry.count)
         if entry.bin >= self.base:
             self.planned.undo(entry.batch, entry.bin - self.base, entry.count, entry.was, entry.position)
 
@@ -225,8 +219,9 @@ class State:
         return self.topology.constraints(batch.needs, chunks_only=batch.keeps_minimum)
 
     def add_existing(self, batch: Batch, number: int, count: int) -> None:
-        concerned = [constraint for constraint in self._reserving if constraint.concerns(batch)]
-        self._note([JournalEntry(batch, number, count, self._counted_at(batch, number))], concerned)
+        entry = JournalEntry(batch, number, count, self._counted_at(batch, number))
+        self._count(entry, 1)
+        self._journal.append(entry)
 
     def open_planned(
         self, batch: Batch, template: NodeTemplate, counts: Sequence[int], instance_type: int = KEPT
@@ -262,7 +257,6 @@ class State:
     def _note_planned(self, batch: Batch, rows: Iterable[Sequence[int]]) -> int:
         """rows: as in `found` (see `arrays.py`): node, chunks, its template now, its template and position before."""
         placed, equivalence_class = 0, batch.needs.equivalence_class
-        entries: list[JournalEntry] = []
         for index, count, number, was, position in rows:
             if was != number:
                 self.planned.took(number, was)
@@ -270,21 +264,11 @@ class State:
                     self.ports.open(self.base + index, self.templates.list[number].offers.host_ports)
             known = self._known_counts.get((number, equivalence_class))
             counted_in = known or self._counted_in(batch, number, index)
-            entries.append(JournalEntry(batch, self.base + index, count, counted_in, was, position))
-            placed += count
-        self._note(entries, self.concerned(batch))
-        return placed
-
-    def _note(self, entries: Sequence[JournalEntry], concerned: Iterable[Constraint]) -> None:
-        for entry in entries:
+            entry = JournalEntry(batch, self.base + index, count, counted_in, was, position)
             self._count(entry, 1)
-            for constraint in concerned:
-                constraint.reserve(entry.batch, entry.bin, entry.count)
-        self._journal += entries
-
-    def concerned(self, batch: Batch) -> list[Constraint]:
-        """The constraints that are judged for each planned node and concern the batch."""
-        return [constraint for constraint in self._on_planned if constraint.concerns(batch)]
+            self._journal.append(entry)
+            placed += count
+        return placed
 
     def _counted_in(self, batch: Batch, number: int, index: int) -> CountedIn:
         """Cached for the node template and the equivalence class, where all nodes of the template agree."""
@@ -317,11 +301,16 @@ class State:
         return CountedIn(tuple(labels), tuple(hosts))
 
     def _count(self, entry: JournalEntry, sign: int) -> None:
+        """Counts chunks in their domains, and what they use up of their node. sign: -1 takes them back."""
         counters, more = self.topology.counters, sign * entry.count
         for position, domain in entry.counted_in.labels:
             counters[position].add(domain, more)
         for position in entry.counted_in.hosts:
             counters[position].add(entry.bin, more)
+        if entry.bin < self.base:  # of planned nodes the loops keep the account
+            self.resources.reserve(entry.batch, entry.bin, more)
+        if entry.batch.needs.shape.host_ports:
+            self.ports.reserve(entry.batch, entry.bin, more)
 
     def decided(self, number: int, key: str) -> Domain | None:
         """The domain of a bin; None while it is undecided, or where the label is absent."""

@@ -323,8 +323,8 @@ class Compatibilities:
         self._known: dict[tuple[Requirements, frozenset[int], Taint | None], Compatibility] = {}
         self._asked: dict[tuple[int, int, int, int], tuple[RelaxationStep, Requirements, Needs, Compatibility]] = {}
         """By identity of the arguments, since hashing requirements is slow. The arguments are kept alive beside the result."""
-        self._joining: dict[tuple[int, ...], Joining] = {}
-        """By the numbers of the compatibilities."""
+        self._joining: dict[tuple[int, ...], tuple[Sequence[Requirements], Joining]] = {}
+        """By identity too."""
         self._able: dict[tuple[tuple[Toleration, ...], bool], frozenset[int]] = {}
 
     def get(self, needs: Needs, relaxation: RelaxationStep, where: Requirements) -> Compatibility:
@@ -346,12 +346,12 @@ class Compatibilities:
         return compatibility
 
     def joining(self, needs: Needs, relaxation: RelaxationStep, wheres: Sequence[Requirements]) -> Joining:
-        domains = [self.get(needs, relaxation, where) for where in wheres]
-        key = tuple([item.number for item in domains])
-        known = self._joining.get(key)
-        if known is None:
-            known = self._joining[key] = Joining(self._templates, domains)
-        return known
+        asked = (id(relaxation), id(needs.shape.tolerations), id(needs.shape.own_taint), *map(id, wheres))
+        known = self._joining.get(asked)
+        if known is None:  # what else is asked with is kept alive by the compatibilities
+            domains = [self.get(needs, relaxation, where) for where in wheres]
+            known = self._joining[asked] = (wheres, Joining(self._templates, domains))
+        return known[1]
 
     def _tolerated(self, tolerations: tuple[Toleration, ...], *, soft_taints: bool) -> frozenset[int]:
         key = (tolerations, soft_taints)

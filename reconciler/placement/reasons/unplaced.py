@@ -247,8 +247,12 @@ def topology_words(state: State, batch: Batch, number: int | None) -> str:
     rules = state.constraints(batch).rules
     if not rules:
         return "no more than is there may be placed on one node"
-    judged = {rule: _rules_out(state, batch, rule, number) for rule in rules}
-    found = _once(state, [rule for rule in rules if judged[rule]] or list(rules))
+    out = []
+    for rule in rules:
+        domains = [state.decided(number, rule.key)] if number is not None else _to_be_made(state, batch, rule.key)
+        if all(_keeps_off(state, batch, rule, domain) for domain in domains):
+            out.append(rule)
+    found = _once(state, out or list(rules))
     words = (rule.words(_standing(state, rule, number)) for rule in found)
     return "ruled out by " + ", and by ".join(sorted(set(words)))
 
@@ -258,11 +262,6 @@ def _once(state: State, rules: Sequence[TopologyRule]) -> list[TopologyRule]:
     counted = {rule: state.topology.counters[rule.counter].counted for rule in rules}
     own = {(item.key, item.selections) for item in counted.values() if not item.owners}
     return [rule for rule, item in counted.items() if not (item.owners and (item.key, item.selections) in own)]
-
-
-def _rules_out(state: State, batch: Batch, rule: TopologyRule, number: int | None) -> bool:
-    domains = [state.decided(number, rule.key)] if number is not None else _to_be_made(state, batch, rule.key)
-    return all(_keeps_off(state, batch, rule, domain) for domain in domains)
 
 
 def _to_be_made(state: State, batch: Batch, key: str) -> list[Domain | None]:
