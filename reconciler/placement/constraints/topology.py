@@ -10,7 +10,6 @@ equivalence class.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,7 +37,6 @@ from reconciler.placement.constraints.inter_pod_affinity import (
 )
 from reconciler.placement.constraints.topology_spread import (
     SoftSpread,
-    SpreadRule,
     soft_spread,
     spread_of,
     spread_rules,
@@ -48,46 +46,23 @@ from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ConstraintSet:
-    """The rules of one shape, grouped as placing needs them."""
+    """The rules of one shape, grouped as placing needs them. Never modified."""
 
-    rules: tuple[TopologyRule, ...]
-    """The shape's own, and those of pods that keep it off."""
-    keys: tuple[str, ...]
-    """Labels of the rules other than the hostname, and of other pods' rules that count these chunks."""
-    on_labels: tuple[TopologyRule, ...]
-    """Rules on labels other than the hostname."""
-    on_hosts: tuple[TopologyRule, ...]
-    """Rules on the hostname."""
-    spread: tuple[SpreadRule, ...]
-    host_spread: tuple[SpreadRule, ...]
-    """Spread rules on the hostname."""
-    affinity: tuple[AffinityRule, ...]
-    """Affinity rules on labels other than the hostname."""
-    host_affinity: tuple[AffinityRule, ...]
-    shared: bool
-    """Whether placing one of these chunks changes where the next may go."""
-    by_domain: bool
-    """Whether any rule depends on more than whether some pod counts in the domain."""
-
-
-def constraint_set_of(rules: tuple[TopologyRule, ...], counted_by: Iterable[str]) -> ConstraintSet:
-    """counted_by: the labels by which these chunks count in some rule."""
-    on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
-    on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
-    return ConstraintSet(
-        rules=rules,
-        keys=tuple(sorted({*counted_by, *(rule.key for rule in on_labels)} - {HOSTNAME_LABEL})),
-        on_labels=on_labels,
-        on_hosts=on_hosts,
-        spread=spread_of(rules),
-        host_spread=spread_of(on_hosts),
-        affinity=affinity_of(on_labels),
-        host_affinity=affinity_of(on_hosts),
-        shared=any(rule.uses_up for rule in on_labels),
-        by_domain=not all(rule.apart for rule in rules),
-    )
+    def __init__(self, rules: tuple[TopologyRule, ...], counted_by: Iterable[str]) -> None:
+        """rules: the shape's own, and those of pods that keep it off. counted_by: the labels by which these chunks count in some rule."""
+        self.rules = rules
+        self.on_labels = tuple(rule for rule in rules if rule.key != HOSTNAME_LABEL)
+        self.on_hosts = tuple(rule for rule in rules if rule.key == HOSTNAME_LABEL)
+        self.keys = tuple(sorted({*counted_by, *(rule.key for rule in self.on_labels)} - {HOSTNAME_LABEL}))
+        """Labels of the rules other than the hostname, and of other pods' rules that count these chunks."""
+        self.spread, self.host_spread = spread_of(rules), spread_of(self.on_hosts)
+        self.affinity, self.host_affinity = affinity_of(self.on_labels), affinity_of(self.on_hosts)
+        """The first on labels other than the hostname."""
+        self.shared = any(rule.uses_up for rule in self.on_labels)
+        """Whether placing one of these chunks changes where the next may go."""
+        self.by_domain = not all(rule.apart for rule in rules)
+        """Whether any rule depends on more than whether some pod counts in the domain."""
 
 
 _InclusionParts = tuple[tuple[NodeTerm, ...] | None, tuple[Toleration, ...] | None, tuple[str, ...]]
@@ -233,7 +208,7 @@ class Topology:
             others = self._table.others_rules(needs.shape, chunks_only=chunks_only)
             counted_by = {self.counters[number].counted.key for number in self.counts_of(needs)}
             counted_by |= {rule.key for rule in self._table.others_rules(needs.shape)}
-            constraints = self._constraint_sets[key] = constraint_set_of((*own, *others), counted_by)
+            constraints = self._constraint_sets[key] = ConstraintSet((*own, *others), counted_by)
         return constraints
 
     def nobody_yet(self, affinity: Iterable[AffinityRule]) -> bool:

@@ -148,7 +148,7 @@ class DomainPrices:
         return NOWHERE
 
     def _options(self, where: Requirements) -> list[tuple[tuple[int, int], SizeOptions]]:
-        task = Task(self._batch, where, self._constraints, bare=True, single=False)
+        task = Task(self._batch, (where,), self._constraints, bare=True, single=False)
         return [
             ((number, weight), size_options_of(self._state, task, relaxation, pools))
             for number, relaxation in enumerate(self._batch.needs.relaxations)

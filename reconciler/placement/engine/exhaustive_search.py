@@ -66,7 +66,7 @@ def destinations_of(
     domains = _domains(state, batch, constraints, closed)
     task = Task(
         batch,
-        ANYWHERE,
+        (ANYWHERE,),
         constraints,
         bare=bool(state.planned.count),
         single=bool(state.topology.bootstrapping(constraints.host_affinity)),
@@ -90,7 +90,7 @@ def closed_to(state: State, batch: Batch, constraints: ConstraintSet) -> dict[Co
     closed = {}
     for item in combinations_of(state, batch, constraints.keys):
         if item.makeable:
-            task = Task(batch, item.where, constraints, bare=True, single=False)
+            task = Task(batch, (item.where,), constraints, bare=True, single=False)
             sizes = (
                 size_options_of(state, task, relaxation, pools)
                 for relaxation in batch.needs.relaxations
@@ -164,7 +164,7 @@ def _new(
 ) -> Iterator[Destination]:
     """New nodes: in each domain the cheapest type of each pool, among the heaviest pools that can make a node."""
     for where in _wheres(domains):
-        placed = Task(task.batch, where, task.constraints, bare=True, single=task.single)
+        placed = Task(task.batch, (where,), task.constraints, bare=True, single=task.single)
         for pools in state.weights:
             options = size_options_of(state, placed, relaxation, pools)
             found = _cheapest_of_pools(state, task.batch, options)

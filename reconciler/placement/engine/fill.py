@@ -28,18 +28,16 @@ from reconciler.placement.requirements import LabelTable, Mask, Requirements
 class Task:
     """One attempt to place a batch. Never changed.
 
-    where: the domain that chunks must go to. constraints: the rules between pods that they are under.
+    wheres: domains that chunks may go to; new nodes are made in the first one. constraints: the rules between pods that they are under.
     bare: new nodes may start empty, so the minimum for spread over hosts is 0.
     single: all chunks go to one node, for the first of pods with affinity to each other.
     """
 
     batch: Batch
-    where: Requirements
+    wheres: Sequence[Requirements]
     constraints: ConstraintSet
     bare: bool
     single: bool
-    also: tuple[Requirements, ...] = ()
-    """Further domains whose nodes may take chunks too. New nodes are made in the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +130,7 @@ def existing_fits(state: State, task: Task) -> Amounts | None:
     """By existing bin, how many chunks it takes; None where the rules on nodes leave none."""
     if not state.base:
         return None
-    mask = _surely_in(state.bins.table, task.where)
-    for where in task.also:
-        mask = mask | _surely_in(state.bins.table, where)
+    mask = np.logical_or.reduce([_surely_in(state.bins.table, where) for where in task.wheres])
     bins, most = _within(state.constraints_on_nodes, task.batch, np.flatnonzero(mask))
     if not len(bins):
         return None

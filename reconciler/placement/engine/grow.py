@@ -89,7 +89,7 @@ def _arrays(state: State, task: Task) -> tuple[NodeArrays, ChunkArrays, HostArra
 
 def joining(state: State, task: Task, relaxation: RelaxationStep) -> Joining:
     """How the chunks may come to planned nodes, in any of the task's domains."""
-    return state.compatibilities.joining(task.batch.needs, relaxation, (task.where, *task.also))
+    return state.compatibilities.joining(task.batch.needs, relaxation, task.wheres)
 
 
 def within_pools(state: State, joined: Numbers, pools: tuple[int, ...]) -> Numbers:

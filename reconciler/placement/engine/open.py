@@ -30,7 +30,7 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     cap = 1 if task.batch.needs.shape.host_ports else PLENTY
     if task.constraints.on_hosts:
         cap = min(cap, rule_caps(state, task).on_empty)
-    compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.where)
+    compatibility = state.compatibilities.get(task.batch.needs, relaxation, task.wheres[0])
     request = task.batch.needs.request
     key = ("sizes", compatibility.number, pools, request.tobytes(), cap, task.batch.needs.shape.host_ports)
     known = state.once(key, lambda: _options_in(state, task, compatibility, pools, cap=cap))

@@ -292,9 +292,7 @@ class Packer:
         nodes hold."""
 
         def fill(wheres: Sequence[Requirements], amount: int, may_open: bool) -> int:  # noqa: FBT001 - see Fill
-            task = Task(
-                batch, wheres[0], constraints, bare=may_open and not settled, single=False, also=tuple(wheres[1:])
-            )
+            task = Task(batch, wheres, constraints, bare=may_open and not settled, single=False)
             return _fill(self._state, task, amount, opening=may_open)
 
         if constraints.keys:

@@ -7,7 +7,7 @@ what is only preferred (see `fill.py`). Batches are judged together: chunks plac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from copy import copy
 from itertools import islice, permutations
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.domains import unbalanced
 from reconciler.placement.engine.fill import Task, fill_one
 from reconciler.placement.engine.state import State
-from reconciler.placement.requirements import Requirements
+from reconciler.placement.requirements import ANYWHERE
 
 Held: TypeAlias = list[tuple[int, int]]
 """Numbers of bins, and how many chunks each held."""
@@ -73,7 +73,8 @@ def retain_batch(state: State, batch: Batch, constraints: ConstraintSet, stays: 
     """
     if loosely:
         on_hosts = tuple(rule for rule in constraints.on_hosts if not rule.by_minimum)
-        constraints = replace(constraints, spread=(), host_spread=(), on_hosts=on_hosts)
+        constraints = copy(constraints)
+        constraints.spread, constraints.host_spread, constraints.on_hosts = (), (), on_hosts
     held = stays.get(stay_key(batch), [])
     if batch.pods or not held:
         return 0
@@ -125,7 +126,7 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
             amount = min(count, batch.count - placed - step, _allowed(state, batch, rules, number))
             if amount > 0:
                 first = _bootstrapping(state, rules)
-                task = Task(batch, Requirements(), constraints, bare=False, single=bool(first))
+                task = Task(batch, (ANYWHERE,), constraints, bare=False, single=bool(first))
                 stayed = fill_one(state, task, number, amount)
                 left[number] -= stayed
                 step += stayed

@@ -302,7 +302,7 @@ class SchedulerModel:
             if again:
                 walk.settle(self._groups, asked, lots, self._most)
             else:
-                walk.schedule(*self._groups, asked, lots, self._most)
+                walk.schedule(self._groups, asked, lots, self._most)
         self._journal.append(asked)
         nodes: Numbers = asked[1].copy()
         return nodes
@@ -338,20 +338,20 @@ class SchedulerModel:
     def bind(self, kind: int, row: int) -> None:
         """Puts one pod on a node, whatever the rules say."""
         self._journal.append(np.array([[kind], [row]], dtype=np.int64))
-        PLAIN.bind(*self._groups[:4], kind, row, 1)
+        PLAIN.bind(self._groups, kind, row, 1)
 
     def take_back(self) -> None:
         """Takes back all pods that came since the model was made."""
         while self._journal:
             order = self._journal.pop()
-            self._walk(order.shape[1]).take_back(*self._groups[:4], order)
+            self._walk(order.shape[1]).take_back(self._groups, order)
 
     def best(self, kind: int) -> list[int]:
         """The rows with the highest score for the next pod of this kind: kube-scheduler takes any of them. [] if it has to wait."""
         found = self.able(kind)
         if not found:
             return []
-        PLAIN.score_nodes(*self._groups, kind, found)
+        PLAIN.score_nodes(self._groups, kind, found)
         _, able, totals, _, _ = self._arrays.scratch
         scores = totals[able[:found]]
         return sorted(able[:found][scores == scores.max()].tolist())
@@ -365,7 +365,7 @@ class SchedulerModel:
 
     def able(self, kind: int) -> int:
         """How many nodes take a pod of this kind now."""
-        return self._walk(1).filter_nodes(*self._groups, kind, 0, len(self.nodes))[0] if self.nodes else 0
+        return self._walk(1).filter_nodes(self._groups, kind, 0, len(self.nodes))[0] if self.nodes else 0
 
     @property
     def _groups(self) -> Groups:

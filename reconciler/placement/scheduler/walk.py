@@ -57,10 +57,9 @@ ScratchArrays: TypeAlias = tuple[Numbers, Numbers, Numbers, Fractions, Numbers]
 Groups: TypeAlias = tuple[BinArrays, CounterArrays, KindArrays, RowArrays, ScratchArrays]
 
 
-def bind(
-    bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows: RowArrays, kind: int, node: int, sign: int
-) -> None:
+def bind(groups: Groups, kind: int, node: int, sign: int) -> None:
     """Puts a pod of the kind on the node. sign: -1 takes it back."""
+    bins, counters, kinds, rows, _ = groups
     domains, _, used, load = bins
     key_of, first, _, view, included, _, counts, totals = counters
     row, spans, counted = kinds[0][kind, FIT], rows[0], rows[4]
@@ -114,19 +113,11 @@ def verdict_of_rules(
     return ABLE
 
 
-def filter_nodes(
-    bins: BinArrays,
-    counters: CounterArrays,
-    kinds: KindArrays,
-    rows: RowArrays,
-    scratch: ScratchArrays,
-    kind: int,
-    begin: int,
-    most: int,
-) -> tuple[int, int]:
+def filter_nodes(groups: Groups, kind: int, begin: int, most: int) -> tuple[int, int]:
     """Writes the verdict on each node, and the nodes that are able, at most `most`, looking from node `begin` on.
 
     Returns how many are able, and how many were looked at."""
+    bins, counters, kinds, rows, scratch = groups
     domains, room, used, _ = bins
     key_of, first, counts = counters[0], counters[1], counters[6]
     looks, spans, verdicts, able = kinds[0], rows[0], scratch[0], scratch[1]
@@ -150,16 +141,9 @@ def filter_nodes(
     return found, nodes
 
 
-def score_nodes(
-    bins: BinArrays,
-    counters: CounterArrays,
-    kinds: KindArrays,
-    rows: RowArrays,
-    scratch: ScratchArrays,
-    kind: int,
-    found: int,
-) -> None:
+def score_nodes(groups: Groups, kind: int, found: int) -> None:
     """Writes the totals of the nodes that are able, by the plugins of the default profile and their weights."""
+    bins, counters, kinds, rows, scratch = groups
     domains, room, used, load = bins
     looks, requests, weights, _, avoided, liked = kinds
     spans, _, soft, attractions, _ = rows
@@ -179,54 +163,44 @@ def score_nodes(
         score_affinity(totals, raw, able, drawn, domains, counters)
 
 
-def schedule(
-    bins: BinArrays,
-    counters: CounterArrays,
-    kinds: KindArrays,
-    rows: RowArrays,
-    scratch: ScratchArrays,
-    order: Numbers,
-    lots: Numbers,
-    most: int,
-) -> None:
+def schedule(groups: Groups, order: Numbers, lots: Numbers, most: int) -> None:
     """Binds a pod for each kind of the order's first row, one after the other. Writes its node to the second row, -1 for none.
 
     lots: by node; of equal scores the lowest lot wins. most: how many able nodes are looked for."""
-    able, totals = scratch[1], scratch[2]
+    able, totals = groups[4][1], groups[4][2]
     begin = 0
     for place in range(order.shape[1]):
         kind = order[0, place]
-        found, seen = filter_nodes(bins, counters, kinds, rows, scratch, kind, begin, most)
+        found, seen = filter_nodes(groups, kind, begin, most)
         begin = (begin + seen) % len(lots)
         best = -1
         if found > 1:
-            score_nodes(bins, counters, kinds, rows, scratch, kind, found)
+            score_nodes(groups, kind, found)
         for index in range(found):
             node = able[index]
             if best < 0 or totals[node] > totals[best] or (totals[node] == totals[best] and lots[node] < lots[best]):
                 best = node
         order[1, place] = best
         if best >= 0:
-            bind(bins, counters, kinds, rows, kind, best, 1)
+            bind(groups, kind, best, 1)
 
 
-def take_back(bins: BinArrays, counters: CounterArrays, kinds: KindArrays, rows: RowArrays, order: Numbers) -> None:
+def take_back(groups: Groups, order: Numbers) -> None:
     """Takes back what `schedule` bound, the last pod first."""
     for place in range(order.shape[1] - 1, -1, -1):
         if order[1, place] >= 0:
-            bind(bins, counters, kinds, rows, order[0, place], order[1, place], -1)
+            bind(groups, order[0, place], order[1, place], -1)
 
 
 def settle(groups: Groups, order: Numbers, lots: Numbers, most: int) -> None:
     """As `schedule`, and pods that wait are tried again once others were bound: some that they want beside them may have come only then."""
-    bins, counters, kinds, rows, scratch = groups
-    schedule(bins, counters, kinds, rows, scratch, order, lots, most)
+    schedule(groups, order, lots, most)
     again, before = np.flatnonzero(order[1] < 0), order.shape[1]
     while 0 < len(again) < before:
         before = len(again)
         tried = np.full((2, before), -1)
         tried[0] = order[0][again]
-        schedule(bins, counters, kinds, rows, scratch, tried, lots, most)
+        schedule(groups, tried, lots, most)
         order[1][again] = tried[1]
         again = again[tried[1] < 0]
 
@@ -236,16 +210,15 @@ def strain_of(groups: Groups, pods: Numbers, lots: Numbers, most: int, target: i
     its kind that would find room.
 
     pods: two rows, the kind and the demand of each pod. further: as `schedule` takes them. What is bound is taken back."""
-    bins, counters, kinds, rows, scratch = groups
     order = np.full((2, pods.shape[1]), -1)
     order[0] = pods[0]
     settle(groups, order, lots, most)
     strain = 1000 * np.count_nonzero((order[1] < 0) & (pods[1] == target))
     if strain == 0:
-        schedule(bins, counters, kinds, rows, scratch, further, lots, most)
+        schedule(groups, further, lots, most)
         strain = -np.count_nonzero(further[1] >= 0)
-        take_back(bins, counters, kinds, rows, further)
-    take_back(bins, counters, kinds, rows, order)
+        take_back(groups, further)
+    take_back(groups, order)
     return int(strain)
 
 
