@@ -35,12 +35,7 @@ from reconciler.placement.constraints.inter_pod_affinity import (
     own_rules,
     owned,
 )
-from reconciler.placement.constraints.topology_spread import (
-    SoftSpread,
-    soft_spread,
-    spread_of,
-    spread_rules,
-)
+from reconciler.placement.constraints.topology_spread import SoftSpread, soft_spread, spread_of, spread_rules
 from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements

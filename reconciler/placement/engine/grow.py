@@ -66,7 +66,7 @@ def enlarge(
                 planned.count,
                 count,
                 (price / count) * (1 + ROUNDING) + ROUNDING,
-            ),
+            )
         ),
     )
     if index < 0:
@@ -140,7 +140,7 @@ def fill_planned(state: State, task: Task, relaxation: RelaxationStep, count: in
             planned.count,
             count,
             1 if task.single else planned.count,
-        ),
+        )
     )
     together: dict[int, tuple[list[int], list[int]]] = {}
     placed = 0
