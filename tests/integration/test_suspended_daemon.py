@@ -1,4 +1,4 @@
-"""The daemon's process on an embedded cluster: it settles from nothing, and after a suspend only the present counts.
+"""The daemon's process on an embedded cluster: after a suspend only the present counts.
 
 SIGSTOP and SIGCONT stand in for a machine that sleeps: no thread runs and no timer fires over the edges of a schedule.
 """
@@ -138,13 +138,6 @@ def run(repository: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
         process.send_signal(signal.SIGCONT)
         process.terminate()
         process.wait(timeout=30)
-
-
-def test_on_nothing_at_all_it_settles(run: Callable[..., Running]) -> None:
-    """As the help says: namespaces are those of the repository."""
-    daemon = run("--until-settled", "--at-most", "60")
-    assert daemon.process.wait(timeout=90) == 0, daemon.log.read_text()
-    assert {row["outcome"] for row in daemon.logged("write")} <= {"skipped"}, "the claim waits once for its NodePool"
 
 
 def asleep_before_the_first_edge(run: Callable[..., Running]) -> tuple[Running, Callable[[], datetime]]:
