@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from reconciler.model.buffers import Buffer
 from reconciler.model.demand import ChunkGroup, Demand
@@ -203,3 +204,17 @@ def instance_type(
             sorted({INSTANCE_TYPE_LABEL: name, ARCHITECTURE_LABEL: "amd64", OPERATING_SYSTEM_LABEL: "linux"}.items())
         ),
     )
+
+
+def manifest(
+    api_version: str,
+    kind: str,
+    name: str,
+    namespace: str = "",
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """An API object as a document. metadata: beside its names; fields: beside that."""
+    names = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {**names, **(metadata or {})}, **fields}

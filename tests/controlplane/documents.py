@@ -6,6 +6,7 @@ caller may change.
 
 from __future__ import annotations
 
+from tests.builders import manifest
 from tests.controlplane.rest import Document
 
 NODE_CLASS_REF = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
@@ -33,12 +34,7 @@ def node_pool(name: str = "default", **spec: object) -> Document:
             "expireAfter": "Never",
         }
     }
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": name},
-        "spec": {"template": template, **spec},
-    }
+    return manifest("karpenter.sh/v1", "NodePool", name, spec={"template": template, **spec})
 
 
 def node_claim(name: str, pool: Document, *instance_types: str, cpu: str = "1", memory: str = "1Gi") -> Document:
@@ -53,11 +49,11 @@ def node_claim(name: str, pool: Document, *instance_types: str, cpu: str = "1", 
         {"key": NODE_POOL, "operator": "In", "values": [pool_name]},
         {"key": INSTANCE_TYPE, "operator": "In", "values": list(instance_types)},
     ]
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {
-            "name": name,
+    return manifest(
+        "karpenter.sh/v1",
+        "NodeClaim",
+        name,
+        metadata={
             "labels": {**template.get("metadata", {}).get("labels", {}), NODE_POOL: pool_name},
             "ownerReferences": [
                 {
@@ -69,13 +65,13 @@ def node_claim(name: str, pool: Document, *instance_types: str, cpu: str = "1", 
                 }
             ],
         },
-        "spec": {
+        spec={
             "nodeClassRef": template["spec"]["nodeClassRef"],
             "requirements": requirements,
             "resources": {"requests": {"cpu": cpu, "memory": memory, "pods": "10"}},
             "expireAfter": "Never",
         },
-    }
+    )
 
 
 def namespace(name: str) -> Document:
@@ -86,11 +82,12 @@ def deployment(name: str, *, replicas: int, cpu: str, namespace: str = "default"
     """Pods that ask for some CPU and run nowhere in particular."""
     labels = {"app": name}
     container = {"name": "main", "image": _PAUSE, "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
+    return manifest(
+        "apps/v1",
+        "Deployment",
+        name,
+        namespace,
+        spec={
             "replicas": replicas,
             "selector": {"matchLabels": labels},
             "template": {
@@ -98,4 +95,4 @@ def deployment(name: str, *, replicas: int, cpu: str, namespace: str = "default"
                 "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
             },
         },
-    }
+    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import urllib3
 import yaml
 
+from tests.builders import manifest
 from tests.controlplane.lifeline import Lifeline
 from tests.controlplane.ports import LOOPBACK, free_port
 from tests.controlplane.process import Process
@@ -95,12 +96,7 @@ class Kueue:
         api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": _SECRET, "namespace": NAMESPACE}})
         # The server finds the webhooks here, and the certificate is for this Service's name.
         api.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": {"name": _SERVICE, "namespace": NAMESPACE},
-                "spec": {"type": "ExternalName", "externalName": "localhost"},
-            }
+            manifest("v1", "Service", _SERVICE, NAMESPACE, spec={"type": "ExternalName", "externalName": "localhost"})
         )
         for document in yaml.safe_load_all(find_data("kueue-webhooks.yaml").read_text()):
             api.apply(self._reduced(document))

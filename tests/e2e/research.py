@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.manifests.crds import crds
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import namespace, node_class
 from tests.controlplane.rest import Document
@@ -23,21 +24,17 @@ _NAMESPACE = "research"
 
 def pod_template(cpu: str, name: str = "worker", **spec: Any) -> Document:
     container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": name, "namespace": _NAMESPACE},
-        "template": {"spec": {"containers": [container], **spec}},
-    }
+    return manifest("v1", "PodTemplate", name, _NAMESPACE, template={"spec": {"containers": [container], **spec}})
 
 
 def request(name: str, *pod_sets: tuple[str, int], class_name: str = CHECK, **parameters: str) -> Document:
     """pod_sets: a PodTemplate's name and how many pods of it; none of them: one worker."""
-    return {
-        "apiVersion": REQUEST[0],
-        "kind": REQUEST[1],
-        "metadata": {"name": name, "namespace": _NAMESPACE},
-        "spec": {
+    return manifest(
+        REQUEST[0],
+        REQUEST[1],
+        name,
+        _NAMESPACE,
+        spec={
             "provisioningClassName": class_name,
             "podSets": [
                 {"podTemplateRef": {"name": template}, "count": count}
@@ -45,7 +42,7 @@ def request(name: str, *pod_sets: tuple[str, int], class_name: str = CHECK, **pa
             ],
             **({"parameters": parameters} if parameters else {}),
         },
-    }
+    )
 
 
 def node_pool(
@@ -55,11 +52,11 @@ def node_pool(
     needs = {"karpenter.sh/capacity-type": "on-demand", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     if cpu is not None:
         needs["karpenter.kwok.sh/instance-cpu"] = cpu
-    return {
-        "apiVersion": POOL[0],
-        "kind": POOL[1],
-        "metadata": {"name": name},
-        "spec": {
+    return manifest(
+        POOL[0],
+        POOL[1],
+        name,
+        spec={
             **({"limits": {"nodes": limit}} if limit else {}),
             "disruption": {
                 "consolidationPolicy": "WhenEmpty",
@@ -74,7 +71,7 @@ def node_pool(
                 }
             },
         },
-    }
+    )
 
 
 class Research:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_claim, node_class
 from tests.controlplane.rest import Document, condition
@@ -316,14 +317,7 @@ def test_of_two_jobs_that_wait_the_one_of_higher_priority_is_served_first(batch:
     quota = {"spec": {"resourceGroups": [{"coveredResources": ["cpu", "memory"], "flavors": [WIDE]}]}}
     batch.api.patch("kueue.x-k8s.io/v1beta1", "ClusterQueue", "batch", quota)
     for name, value in (("low", 1), ("high", 100)):
-        batch.api.apply(
-            {
-                "apiVersion": "kueue.x-k8s.io/v1beta1",
-                "kind": "WorkloadPriorityClass",
-                "metadata": {"name": name},
-                "value": value,
-            }
-        )
+        batch.api.apply(manifest("kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", name, value=value))
     batch.submit("first", gate=GATE)
     batch.wait_for_condition("first", "Provisioned")
     for name in ("low", "high"):

@@ -26,6 +26,7 @@ from reconciler.model.placement import PlannedNode
 from reconciler.model.pods import NodeSelectorTerm, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.quantity import PODS
 from reconciler.model.requirements import LabelSelector, Requirement, Taint, Toleration
+from tests.builders import manifest
 
 WORLD_LABEL = "headroom.test/world"
 MADE_VOLUME = "scratch"
@@ -99,12 +100,7 @@ def pod_document(
     }
     if bound_to is not None:
         spec["nodeName"] = node_name(world, bound_to)
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": world, "labels": dict(shape.labels)},
-        "spec": spec,
-    }
+    return manifest("v1", "Pod", name, world, metadata={"labels": dict(shape.labels)}, spec=spec)
 
 
 def replica_set_document(world: str, name: str, shape: PodShape) -> Document:
@@ -169,13 +165,14 @@ def _node(
     full = node_name(world, name)
     hostname = {HOSTNAME_LABEL: node_name(world, labels[HOSTNAME_LABEL])} if HOSTNAME_LABEL in labels else {}
     room = {**allocatable, _seat(name): _SEATS}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": full, "labels": {**labels, **hostname, WORLD_LABEL: world}},
-        "spec": {"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
-        "status": {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    return manifest(
+        "v1",
+        "Node",
+        full,
+        metadata={"labels": {**labels, **hostname, WORLD_LABEL: world}},
+        spec={"taints": [{"key": item.key, "value": item.value, "effect": item.effect} for item in taints]},
+        status={"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]},
+    )
 
 
 def _toleration(item: Toleration) -> Document:

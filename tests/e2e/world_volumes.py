@@ -17,6 +17,7 @@ from reconciler.model.attachments import PersistentVolume, Storage, StorageClass
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.requirements import Requirement
+from tests.builders import manifest
 from tests.e2e.world_documents import node_name
 from tests.properties.wide_volumes import DISKS, LABELS, REACHES
 from tests.unit.placement.worlds import World, worlds
@@ -69,13 +70,13 @@ def worlds_with_volumes(draw: st.DrawFn) -> World:
 
 def class_documents() -> list[Document]:
     return [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": item.name},
-            "provisioner": item.provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer" if item.waits else "Immediate",
-        }
+        manifest(
+            "storage.k8s.io/v1",
+            "StorageClass",
+            item.name,
+            provisioner=item.provisioner,
+            volumeBindingMode="WaitForFirstConsumer" if item.waits else "Immediate",
+        )
         for item in CLASSES
     ]
 
@@ -100,12 +101,7 @@ def volume_document(world: str, item: PersistentVolume) -> Document:
     }
     if item.terms:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [_term(world, term) for term in item.terms]}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": f"{world}-{item.name}", "labels": dict(item.labels)},
-        "spec": spec,
-    }
+    return manifest("v1", "PersistentVolume", f"{world}-{item.name}", metadata={"labels": dict(item.labels)}, spec=spec)
 
 
 def _term(world: str, term: NodeSelectorTerm) -> Document:
@@ -134,18 +130,16 @@ def _expressions(world: str, items: Sequence[Requirement]) -> list[Document]:
 
 def claim_document(world: str, item: VolumeClaim) -> Document:
     volume = {"volumeName": f"{world}-{item.volume}"} if item.volume else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": item.name,
-            "namespace": world,
-            "annotations": {"pv.kubernetes.io/bind-completed": "yes"} if item.bound else {},
-        },
-        "spec": {
+    return manifest(
+        "v1",
+        "PersistentVolumeClaim",
+        item.name,
+        world,
+        metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"} if item.bound else {}},
+        spec={
             "accessModes": ["ReadWriteMany"],
             "resources": {"requests": {"storage": "1Gi"}},
             "storageClassName": item.storage_class,
             **volume,
         },
-    }
+    )

@@ -12,7 +12,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.refs import ObjectRef
 from reconciler.settings.settings import PlacementSettings, Settings
 from reconciler.stages.state import PassResult
-from tests.builders import instance_type
+from tests.builders import instance_type, manifest
 from tests.fakes.embedded import Document, Sandbox, node_pool, workload
 from tests.fakes.source import FakeSource
 
@@ -25,12 +25,7 @@ CLASS_NAME = "autoscaling.x-k8s.io/provisioning-class-name"
 
 def pod_template(name: str = "worker", *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> Document:
     container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": {"name": name, "namespace": "shop"},
-        "template": {"spec": {"containers": [container], **spec}},
-    }
+    return manifest("v1", "PodTemplate", name, "shop", template={"spec": {"containers": [container], **spec}})
 
 
 def request(
@@ -42,16 +37,18 @@ def request(
     parameters: Mapping[str, str] | None = None,
     **metadata: Any,
 ) -> Document:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1",
-        "kind": "ProvisioningRequest",
-        "metadata": {"name": name, "namespace": "shop", **metadata},
-        "spec": {
+    return manifest(
+        "autoscaling.x-k8s.io/v1",
+        "ProvisioningRequest",
+        name,
+        "shop",
+        metadata={**metadata},
+        spec={
             "provisioningClassName": class_name,
             "podSets": [{"podTemplateRef": {"name": template}, "count": count}],
             **({"parameters": dict(parameters)} if parameters else {}),
         },
-    }
+    )
 
 
 def request_ref(name: str = "train") -> ObjectRef:

@@ -17,7 +17,7 @@ from reconciler.model.view import ClusterView
 from reconciler.plan.buffers.keeping import with_balloons
 from reconciler.render.allowed import check_balloon
 from reconciler.render.check import representative_balloons
-from tests.builders import buffer_ref, shape
+from tests.builders import buffer_ref, manifest, shape
 from tests.controlplane import ControlPlane
 from tests.controlplane.rest import ApiError, Document
 from tests.unit.render.restricted import mutated_balloon, packaged_balloon
@@ -39,13 +39,7 @@ def api_server(empty_api_server: ControlPlane) -> ControlPlane:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
     )
     empty_api_server.api.apply(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "headroom-balloon"},
-            "value": -10,
-            "preemptionPolicy": "Never",
-        }
+        manifest("scheduling.k8s.io/v1", "PriorityClass", "headroom-balloon", value=-10, preemptionPolicy="Never")
     )
     return empty_api_server
 
@@ -53,12 +47,7 @@ def api_server(empty_api_server: ControlPlane) -> ControlPlane:
 def create_pod(plane: ControlPlane, deployment: dict[str, Any]) -> Document:
     """A pod of the Deployment, as its ReplicaSet would make it, checked by the API server and not stored."""
     template = deployment["spec"]["template"]
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "a", **template["metadata"]},
-        "spec": template["spec"],
-    }
+    body = manifest("v1", "Pod", "a", metadata={**template["metadata"]}, spec=template["spec"])
     path = plane.api.path("v1", "Pod", NAMESPACE, None)
     return plane.api.document("POST", path, body=body, query={"dryRun": "All"})
 

@@ -11,6 +11,7 @@ import pytest
 from reconciler.manifests.crds import crds
 from reconciler.manifests.repository.declared import read
 from reconciler.model.findings import Severity
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import ApiError, Document
 
@@ -44,12 +45,7 @@ def dedicated(selector: dict[str, Any]) -> Document:
 
 
 def document(spec: dict[str, Any]) -> Document:
-    return {
-        "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
-        "kind": "Buffer",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": spec,
-    }
+    return manifest("autoscaling.x-k8s.io/v1alpha1", "Buffer", "b", "default", spec=spec)
 
 
 def refusal(server: ControlPlane, buffer: Document) -> str:

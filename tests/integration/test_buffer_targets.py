@@ -11,6 +11,7 @@ from reconciler.demand.size import Dialect
 from reconciler.manifests.repository.declared import live_declared
 from reconciler.model.demand import Demand
 from reconciler.model.view import ClusterView
+from tests.builders import manifest
 from tests.controlplane import ControlPlane
 from tests.controlplane.documents import deployment
 from tests.controlplane.rest import Document
@@ -80,14 +81,7 @@ def test_quotas_of_every_scope_are_read_as_the_server_stores_them(empty_api_serv
         scopes[f"class-{operator.lower()}"] = {"scopeSelector": {"matchExpressions": [row]}}
     for name, part in scopes.items():
         quota = {"hard": {"requests.cpu": "2"}, **part}
-        plane.api.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": quota,
-            }
-        )
+        plane.api.apply(manifest("v1", "ResourceQuota", name, "default", spec=quota))
     plane.api.create(pod_template("web", cpu="1"))
     plane.api.apply(capacity_buffer("web", replicas=6))
     with opened(plane.kubeconfig()) as cluster:

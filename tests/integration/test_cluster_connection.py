@@ -12,6 +12,7 @@ import pytest
 from reconciler.cluster.access import current_context, kubeconfig_access
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.errors import Invalid
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.integration.real_cluster import opened, pod_template, template_ref, view_where
 
@@ -72,12 +73,7 @@ def test_a_crd_that_the_starting_server_does_not_serve_yet_is_not_taken_for_gone
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "requirements": [],
     }
-    document = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general"},
-        "spec": {"template": {"spec": pool}},
-    }
+    document = manifest("karpenter.sh/v1", "NodePool", "general", spec={"template": {"spec": pool}})
     plane.api.apply(document)
     views = []
     with opened(plane.kubeconfig(), discovery_interval=0.02) as cluster:

@@ -17,6 +17,7 @@ from reconciler.cluster.snapshot.files import snapshot_at
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.ports import Event
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, namespace, node_class, node_pool
 from tests.controlplane.rest import Document
@@ -175,17 +176,17 @@ def crd() -> Document:
     }
     version: dict[str, Any] = {"name": "v1", "served": True, "storage": True, "schema": schema}
     version["subresources"] = {"status": {}, "scale": scale}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"rollouts.{GROUP}"},
-        "spec": {
+    return manifest(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        f"rollouts.{GROUP}",
+        spec={
             "group": GROUP,
             "scope": "Namespaced",
             "names": {"kind": KIND, "plural": "rollouts", "singular": "rollout", "listKind": f"{KIND}List"},
             "versions": [version],
         },
-    }
+    )
 
 
 def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it(
@@ -194,12 +195,7 @@ def test_the_scale_of_what_a_buffer_points_to_is_read_wherever_the_kind_keeps_it
     plane = empty_api_server
     plane.api.apply(crd())
     api = (f"{GROUP}/v1", KIND)
-    rollout = {
-        "apiVersion": api[0],
-        "kind": KIND,
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"size": 7},
-    }
+    rollout = manifest(api[0], KIND, "web", "default", spec={"size": 7})
     eventually(lambda: plane.api.apply(rollout), within=60, what="the kind is served")
     plane.api.patch(
         *api, "web", {"status": {"size": 6, "podsAre": "app=web"}}, namespace="default", subresource="status"

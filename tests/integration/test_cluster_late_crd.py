@@ -14,6 +14,7 @@ import yaml
 from reconciler.manifests.crds import crds
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.refs import ObjectRef
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.programs import find_data
 from tests.controlplane.rest import Document, condition
@@ -25,23 +26,18 @@ pytestmark = pytest.mark.e2e
 
 GROUP, KIND = "autoscaling.karpenter.sh", "MetricsProducer"
 REF = ObjectRef(GROUP, KIND, "default", "hours")
-DOCUMENT = {
-    "apiVersion": f"{GROUP}/v1alpha1",
-    "kind": KIND,
-    "metadata": {"name": "hours", "namespace": "default"},
-    "spec": {"schedule": {"defaultReplicas": 1}},
-}
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"metricsproducers.{GROUP}"},
-    "spec": {
+DOCUMENT = manifest(f"{GROUP}/v1alpha1", KIND, "hours", "default", spec={"schedule": {"defaultReplicas": 1}})
+CRD: dict[str, Any] = manifest(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    f"metricsproducers.{GROUP}",
+    spec={
         "group": GROUP,
         "scope": "Namespaced",
         "names": {"kind": KIND, "plural": "metricsproducers", "singular": "metricsproducer", "listKind": f"{KIND}List"},
         "versions": [],
     },
-}
+)
 
 
 def crd(version: str = "v1alpha1") -> dict[str, Any]:

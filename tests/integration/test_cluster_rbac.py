@@ -16,6 +16,7 @@ from reconciler.cluster.kubernetes import KubernetesCluster
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Write
 from reconciler.model.refs import ObjectRef
 from reconciler.ports import Event
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import deployment, node_class, node_pool
 from tests.controlplane.rest import ApiError, Rest
@@ -118,12 +119,13 @@ def _placeholder(pool_uid: str) -> tuple[ObjectRef, dict[str, Any]]:
         "blockOwnerDeletion": True,
     }
     template = node_pool()["spec"]["template"]["spec"]
-    document = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {"name": "general-headroom-1", "ownerReferences": [owner]},
-        "spec": {"nodeClassRef": template["nodeClassRef"], "requirements": template["requirements"]},
-    }
+    document = manifest(
+        "karpenter.sh/v1",
+        "NodeClaim",
+        "general-headroom-1",
+        metadata={"ownerReferences": [owner]},
+        spec={"nodeClassRef": template["nodeClassRef"], "requirements": template["requirements"]},
+    )
     return ObjectRef("karpenter.sh", "NodeClaim", "", "general-headroom-1"), document
 
 
@@ -201,12 +203,7 @@ def test_the_api_server_takes_every_document_of_the_deployment(empty_api_server:
             empty_api_server.api.apply(document)
         (daemon,) = (each for each in documents if each["kind"] == "Deployment")
         template = daemon["spec"]["template"]
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "a", **template["metadata"]},
-            "spec": template["spec"],
-        }
+        pod = manifest("v1", "Pod", "a", metadata={**template["metadata"]}, spec=template["spec"])
         path = empty_api_server.api.path("v1", "Pod", "headroom-system")
         empty_api_server.api.document("POST", path, body=pod, query={"dryRun": "All"})
     finally:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from tests.builders import manifest
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.rest import ApiError, Document, Rest
 
@@ -72,19 +73,14 @@ def _as_service_account(plane: ControlPlane, space: str, name: str) -> Rest:
 
 
 def _grant(plane: ControlPlane, space: str, name: str, rules: list[Document]) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": f"{space}-{name}"},
-        "rules": rules,
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{space}-{name}"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{space}-{name}"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": space}],
-    }
+    role = manifest("rbac.authorization.k8s.io/v1", "ClusterRole", f"{space}-{name}", rules=rules)
+    binding = manifest(
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRoleBinding",
+        f"{space}-{name}",
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{space}-{name}"},
+        subjects=[{"kind": "ServiceAccount", "name": name, "namespace": space}],
+    )
     plane.api.apply(role)
     plane.api.apply(binding)
 

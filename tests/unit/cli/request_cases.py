@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.builders import manifest
+
 Case = Mapping[str, Any]
 Document = dict[str, Any]
 
@@ -139,32 +141,23 @@ class Snapshot:
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         self._add(
             "nodepools",
-            {
-                "apiVersion": "karpenter.sh/v1",
-                "kind": "NodePool",
-                "metadata": {"name": name, "uid": f"uid-of-{name}"},
-                "spec": pool,
-                "status": ready,
-            },
+            manifest("karpenter.sh/v1", "NodePool", name, metadata={"uid": f"uid-of-{name}"}, spec=pool, status=ready),
         )
 
     def _add_node(self, name: str, given: Mapping[str, Any], labels: Mapping[str, str]) -> None:
         room = {key: str(given[key]) for key in ("cpu", "memory", "pods")}
-        status = {
-            "capacity": room,
-            "allocatable": room,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        }
+        status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **labels}
         self._add(
             "nodes",
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": name, "labels": labels},
-                "spec": {"taints": given.get("taints", []), "providerID": f"kwok://{name}"},
-                "status": status,
-            },
+            manifest(
+                "v1",
+                "Node",
+                name,
+                metadata={"labels": labels},
+                spec={"taints": given.get("taints", []), "providerID": f"kwok://{name}"},
+                status=status,
+            ),
         )
 
     def _add(self, plural: str, document: Document) -> None:

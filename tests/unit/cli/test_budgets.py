@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from reconciler.cli.application import application
 from reconciler.model.errors import Invalid
 from reconciler.zone_data import time_zone
+from tests.builders import manifest
 from tests.fakes.embedded import node_pool
 
 NOON = "2026-11-20T12:00:00Z"
@@ -38,12 +39,7 @@ def repository(tmp_path: Path) -> Path:
     folder.mkdir()
     general = node_pool("general")
     general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
-    batch = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "batch"},
-        "spec": {"disruption": {"budgets": [{"nodes": "3"}]}},
-    }
+    batch = manifest("karpenter.sh/v1", "NodePool", "batch", spec={"disruption": {"budgets": [{"nodes": "3"}]}})
     (folder / "pools.yaml").write_text(yaml.safe_dump_all([general, batch]))
     return folder
 
@@ -217,12 +213,13 @@ def test_why_names_what_was_written_and_not_what_it_was_compiled_into(repository
         {"nodes": "30%"},
         {"nodes": "10%", "schedule": "0 23 * * mon-fri", "duration": "2h"},
     ]
-    batch = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "batch", "annotations": {"headroom.dev/timezone": "Europe/Berlin"}},
-        "spec": {"disruption": {"budgets": [OFFICE, {"nodes": "3"}]}},
-    }
+    batch = manifest(
+        "karpenter.sh/v1",
+        "NodePool",
+        "batch",
+        metadata={"annotations": {"headroom.dev/timezone": "Europe/Berlin"}},
+        spec={"disruption": {"budgets": [OFFICE, {"nodes": "3"}]}},
+    )
     (repository / "pools.yaml").write_text(yaml.safe_dump_all([general, batch]))
     asked = ("--repo", str(repository), "--nodes", "20")
     noon = {(row["nodePool"], row["reason"]): row["why"] for row in rows(*asked, "--now", NOON)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import manifest
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, Folders, node
 
 START = {"pool.yaml": POOL, "shape.yaml": SHAPE}
@@ -92,12 +93,7 @@ spec: {podTemplateRef: {name: web}}
 
 def test_a_pool_that_becomes_static(folders: Folders) -> None:
     folders.lists["nodepools"] = [
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodePool",
-            "metadata": {"name": "general"},
-            "spec": {"template": {"spec": {"requirements": []}}},
-        }
+        manifest("karpenter.sh/v1", "NodePool", "general", spec={"template": {"spec": {"requirements": []}}})
     ]
     pool = POOL.replace('limits: {cpu: "400"}', "limits: {nodes: 40}")
     path, _, text = found(folders, "static-pool-change", {"pool.yaml": pool + "  replicas: 3\n"}, {"pool.yaml": pool})

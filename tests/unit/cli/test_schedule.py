@@ -16,6 +16,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from tests.builders import manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = yaml.load((ROOT / "tests" / "cases" / "schedules.yaml").read_text(), Loader=yaml.CSafeLoader)
@@ -39,12 +40,7 @@ def document(*words: str, code: int = 0) -> Any:
 
 
 def producer(spec: Any, name: str = "hours", namespace: str = "shop") -> str:
-    body = {
-        "apiVersion": "autoscaling.karpenter.sh/v1alpha1",
-        "kind": "MetricsProducer",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"schedule": spec},
-    }
+    body = manifest("autoscaling.karpenter.sh/v1alpha1", "MetricsProducer", name, namespace, spec={"schedule": spec})
     return yaml.safe_dump(body)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.model.provisioning_requests import RESERVED_TAINT, RequestRules
 from reconciler.settings.settings import PlacementSettings, Settings
+from tests.builders import manifest
 from tests.fakes.embedded import Document, node_pool, workload_ref
 from tests.fakes.requests import ATOMIC, CHECK, BatchShop, pod_template, pods_of, request, request_ref
 
@@ -180,12 +181,7 @@ def test_a_time_that_is_none_is_told_and_left_out(name: str) -> None:
 
 
 def quota(cpu: str) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "compute", "namespace": "shop"},
-        "spec": {"hard": {"requests.cpu": cpu}},
-    }
+    return manifest("v1", "ResourceQuota", "compute", "shop", spec={"hard": {"requests.cpu": cpu}})
 
 
 def test_nothing_is_made_for_pods_that_a_quota_would_not_let_be_created() -> None:

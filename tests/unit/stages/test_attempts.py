@@ -15,7 +15,7 @@ from reconciler.model.nodes import ATTEMPT_LABEL
 from reconciler.model.view import ClusterView
 from reconciler.ports import Cluster
 from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
-from tests.builders import instance_type
+from tests.builders import instance_type, manifest
 from tests.fakes.embedded import Document, buffer, node_pool, pool_ref
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
 
@@ -212,12 +212,7 @@ NONE = ("False", "CapacityIsNotFound")
 
 def queued(name: str, priority: int) -> Document:
     """As Kueue makes it for a Job."""
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Workload",
-        "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"priority": priority, "podSets": []},
-    }
+    return manifest("kueue.x-k8s.io/v1beta2", "Workload", name, "shop", spec={"priority": priority, "podSets": []})
 
 
 def ask(shop: BatchShop, name: str, count: int, *, workload: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.model.nodes import HELD_TAINT, Node
 from reconciler.settings.settings import PlacementSettings, Settings
+from tests.builders import manifest
 from tests.fakes.embedded import Document, buffer, claim_ref, workload
 from tests.fakes.requests import ATOMIC, BatchShop, pod_template, pods_of, request, request_ref
 
@@ -64,12 +65,7 @@ def test_a_parameter_asks_for_it_too(value: str) -> None:
 
 def test_a_class_may_ask_for_it_for_all_its_requests() -> None:
     shop = shop_with().given(
-        {
-            "apiVersion": "autoscaling.x-k8s.io/v1alpha1",
-            "kind": "ProvisioningClass",
-            "metadata": {"name": ATOMIC},
-            "parameters": {"reserve": "true"},
-        },
+        manifest("autoscaling.x-k8s.io/v1alpha1", "ProvisioningClass", ATOMIC, parameters={"reserve": "true"}),
         request(count=3, class_name=ATOMIC),
     )
     assert len(reserved(shop)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.changes import Annotate, ApplyStatus, Delete, Outcome
 from reconciler.model.refs import ObjectRef
-from tests.builders import buffer_ref
+from tests.builders import buffer_ref, manifest
 from tests.fakes.embedded import Document, Sandbox, apply, buffer, claim_ref, node_claim, node_pool, pool_ref
 
 
@@ -53,11 +53,7 @@ def test_a_field_no_longer_mentioned_goes_and_one_that_another_wrote_stays() -> 
     mine = node_pool(weight=10)
     mine["metadata"]["labels"] = {"team": "shop", "stage": "prod"}
     sandbox.write(apply(mine))
-    theirs: Document = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general", "labels": {"cost": "42"}},
-    }
+    theirs: Document = manifest("karpenter.sh/v1", "NodePool", "general", metadata={"labels": {"cost": "42"}})
     sandbox.cluster.apply(theirs, manager="finops")
     mine["metadata"]["labels"] = {"team": "shop"}
     sandbox.write(apply(mine))
@@ -69,11 +65,7 @@ def test_a_field_that_two_own_stays_until_both_have_let_it_go() -> None:
     mine = node_pool()
     mine["metadata"]["labels"] = {"team": "shop"}
     sandbox.write(apply(mine))
-    theirs: Document = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general", "labels": {"team": "shop"}},
-    }
+    theirs: Document = manifest("karpenter.sh/v1", "NodePool", "general", metadata={"labels": {"team": "shop"}})
     sandbox.cluster.apply(theirs, manager="finops")
     sandbox.write(apply(node_pool()))
     assert body(sandbox, pool_ref())["metadata"]["labels"] == {"team": "shop"}

@@ -22,7 +22,7 @@ from reconciler.plan.bins import all_bins
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.node_pools.static_pools import static_pool_findings
 from reconciler.plan.plan import make_plan
-from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.builders import instance_type, manifest, node, node_pool, pod, shape
 from tests.unit.plan.worlds import APPLYSET, NOW, OWNER, live
 
 # What static NodePools gain and lose by a plan: nodes, what they cost, and which of them go.
@@ -46,12 +46,9 @@ def nodes(count: int, kind: str = "m-4x") -> tuple[Any, ...]:
 
 def document(replicas: int | None) -> dict[str, Any]:
     spec: dict[str, Any] = {"template": {"spec": {}}}
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "reports"},
-        "spec": spec if replicas is None else {**spec, "replicas": replicas},
-    }
+    return manifest(
+        "karpenter.sh/v1", "NodePool", "reports", spec=spec if replicas is None else {**spec, "replicas": replicas}
+    )
 
 
 def there(replicas: int | None) -> dict[ObjectRef, LiveObject]:

@@ -19,7 +19,7 @@ from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.objects.objects import object_changes, prepared
 from reconciler.plan.objects.prune import PruneRules, Pruning, let_down, prune
-from tests.builders import buffer_ref, demand
+from tests.builders import buffer_ref, demand, manifest
 from tests.unit.plan.worlds import APPLYSET, HELD, NOW, OWNER, chunks, live, occupied, together, with_node
 
 LIFTED = PruneRules(lifted=True)
@@ -218,12 +218,7 @@ def test_a_pool_that_was_changed_in_part_is_given_back_and_never_deleted() -> No
     assert object_changes(Declared(manifests=(item,)), view, OWNER).changes == ()
     (change,) = pruned(there, members=()).changes
     assert change.action is Action.UPDATE
-    assert change.manifest == {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "general"},
-        "spec": {},
-    }
+    assert change.manifest == manifest("karpenter.sh/v1", "NodePool", "general", spec={})
     # Once the marks are given back, nothing is left to do.
     assert pruned(live(POOL, {"metadata": {"name": "general"}}), members=()) == Pruning()
 
