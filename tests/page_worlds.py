@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import cast
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.model.changes import BudgetOutcome, Cost, DemandOutcome, Plan
@@ -41,6 +40,7 @@ from tests.browser import Browser
 from tests.builders import demand, deployment_ref, instance_type, node, pod, shape
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import DELAYS
+from tests.fakes.played_cluster import PlayedCluster
 from tests.fakes.source import FakeSource
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,7 +93,7 @@ class Shop:
         production = EXAMPLES / "clusters" / "production"
         files = {path.relative_to(EXAMPLES).as_posix(): path.read_text() for path in production.rglob("*.yaml")}
         self.source = _Commits(files | dict(changes or {}))
-        self.cluster = EmbeddedCluster.from_snapshot(
+        self.cluster = PlayedCluster.from_snapshot(
             EXAMPLES / "snapshots" / "production", self.clock, delays=DELAYS, real_time=False, provisions_pending=True
         )
         self.cycle = make_cycle(

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.catalog.observed import ClusterCatalog
-from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.cycle import Cycle
 from reconciler.model.changes import Annotate, Apply, Write, WriteResult
@@ -20,6 +19,7 @@ from reconciler.stages.state import PassResult
 from reconciler.wiring.session import make_cycle
 from tests.builders import instance_type
 from tests.fakes.clock import ManualClock
+from tests.fakes.played_cluster import PlayedCluster
 from tests.fakes.source import FakeSource
 
 Document = dict[str, Any]
@@ -37,7 +37,7 @@ class Sandbox:
         self, *, instance_types: Sequence[InstanceType] = (SMALL, LARGE), delays: Delays = DELAYS, **options: Any
     ) -> None:
         self.clock = ManualClock()
-        self.cluster = EmbeddedCluster(
+        self.cluster = PlayedCluster(
             self.clock, delays=delays, instance_types=instance_types, real_time=False, **options
         )
         self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.model.errors import Invalid
 from reconciler.settings.settings import ProposalSettings, Settings, SnapshotSettings
 from reconciler.wiring import snapshot_publisher
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 from tests import headroom_command
 from tests.fakes.clock import ManualClock
+from tests.fakes.played_cluster import PlayedCluster
 from tests.integration.git_repository import GitRepository
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ class Published:
         self.repository = GitRepository(folder)
         self.repository.push({"pools.yaml": (ROOT / "config" / "scaffold" / "nodepools.yaml").read_text()})
         self.clock = ManualClock(NOW)
-        self.cluster = EmbeddedCluster(self.clock, real_time=False, makes_namespaces=True)
+        self.cluster = PlayedCluster(self.clock, real_time=False, makes_namespaces=True)
         self.cluster.apply(DEPLOYMENT)
 
     def publisher(self, *, path: str = "", branch: str = BRANCH, **settings: Any) -> SnapshotPublisher:

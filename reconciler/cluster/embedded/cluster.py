@@ -1,6 +1,6 @@
 """A small cluster in this process: Kubernetes' API, its scheduler and workload controllers, and Karpenter.
 
-It is the cluster of `--cluster embedded[:SNAPSHOT]`, and of the tests' scenarios. Things happen only in `advance`, which every call
+It is the cluster of `--cluster embedded[:SNAPSHOT]`; tests play with it in `tests/fakes/played_cluster.py`. Things happen only in `advance`, which every call
 makes first. With `real_time` a thread makes it too, whenever something is due. It can begin with the objects of a snapshot.
 """
 
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -24,8 +23,8 @@ from reconciler.cluster.embedded.provisioner import Provisioner, StaticPools
 from reconciler.cluster.embedded.scheduler import Scheduler
 from reconciler.cluster.embedded.store import SERVED, Body, Conflicting, Missing
 from reconciler.cluster.embedded.workloads import Workloads
-from reconciler.cluster.embedded.world import Market, RecordedEvent, World
-from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource, group_of
+from reconciler.cluster.embedded.world import Market, World
+from reconciler.cluster.resources import NAMESPACES, WORKLOADS, Resource
 from reconciler.cluster.snapshot.files import read_snapshot
 from reconciler.manifests.instance_types import gpu_instance_types, synthetic_instance_types
 from reconciler.model.changes import Annotate, Apply, ApplyStatus, Delete, Outcome, Write, WriteResult
@@ -88,7 +87,7 @@ class EmbeddedCluster:
         self.serve()
 
     @classmethod
-    def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> EmbeddedCluster:
+    def from_snapshot(cls, path: str | Path, clock: Clock, **options: Any) -> Self:
         """A cluster that begins with a snapshot. Raises `Invalid` naming the file that cannot be read."""
         beginning = beginning_of(path)
         if beginning.instance_types and options.get("instance_types") is None:
@@ -175,24 +174,12 @@ class EmbeddedCluster:
         for resource in kinds:
             yield from ((resource, body) for body in self.read(resource))
 
-    # For tests, demos and simulations
+    # What else is asked of it
 
     @property
     def room_changes(self) -> tuple[int, int]:
         """How often held room was taken so far, and how often it came. A cheap call."""
         return self._world.views.room_taken, self._world.views.room_came
-
-    @property
-    def events(self) -> tuple[RecordedEvent, ...]:
-        """The oldest first."""
-        with self._lock:
-            return tuple(self._world.events.values())
-
-    def get(self, ref: ObjectRef) -> Body | None:
-        """An object, as from the API."""
-        with self._lock:
-            self._world.advance(self._clock.now())
-            return self._world.store.get(ref)
 
     def serve(self, *scaled: Resource) -> None:
         """Serves these kinds too. Only their scale is known; new pods are copies of existing ones."""
@@ -200,59 +187,6 @@ class EmbeddedCluster:
             self._world.store.scaled |= {resource.key: resource for resource in scaled}
             served = {**SERVED, **self._world.store.scaled}
             self._world.views.set_apis({key: resource.versions[:1] for key, resource in served.items()})
-
-    def apply(self, manifest: Mapping[str, Any], *, manager: str = "kubectl") -> Body:
-        """A server-side apply of another client. Raises `Invalid` or `Conflicting`."""
-        ref = ref_of(manifest, self._world.store.scaled)
-        with self._acting():
-            self._world.store.apply(ref, manifest, Manager(manager), force=False)
-        body = self.get(ref)
-        assert body is not None
-        return body
-
-    def delete(self, ref: ObjectRef) -> bool:
-        """Deletes an object; False if it does not exist. Deleting a NodeClaim drains its node."""
-        with self._acting():
-            return self._world.store.delete(ref)
-
-    def scale(self, ref: ObjectRef, replicas: int, *, manager: str = "kubectl") -> None:
-        """Scales as through the scale subresource. The manager, such as an autoscaler, then owns the field."""
-
-        def write(copy: dict[str, Any]) -> None:
-            copy["spec"]["replicas"] = replicas
-
-        with self._acting():
-            self._world.store.change(ref, write, manager, subresource="scale")
-
-    def set_stock(self, instance_type: str, zone: str, capacity_type: str, *, available: bool) -> None:
-        """Sets whether this offering can be launched from now on. The catalog keeps listing it."""
-        with self._acting():
-            self._world.market.set_stock(instance_type, zone, capacity_type, available=available)
-
-    def interrupt(self, node: str) -> None:
-        """The provider reclaims the instance with a warning: it is drained, whatever protects it."""
-        with self._acting():
-            self._karpenter.interrupt(node)
-
-    def lose(self, node: str) -> None:
-        """The instance vanishes with its pods."""
-        with self._acting():
-            self._karpenter.lose(node)
-
-    def set_ready(self, node: str, *, ready: bool) -> None:
-        """Sets whether the node's kubelet reports, with the taints that Kubernetes gives a node that is not ready."""
-        with self._acting():
-            self._karpenter.set_ready(node, ready=ready)
-
-    @contextmanager
-    def _acting(self) -> Iterator[None]:
-        """Simulates what is due, lets the caller act, simulates the consequences, and notifies listeners."""
-        with self._lock:
-            self._world.advance(self._clock.now())
-            yield
-            self._world.advance(self._clock.now())
-            self._due.notify_all()
-        self._tell()
 
     # Inside
 
@@ -329,15 +263,6 @@ def beginning_of(path: str | Path) -> Beginning:
     missing = sorted({ref.namespace for ref, _ in objects} - listed - {""})
     scaled = tuple(resource for resource in snapshot.objects if resource.key not in SERVED)
     return Beginning((*(_namespace(name) for name in missing), *objects), scaled, snapshot.catalog, snapshot.findings)
-
-
-def ref_of(manifest: Mapping[str, Any], scaled: Mapping[tuple[str, str], Resource]) -> ObjectRef:
-    """The object of a manifest. An absent namespace is `default`. Raises `Invalid` for a kind that is not served."""
-    key = (group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
-    resource, kind = SERVED.get(key) or scaled.get(key), key[1]
-    if resource is None:
-        raise Invalid(f"no matches for kind {kind!r} in version {manifest.get('apiVersion')!r}")
-    return _ref_in(resource, manifest)
 
 
 def _ref_in(resource: Resource, body: Mapping[str, Any]) -> ObjectRef:

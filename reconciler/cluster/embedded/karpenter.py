@@ -35,7 +35,6 @@ MANAGER = "karpenter"
 FINALIZER = "karpenter.sh/termination"
 HASH_VERSION = "v3"
 """The version of the hash in Karpenter 1.14 (NodePoolHashVersion). The hash only has to change when the template does."""
-UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 INSUFFICIENT_CAPACITY = "InsufficientCapacity"
 
 
@@ -306,31 +305,6 @@ class Karpenter:
             self._world.store.delete(claim_ref(claim.name))
         else:
             self._world.at(self._world.now, lambda: self._end(claim_ref(""), "", node))
-
-    # For tests and demos
-
-    def interrupt(self, node: str) -> None:
-        """The provider reclaims the instance: Karpenter drains it at once, whatever protects it."""
-        self._world.record(
-            Event(node_ref(node), "Warning", "SpotInterrupted", f"the instance of {node} is being taken back")
-        )
-        self._delete_claim_of(node)
-
-    def lose(self, node: str) -> None:
-        """The instance vanishes without warning, with its pods."""
-        claim = self._world.claim_of(node)
-        self._end(claim_ref(claim.name if claim else ""), claim.uid if claim else "", node)
-
-    def set_ready(self, node: str, *, ready: bool) -> None:
-        """Sets whether the node is ready, and nothing else: pods are not evicted, however long it lasts."""
-        time = stamp(self._world.now)
-
-        def write(copy: dict[str, Any]) -> None:
-            set_condition(copy, condition("Ready", "True" if ready else "Unknown", "Kubelet", "", time))
-            taints = [item for item in copy["spec"].get("taints", ()) if item["key"] != UNREACHABLE_TAINT]
-            copy["spec"]["taints"] = taints if ready else [*taints, {"key": UNREACHABLE_TAINT, "effect": "NoSchedule"}]
-
-        self._world.store.change(node_ref(node), write, "kube-controller-manager")
 
 
 def pool_hash(pool: Body) -> str:

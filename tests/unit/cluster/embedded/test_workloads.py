@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.model.errors import Invalid
 from reconciler.model.refs import ObjectRef
 from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
+from tests.fakes.played_cluster import PlayedCluster
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples-repo" / "snapshots" / "production"
 
@@ -77,8 +77,8 @@ def snapshot(folder: Path, **files: list[Document]) -> Path:
     return folder
 
 
-def opened(folder: Path, **options: Any) -> EmbeddedCluster:
-    return EmbeddedCluster.from_snapshot(folder, ManualClock(), real_time=False, **options)
+def opened(folder: Path, **options: Any) -> PlayedCluster:
+    return PlayedCluster.from_snapshot(folder, ManualClock(), real_time=False, **options)
 
 
 def test_the_example_snapshot_begins_with_its_workloads_pods_pending() -> None:
@@ -203,7 +203,7 @@ def test_a_node_claim_in_the_middle_of_its_life_goes_on(tmp_path: Path) -> None:
         "conditions": [{"type": "Launched", "status": "True"}],
     }
     clock = ManualClock()
-    cluster = EmbeddedCluster.from_snapshot(snapshot(tmp_path, nodeclaims=[launched]), clock, real_time=False)
+    cluster = PlayedCluster.from_snapshot(snapshot(tmp_path, nodeclaims=[launched]), clock, real_time=False)
     clock.advance(60)
     assert [node.name for node in cluster.view().nodes] == ["node-a"]
 
