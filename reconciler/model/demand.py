@@ -166,6 +166,12 @@ class Demand:
         return self.ref.kind == POD_KIND
 
     @property
+    def is_rehearsed(self) -> bool:
+        """Whether it promises room that is free for pods to come. That of balloon pods is free only once these are preempted."""
+        others = self.is_pending_pod or self.ref.kind == SPARE_KIND or self.fulfilment == Fulfilment.BALLOON
+        return not others and self.recreation is not Recreation.KEEP_MINIMUM
+
+    @property
     def rank(self) -> Rank:
         """Its rank, compared with other demands': the least is served first, whatever is placed already."""
         if self.is_pending_pod:

@@ -223,7 +223,14 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
 
 def _surge_lines(found: Explanation) -> list[str]:
     """Runs of equal pods are one line."""
-    lines = [] if found.waits else ["  in every order that was tried, each of its pods finds room"]
+    placed = found.outcome.on_existing + found.outcome.on_new
+    lines = []
+    if not found.outcome.demand.is_rehearsed:
+        lines.append("  no order of pods is tried: it does not promise that its room is free for pods that come")
+    elif not found.waits:
+        lines.append(
+            f"  it has room for {counted(placed, 'pod')}, and in no order that was tried does one of them wait"
+        )
     for wait in found.waits:
         lines.append(f"  {wait.words}. The order, and where kube-scheduler would bind each pod:")
         for (ref, node), run in groupby(wait.bindings, key=lambda item: (item.demand, item.node)):

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from reconciler.model.buffers import Fulfilment, Recreation, virtual_labels
-from reconciler.model.demand import REQUEST_KIND, SPARE_KIND, Demand
+from reconciler.model.buffers import virtual_labels
+from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.nodes import SCARCE_TAINT, Node
 from reconciler.model.placement import Binding, Placement, Wait
 from reconciler.model.refs import ObjectRef
@@ -79,7 +79,7 @@ class Rehearsal:
         self._searched: dict[tuple[int, int], list[_Tried]] = {}
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
-        demands = {item.ref: item for item in problem.demands if _takes_part(item)}
+        demands = {item.ref: item for item in problem.demands if item.is_rehearsed}
         self._doubtful = {item.ref for item in demands.values() if may_fail_alone(item)}
         kinds: dict[PodKind, int] = {}
         held: dict[ObjectRef, Counter[tuple[int, str]]] = {ref: Counter() for ref in sorted(demands)}
@@ -302,12 +302,6 @@ def may_fail_alone(demand: Demand) -> bool:
     return len(shapes) > 1 or any(
         shape.topology_spread or shape.pod_affinity or shape.pod_anti_affinity or shape.host_ports for shape in shapes
     )
-
-
-def _takes_part(demand: Demand) -> bool:
-    """Balloon pods give way by preemption, which is not modelled; a KeepMinimum buffer does not promise that its room is free."""
-    others = demand.is_pending_pod or demand.ref.kind == SPARE_KIND or demand.fulfilment == Fulfilment.BALLOON
-    return not others and demand.recreation is not Recreation.KEEP_MINIMUM
 
 
 def _kind(demand: Demand, group: int) -> PodKind:

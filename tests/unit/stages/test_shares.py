@@ -13,6 +13,7 @@ from reconciler.model.nodes import SCARCE_TAINT
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.scheduler.model import PodKind
+from reconciler.report.explanation import explained
 from tests.builders import buffer_ref
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
@@ -241,6 +242,25 @@ def test_as_planned_the_wait_is_only_told() -> None:
     assert told(shop) == [
         "1 of 1 may have to wait when web is scaled up before batch: web's pods take room that batch's need"
     ]
+
+
+def explained_surge(shop: KeptCluster, name: str) -> str:
+    return explained(shop.cycle.plan().required_plan, None, f"CapacityBuffer/shop/{name}", surge=True).text
+
+
+def test_explain_prints_the_order_in_which_a_pod_waits() -> None:
+    shop = two_pools("planned")
+    (room,) = [name for name in shop.node_names() if name.startswith("node-batch-")]
+    assert explained_surge(shop, "batch").endswith(
+        "The order, and where kube-scheduler would bind each pod:\n"
+        f"    1 pod of CapacityBuffer/shop/web: {room}\n"
+        "    1 pod of CapacityBuffer/shop/batch: waits\n"
+    )
+    assert "it has room for 1 pod, and in no order that was tried does one of them wait" in explained_surge(shop, "web")
+    balloon = buffer("web", replicas=1)
+    balloon["metadata"]["annotations"] = {"headroom.dev/fulfilment": "balloon"}
+    shop.cluster.apply(balloon)
+    assert "it does not promise that its room is free" in explained_surge(shop, "web")
 
 
 def test_the_checker_tells_where_the_rehearsal_is_wrong() -> None:
