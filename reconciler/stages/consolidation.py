@@ -26,15 +26,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
-from reconciler.plan.holding.consolidation import (
-    ALONE,
-    OPEN,
-    PATIENCE,
-    Candidate,
-    Savings,
-    candidates,
-    is_guest,
-)
+from reconciler.plan.holding.consolidation import ALONE, OPEN, PATIENCE, Candidate, Savings, candidates, is_guest
 from reconciler.plan.holding.vacating import closed_to_chunks, is_left_by_chunks, with_starting_nodes
 from reconciler.plan.launching.caps import capped_nodes
 from reconciler.stages.moved_pods import Moved, arrived, chunks_as_pods, moving, without_pods, would_go

@@ -202,11 +202,7 @@ class ShapePool:
         if sibling is not None and sibling[0] == likeness:
             return sibling[1]
         shape = shape_of(
-            spec,
-            namespace=namespace,
-            labels=metadata.labels or {},
-            pod_name=metadata.name,
-            pod_uid=metadata.uid,
+            spec, namespace=namespace, labels=metadata.labels or {}, pod_name=metadata.name, pod_uid=metadata.uid
         )
         if _has_generated_claims(pod):
             shape = _with_generated_claims(shape, pod)

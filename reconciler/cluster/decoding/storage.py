@@ -10,13 +10,7 @@ import msgspec
 from reconciler.cluster.decoding.wire import MetadataWire, Texts, controller_of
 from reconciler.cluster.resources import Resource
 from reconciler.manifests.pods.pod_shape import node_term_of, toleration_of
-from reconciler.manifests.pods.pod_spec_wire import (
-    NodeSelectorWire,
-    Quantities,
-    ResourcesWire,
-    TolerationWire,
-    Wire,
-)
+from reconciler.manifests.pods.pod_spec_wire import NodeSelectorWire, Quantities, ResourcesWire, TolerationWire, Wire
 from reconciler.model.attachments import PersistentVolume, StorageClass, VolumeClaim, VolumeLimits
 from reconciler.model.errors import Invalid
 from reconciler.model.nodes import REGION_LABEL, ZONE_LABEL

@@ -125,5 +125,5 @@ def _workload_selector(resource: Resource, raw: msgspec.Raw) -> LabelSelector | 
 
 
 DECODERS: dict[tuple[str, str], tuple[msgspec.json.Decoder[Any], Callable[[Resource, Any, Any], DaemonSet]]] = {
-    ("apps", "DaemonSet"): (msgspec.json.Decoder(wire.DaemonSetWire), _daemon_set),
+    ("apps", "DaemonSet"): (msgspec.json.Decoder(wire.DaemonSetWire), _daemon_set)
 }

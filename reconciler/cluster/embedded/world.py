@@ -21,14 +21,7 @@ from reconciler.cluster.view import ViewStore
 from reconciler.manifests import node_pool
 from reconciler.manifests.kind import Origin
 from reconciler.model.errors import Transient
-from reconciler.model.nodes import (
-    InstanceType,
-    LaunchOption,
-    LaunchOptions,
-    Node,
-    NodeClaim,
-    NodePool,
-)
+from reconciler.model.nodes import InstanceType, LaunchOption, LaunchOptions, Node, NodeClaim, NodePool
 from reconciler.model.pods import Pod
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef

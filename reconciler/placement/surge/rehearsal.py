@@ -68,11 +68,7 @@ class Rehearsal:
     What was searched is kept: to ask again costs nothing."""
 
     def __init__(
-        self,
-        problem: Problem,
-        placement: Placement,
-        names: Sequence[str],
-        scarce: Collection[str] = (),
+        self, problem: Problem, placement: Placement, names: Sequence[str], scarce: Collection[str] = ()
     ) -> None:
         self.placement = placement
         self.steps = 0

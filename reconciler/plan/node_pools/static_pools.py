@@ -14,11 +14,7 @@ from datetime import datetime
 from reconciler.model import codes
 from reconciler.model.changes import Action, ObjectChange, StaticPoolChange
 from reconciler.model.findings import Finding
-from reconciler.model.nodes import (
-    InstanceType,
-    LaunchOptions,
-    NodePool,
-)
+from reconciler.model.nodes import InstanceType, LaunchOptions, NodePool
 from reconciler.model.pods import why_not_evicted_now
 from reconciler.model.refs import ObjectRef, abridged
 from reconciler.model.requirements import Operator, Requirement
