@@ -64,38 +64,43 @@ def _part_that_is_there(outcome: DemandOutcome) -> float | None:
     return 1.0 if is_full or not desired else outcome.ready / desired
 
 
+def labelled(
+    name: str, text: str, labels: Iterable[str], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    """A gauge with a value for each of several labels' values."""
+    family = GaugeMetricFamily(name, text, labels=tuple(labels))
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
 def buffer_gauges(
     outcomes: Iterable[DemandOutcome], shortages: Shortages, now: datetime
 ) -> Iterator[GaugeMetricFamily]:
     """The gauges of buffers. now: the instant that ages refer to."""
     buffers = buffers_of(outcomes)
-    filled = GaugeMetricFamily(
-        "headroom_buffer_fill_ratio", "Part of a buffer's chunks that have room on ready nodes", labels=_LABELS
+    parts = [(labels_of(outcome), _part_that_is_there(outcome)) for outcome in buffers]
+    places = [
+        ((*labels_of(outcome), place), float(count))
+        for outcome in buffers
+        for place, count in (
+            ("ready", outcome.ready),
+            ("not_ready", outcome.not_ready),
+            ("coming", outcome.on_its_way),
+            ("new", outcome.on_new),
+            ("none", outcome.unplaced),
+        )
+    ]
+    ages = [(labels_of(outcome), shortages.age(outcome.demand.ref, now)) for outcome in buffers]
+    yield labelled(
+        "headroom_buffer_fill_ratio",
+        "Part of a buffer's chunks that have room on ready nodes",
+        _LABELS,
+        ((labels, part) for labels, part in parts if part is not None),
     )
-    places = GaugeMetricFamily(
-        "headroom_buffer_chunks", "Chunks of a buffer by where they are", labels=(*_LABELS, "place")
-    )
-    ages = GaugeMetricFamily(
-        "headroom_buffer_shortage_age_seconds",
-        "For how long a buffer has not been full; 0 while it is, or is suspended",
-        labels=_LABELS,
-    )
-    for outcome in buffers:
-        labels = labels_of(outcome)
-        part = _part_that_is_there(outcome)
-        if part is not None:
-            filled.add_metric(labels, part)
-        by_place = {
-            "ready": outcome.ready,
-            "not_ready": outcome.not_ready,
-            "coming": outcome.on_its_way,
-            "new": outcome.on_new,
-            "none": outcome.unplaced,
-        }
-        for place, count in by_place.items():
-            places.add_metric((*labels, place), count)
-        ages.add_metric(labels, shortages.age(outcome.demand.ref, now))
-    yield from (filled, places, ages)
+    yield labelled("headroom_buffer_chunks", "Chunks of a buffer by where they are", (*_LABELS, "place"), places)
+    text = "For how long a buffer has not been full; 0 while it is, or is suspended"
+    yield labelled("headroom_buffer_shortage_age_seconds", text, _LABELS, ages)
 
 
 def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFamily]:
@@ -104,10 +109,8 @@ def proposal_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFa
         ("karpenter_buffer_capacity_cpu_cores", "CPU kept ready for a buffer", CPU, 1000),
         ("karpenter_buffer_capacity_memory_bytes", "Memory kept ready for a buffer", MEMORY, 1),
     ):
-        family = GaugeMetricFamily(name, text, labels=_LABELS)
-        for outcome in buffers_of(outcomes):
-            family.add_metric(labels_of(outcome), _kept(outcome, resource) / unit)
-        yield family
+        kept = ((labels_of(outcome), _kept(outcome, resource) / unit) for outcome in buffers_of(outcomes))
+        yield labelled(name, text, _LABELS, kept)
 
 
 def _kept(outcome: DemandOutcome, resource: str) -> int:

@@ -18,7 +18,7 @@ from reconciler.model.provisioning_requests import Phase
 from reconciler.model.schedules import Schedule
 from reconciler.ports import Clock, PassResult
 from reconciler.report.status.document import REQUEST_ENDS, REQUEST_STATES, request_state
-from reconciler.telemetry.buffers import Shortages, buffer_gauges, labels_of, proposal_gauges
+from reconciler.telemetry.buffers import Shortages, buffer_gauges, labelled, labels_of, proposal_gauges
 from reconciler.timetable.capacity_schedule import state_at
 
 _DEMAND = ("kind", "namespace", "name")
@@ -44,13 +44,9 @@ def request_gauges(outcomes: Iterable[DemandOutcome]) -> Iterator[GaugeMetricFam
             state = request_state(outcome, outcome.demand.request)
             states[state] += 1
             booked += (outcome.demand.desired or 0) if state == "booked" else 0
-    counted = GaugeMetricFamily("headroom_requests", "Provisioning requests by how far they are", labels=("state",))
-    for state, count in states.items():
-        counted.add_metric((state,), count)
-    yield counted
-    yield GaugeMetricFamily(
-        "headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", value=booked
-    )
+    by_state = (((state,), float(count)) for state, count in states.items())
+    yield labelled("headroom_requests", "Provisioning requests by how far they are", ("state",), by_state)
+    yield _gauge("headroom_booked_pods", "Pods that bookings of provisioning requests still keep room for", booked)
 
 
 class PassGauges(Collector):
@@ -86,15 +82,6 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=value)
 
 
-def _labelled(
-    name: str, text: str, labels: Iterable[str], samples: Iterable[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, text, labels=tuple(labels))
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
 def _pass_gauges(last: PassResult, attempted: datetime, succeeded: datetime | None) -> Iterator[GaugeMetricFamily]:
     yield _gauge("headroom_reconcile_last_attempt_timestamp_seconds", "When the last pass ended", attempted.timestamp())
     if succeeded is not None:
@@ -105,14 +92,14 @@ def _pass_gauges(last: PassResult, attempted: datetime, succeeded: datetime | No
         )
     yield _gauge("headroom_settled", "1 when nothing is left to change and nothing is on its way", last.settled)
     stalled = _stall(last)
-    yield _labelled(
+    yield labelled(
         "headroom_source_stalled",
         "1 while the repository's newest state cannot be taken; the last good one stays in force",
         ("reason",),
         [((stalled,), 1)] if stalled else [(("",), 0)],
     )
     if last.tree is not None and last.tree.revision is not None:
-        yield _labelled(
+        yield labelled(
             "headroom_git_revision_info", "The revision in force", ("revision",), [((last.tree.revision,), 1)]
         )
 
@@ -125,7 +112,7 @@ def _stall(last: PassResult) -> str:
 
 def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
     claims = plan.node_claims
-    yield _labelled(
+    yield labelled(
         "headroom_plan_nodeclaims",
         "NodeClaims that the last plan acts on",
         ("action",),
@@ -138,14 +125,14 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
         ],
     )
     actions = Counter(change.action.value for change in plan.objects)
-    yield _labelled(
+    yield labelled(
         "headroom_plan_objects",
         "Declared objects that the last plan changes",
         ("action",),
         [((action,), actions[action]) for action in ("create", "delete", "update")],
     )
     yield _gauge("headroom_held_nodes", "Bins that hold chunks: nodes, and NodeClaims on their way", _held_bins(plan))
-    yield _labelled(
+    yield labelled(
         "headroom_plan_price_per_hour",
         "Price of all nodes, before and after the last plan",
         ("when", "currency"),
@@ -160,7 +147,7 @@ def _plan_gauges(plan: Plan) -> Iterator[GaugeMetricFamily]:
         sum(item.saves for item in plan.departures),
     )
     severities = Counter(finding.severity for finding in plan.findings)
-    yield _labelled(
+    yield labelled(
         "headroom_findings",
         "Problems in what is declared",
         ("severity",),
@@ -179,13 +166,13 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
     """The gauges of demands. A provisioning request lacks nothing, since it gets an answer and not a promise of room. A suspended
     buffer lacks nothing either, since it is to get nothing."""
     shown = [outcome for outcome in outcomes if not outcome.demand.is_pending_pod and not is_left(outcome)]
-    yield _labelled(
+    yield labelled(
         "headroom_plan_desired_chunks",
         "Chunks that a demand asks for; absent while it is not ready",
         _DEMAND,
         [(labels_of(outcome), outcome.demand.desired) for outcome in shown if outcome.demand.desired is not None],
     )
-    yield _labelled(
+    yield labelled(
         "headroom_plan_unplaced_chunks",
         "Chunks with no place, neither on what exists nor on what could be made",
         _DEMAND,
@@ -195,7 +182,7 @@ def _demand_gauges(outcomes: tuple[DemandOutcome, ...]) -> Iterator[GaugeMetricF
             if item.demand.request is None
         ],
     )
-    yield _labelled(
+    yield labelled(
         "headroom_demand_ready",
         "1 when it is known what the demand asks for; absent for a provisioning request that has ended",
         _DEMAND,
