@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Condition, Event, Thread
 from typing import Any
 
 import pytest
 
 from reconciler.cluster.connection import Connection
+from reconciler.cluster.decoding.protobuf import page_of
 from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import NODE_POOLS, PODS, Resource
 from reconciler.cluster.view import ViewStore
 from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.model.view import ClusterView
+from tests.unit.cluster.decoding.test_pods import RECORDED
 from tests.unit.cluster.documents import pod
 from tests.unit.cluster.scripted_server import Reply, Script, event, listing, query_of, serving, status
 
@@ -94,6 +96,17 @@ def test_pages_are_put_together_and_watched_from_the_lists_version() -> None:
     assert asked[0] == {"limit": "5000"}
     assert asked[1] == {"limit": "5000", "continue": "more"}
     assert (asked[2]["watch"], asked[2]["resourceVersion"], asked[2]["allowWatchBookmarks"]) == ("true", "42", "true")
+
+
+def test_the_beginning_of_a_page_in_protobuf_is_enough_to_ask_for_the_next_one() -> None:
+    both = Event()
+    was_asked: list[bool] = []
+    first = Reply(body=RECORDED, halfway=lambda: was_asked.append(both.wait(10)))
+    with watching(first, replace(listing(pod("b")), halfway=both.set), stream()) as running:
+        running.until(lambda it: it.watch.settled)
+        assert len(names(running)) == len(page_of(PODS, RECORDED).items or ()) + 1
+    assert was_asked == [True]
+    assert query_of(running.script.asked[1])["continue"] == page_of(PODS, RECORDED).metadata.continue_
 
 
 def test_events_are_applied_also_when_lines_come_in_parts() -> None:
