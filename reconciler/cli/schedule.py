@@ -149,7 +149,7 @@ def _printed(
 
         return schedules_calendar([timeline(schedule, start, end, now) for schedule in schedules], now=now)
     if output == "svg":
-        from reconciler.report.schedules.chart import schedule_chart
+        from reconciler.report.schedules.page import schedule_chart
 
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":

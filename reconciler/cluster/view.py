@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from reconciler.cluster.apply import InventoryParent, InventoryRecord, inventory_of
 from reconciler.cluster.decoding.decode import Body, Decoded, Value, decode
 from reconciler.cluster.decoding.pods import ShapePool
-from reconciler.cluster.decoding.policies import NamespaceLabels
+from reconciler.cluster.decoding.workloads import NamespaceLabels
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
     DAEMON_SETS,

@@ -16,19 +16,17 @@ from reconciler.cluster.decoding.managers import field_managers, scaler_of, stat
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
 from reconciler.cluster.decoding.pods import ShapePool, pod_of
-from reconciler.cluster.decoding.policies import DECODERS as POLICY_DECODERS
-from reconciler.cluster.decoding.policies import PolicyValue
 from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.wire import ref_of
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import scaled_workload_of, workload_of
+from reconciler.cluster.decoding.workloads import WorkloadValue, scaled_workload_of, workload_of
 from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool
 from reconciler.model.buffers import BALLOON_LABEL
 from reconciler.model.errors import Invalid
-from reconciler.model.pods import DaemonSet, Pod, Workload
+from reconciler.model.pods import Pod, Workload
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject
 
@@ -40,7 +38,7 @@ _JSON = (bytes, msgspec.Raw, Mapping)
 _DEPLOYMENT, _NODE_POOL = DEPLOYMENTS.key, NODE_POOLS.key
 _LONGEST = 200
 """Characters of an error's text."""
-Value = NodeValue | Pod | DaemonSet | Workload | PolicyValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
+Value = NodeValue | Pod | Workload | WorkloadValue | LiveObject | InventoryRecord | StorageValue | DeviceValue
 
 
 class Decoded(NamedTuple):
@@ -166,7 +164,6 @@ _READERS: Mapping[tuple[str, str], _Reader] = {
     CONFIG_MAPS.key: (msgspec.json.Decoder(wire.ConfigMapWire), _inventory),
     **NODE_DECODERS,
     **WORKLOAD_DECODERS,
-    **POLICY_DECODERS,
     **STORAGE_DECODERS,
     **DEVICE_DECODERS,
 }

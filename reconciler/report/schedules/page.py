@@ -1,23 +1,196 @@
-"""Capacity schedules as JSON, as rows for `schedule.html.j2`, and as the manifest itself. Called by `headroom schedule`."""
+"""Capacity schedules as JSON, as rows for `schedule.html.j2`, as the manifest itself, and as a picture.
+
+Each value has its number, a colour and a height. Collisions are numbered, with their first times listed; behaviors that are never in
+effect are named.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from math import ceil
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
 from reconciler.model.schedules import NO_PLACES, Schedule, TimePattern
-from reconciler.model.timelines import ScheduleTimeline
+from reconciler.model.timelines import Collision, ScheduleTimeline
+from reconciler.report.drawing.svg import (
+    Drawing,
+    TimeAxis,
+    fitting,
+    instant_words,
+    lines_of,
+    span_words,
+    step_of,
+    width_of,
+)
+from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
 from reconciler.report.escaping import timestamp
 from reconciler.report.findings import finding_row, finding_words
-from reconciler.report.schedules.chart import schedule_chart
 from reconciler.report.words import moment
-from reconciler.zone_data import zone_names
+from reconciler.zone_data import time_zone, zone_names
+
+WIDTH = 760
+_LEFT = 12
+_GRID = WIDTH - _LEFT - 12
+_ROW, _BETWEEN = 58.0, 46.0
+_WEEK = timedelta(days=7)
+_BADGE = 14
+"""The room of a collision's number, in pixels."""
+MOST_COLLISIONS = 9
+MOST_WEEKS = 9
+_MARKED = {"overlapping-behaviors", "overlap-settled"}
+"""Findings that the numbered marks already show."""
+
+
+def schedule_chart(timelines: Sequence[ScheduleTimeline], *, now: datetime, findings: Sequence[Finding] = ()) -> str:
+    """One SVG with the schedules one below the other, each in its own zone. findings: shown below their schedule."""
+    title = "Capacity schedules" if len(timelines) != 1 else f"Schedule {_ref(timelines[0])}"
+    told = (
+        " ".join(f"{_ref(item)}: {_description(item, time_zone(item.schedule.timezone))}" for item in timelines)
+        or "There is no schedule."
+    )
+    drawing = Drawing(WIDTH, title, told)
+    y = 0.0
+    for timeline in timelines:
+        own = [finding for finding in findings if finding.ref == timeline.schedule.ref]
+        y = _draw_schedule(drawing, timeline, own, now, y)
+    if not timelines:
+        drawing.text(12, 26, "There is no schedule.", "soft")
+        y = 42.0
+    return drawing.svg(y)
+
+
+def _draw_schedule(
+    drawing: Drawing, timeline: ScheduleTimeline, findings: Sequence[Finding], now: datetime, top: float
+) -> float:
+    """Draws one schedule. Returns its bottom."""
+    zone = time_zone(timeline.schedule.timezone)
+    ref = str(timeline.schedule.ref)
+    drawing.text(12, top + 26, fitting(ref, WIDTH - 300, 15), "head", tooltip=ref)
+    drawing.text(WIDTH - 12, top + 26, moment(now, zone), "soft small", anchor="end")
+    drawing.text(12, top + 46, _now_words(timeline, zone))
+    y = _legend(drawing, timeline, top + 66)
+    y = _weeks(drawing, timeline, zone, now, y + 36)
+    return _notes(drawing, timeline, zone, findings, y + 40)
+
+
+def _ref(timeline: ScheduleTimeline) -> str:
+    return f"{timeline.schedule.ref.namespace}/{timeline.schedule.ref.name}"
+
+
+def _now_words(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
+    outcome = timeline.outcome
+    words = f"Now {outcome.current_value:,}"
+    if outcome.next_value is None or outcome.next_value_time is None:
+        return f"{words}; nothing changes any more."
+    return f"{words}; {outcome.next_value:,} from {moment(outcome.next_value_time, zone)}."
+
+
+def _description(timeline: ScheduleTimeline, zone: ZoneInfo) -> str:
+    changes = [
+        f"{span.value} from {instant_words(span.start, zone)}"
+        for index, span in enumerate(timeline.spans)
+        if index and span.value != timeline.spans[index - 1].value
+    ]
+    beyond = f", and {len(changes) - 20:,} more" if len(changes) > 20 else ""  # noqa: PLR2004 - a listener's patience
+    words = f"{_now_words(timeline, zone)} Time zone {timeline.schedule.timezone}."
+    return f"{words} Changes: {'; '.join(changes[:20])}{beyond}." if changes else words
+
+
+def _values(timeline: ScheduleTimeline) -> list[int]:
+    schedule = timeline.schedule
+    return [schedule.default_replicas, *(behavior.replicas for behavior in schedule.behaviors)]
+
+
+def _legend(drawing: Drawing, timeline: ScheduleTimeline, y: float) -> float:
+    """Draws each value once, with what it comes from, in as many lines as needed. Returns the last base line."""
+    schedule = timeline.schedule
+    givers: dict[int, list[str]] = {schedule.default_replicas: ["default"]}
+    for index, behavior in enumerate(schedule.behaviors):
+        givers.setdefault(behavior.replicas, []).append(f"behaviors[{index}]")
+    x = 12.0
+    for value in sorted(givers):
+        words = f"{value:,} {', '.join(givers[value])}"
+        shown = fitting(words, WIDTH - 60)
+        if x > 12 and x + 20 + width_of(shown) > WIDTH - 12:  # noqa: PLR2004 - the left margin
+            x, y = 12.0, y + 18
+        drawing.rectangle(x, y - 10, 12, 12, f"v{step_of(value, _values(timeline))}", round_by=2)
+        drawing.text(x + 17, y, shown, "small", tooltip=words)
+        x += 17 + width_of(shown) + 14
+    return y
+
+
+def _weeks(drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, now: datetime, top: float) -> float:
+    """Draws a row of bars for each week, with the numbers of collisions below. Returns the bottom."""
+    weeks = ceil((timeline.end - timeline.start) / _WEEK)
+    for week in range(min(weeks, MOST_WEEKS)):
+        begins = timeline.start + _WEEK * week
+        ends = begins + _WEEK
+        axis, bottom = TimeAxis(begins, ends, zone, _LEFT, _GRID), top + _ROW
+        axis.draw(drawing, top, bottom)
+        spans = [
+            ValueSpan(max(span.start, begins), min(span.end, ends), span.value)
+            for span in timeline.spans
+            if span.start < ends and span.end > begins
+        ]
+        draw_values(drawing, axis, spans, top=top, height=_ROW, values=_values(timeline))
+        free = 0.0
+        for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
+            if collision.start >= ends or collision.end <= begins:
+                continue
+            x, tooltip = axis.x(collision.start), f"Collision {number}: {_collision_words(timeline, collision, zone)}"
+            drawing.rectangle(x, bottom + 2, max(3.0, axis.x(collision.end) - x), 4, "none", tooltip=tooltip)
+            if begins <= collision.start:
+                free = max(free, x)
+                drawing.text(free, bottom + 18, str(number), "strong bad small", tooltip=tooltip)
+                free += _BADGE
+        if begins < now < min(ends, timeline.end):
+            drawing.line(axis.x(now), top, axis.x(now), bottom, "now")
+        top = bottom + _BETWEEN
+    if weeks > MOST_WEEKS:
+        drawing.text(_LEFT, top - 16, f"… and {weeks - MOST_WEEKS:,} more weeks: JSON has them all", "soft small")
+    return top - _BETWEEN
+
+
+def _collision_words(timeline: ScheduleTimeline, collision: Collision, zone: ZoneInfo) -> str:
+    behaviors = timeline.schedule.behaviors
+    winner, loser = behaviors[collision.winner], behaviors[collision.loser]
+    why = "higher priority" if winner.priority > loser.priority else "first in the spec"
+    return (
+        f"{span_words(collision.start, collision.end, zone)}: behaviors[{collision.winner}] ({winner.replicas:,}) "
+        f"wins over behaviors[{collision.loser}] ({loser.replicas:,}), {why}"
+    )
+
+
+def _notes(
+    drawing: Drawing, timeline: ScheduleTimeline, zone: ZoneInfo, findings: Sequence[Finding], y: float
+) -> float:
+    """Draws a line for each collision, behavior without effect, and finding. Returns the height of the whole drawing."""
+    lines: list[tuple[str, str]] = []
+    for number, collision in enumerate(timeline.collisions[:MOST_COLLISIONS], 1):
+        lines.append(("bad", f"{number}  Collision, first {_collision_words(timeline, collision, zone)}"))
+    left = len(timeline.collisions) - MOST_COLLISIONS
+    if left > 0:
+        lines.append(("soft", f"… and {left:,} more pairs that collide"))
+    seen = {span.behavior for span in timeline.spans}
+    told = " ".join(finding.message for finding in findings)
+    for index, behavior in enumerate(timeline.schedule.behaviors):
+        if index not in seen and f"behaviors[{index}]" not in told:
+            lines.append(("soft", f"behaviors[{index}] ({behavior.replicas:,}) is never in effect in this span"))
+    lines += [("bad", finding.message) for finding in findings if finding.code not in _MARKED]
+    lines.append(("soft", f"Times are {timeline.schedule.timezone}."))
+    for look, words in lines:
+        for line in lines_of(words, WIDTH - 24):
+            drawing.text(12, y, line, f"{look} small")
+            y += 17
+    return y
+
 
 SCHEDULES_SCHEMA = "headroom.dev/schedules/v1"
 MOST_DRAWN = 20

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.decoding.decode import decode
-from reconciler.cluster.decoding.policies import NamespaceLabels
+from reconciler.cluster.decoding.workloads import NamespaceLabels
 from reconciler.cluster.resources import (
     CAPACITY_BUFFERS,
     CRON_JOBS,

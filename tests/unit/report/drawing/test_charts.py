@@ -25,8 +25,7 @@ from reconciler.report.difference.page import difference_page
 from reconciler.report.drawing.svg import width_of
 from reconciler.report.escaping import PAGE_FILTERS, page_value
 from reconciler.report.plan.page import plan_page
-from reconciler.report.schedules.chart import schedule_chart
-from reconciler.report.schedules.page import schedule_page
+from reconciler.report.schedules.page import schedule_chart, schedule_page
 from reconciler.report.timeline.chart import difference_chart, lane_changes, shared_out, timeline_chart
 from reconciler.report.timeline.rows import change_rows, timeline_page, week_rows
 from tests.plans import full_plan
