@@ -206,6 +206,11 @@ def instance_type(
     )
 
 
+def pending(name: str, pod_shape: PodShape, *, count: int = 1, priority: int = 0) -> Demand:
+    """What a pod that waits asks for, or several that are alike."""
+    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, count),), count, priority=priority)
+
+
 def manifest(
     api_version: str,
     kind: str,

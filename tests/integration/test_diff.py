@@ -13,7 +13,7 @@ import pytest
 from reconciler.cluster.apply import InventoryParent
 from tests.headroom_command import headroom
 from tests.integration.git_repository import GitRepository
-from tests.unit.cli.two_folders import POOL, SHAPE, office
+from tests.unit.cli.two_folders import CATALOGUE, POOL, SHAPE, office
 
 SUNDAY = "2026-11-22T12:00:00Z"
 
@@ -38,27 +38,7 @@ class Repository(GitRepository):
         super().__init__(folder)
         self.snapshot = folder / "snapshot"
         self.snapshot.mkdir()
-        offerings = [
-            {
-                "Price": price,
-                "Available": True,
-                "Requirements": [
-                    {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [kind]},
-                    {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]},
-                ],
-            }
-            for kind, price in (("on-demand", 0.4),)
-        ]
-        catalogue = [
-            {
-                "name": "m-8x",
-                "architecture": "amd64",
-                "operatingSystems": ["linux"],
-                "resources": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-                "offerings": offerings,
-            }
-        ]
-        (self.snapshot / "instance_types.json").write_text(json.dumps(catalogue))
+        (self.snapshot / "instance_types.json").write_text(json.dumps(CATALOGUE))
 
     def branch(self, name: str, files: dict[str, str | None]) -> None:
         """A branch of main with these files written, or removed for None. Main is checked out afterwards."""

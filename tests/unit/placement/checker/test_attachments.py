@@ -26,13 +26,12 @@ from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL, NodeClaim, Offering
 from reconciler.model.placement import Holding, OccupiedBin, Placement
 from reconciler.model.pods import NodeSelectorTerm, PodShape
-from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, pending, pod, shape
 
 PENDING = PlacementOptions(include_pending=True)
 ON_TWO = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("two",)),))
@@ -40,10 +39,6 @@ IN_B = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
 CLAIM = VolumeClaim("shop", "data", "pv", bound=True, storage_class="gp3", access_modes=("ReadWriteOnce",))
 WITH_DATA = replace(shape("100m"), volume_claims=("data",))
 WAITING = StorageClass("gp3", "ebs.csi.aws.com", waits=True)
-
-
-def pod_demand(name: str, pod_shape: PodShape) -> Demand:
-    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
 def on_one(storage: Storage = Storage(), devices: Devices = Devices(), *demands: Demand) -> str:  # noqa: B008 - immutable
@@ -97,14 +92,14 @@ READY = PersistentVolume("ready", (), (), "gp3", 100, ("ReadWriteOnce",))
     ],
 )  # fmt: skip
 def test_a_pod_where_its_volume_cannot_be(storage: Storage, sentence: str) -> None:
-    assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == sentence
+    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == sentence
 
 
 @pytest.mark.parametrize(("controller", "sentence"), [("uid-1", ""), ("uid-0", UNUSABLE), ("", UNUSABLE)])
 def test_a_claim_that_was_not_made_for_the_pod(controller: str, sentence: str) -> None:
     storage = Storage((PersistentVolume("pv"),), (replace(CLAIM, controller=controller),))
     ephemeral = replace(WITH_DATA, ephemeral_claims=(("data", "uid-1"),))
-    assert on_one(storage, Devices(), pod_demand("db", ephemeral)) == sentence
+    assert on_one(storage, Devices(), pending("db", ephemeral)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -120,7 +115,7 @@ def test_a_claim_that_was_not_made_for_the_pod(controller: str, sentence: str) -
     ],
 )  # fmt: skip
 def test_a_pod_where_its_volume_can_be(storage: Storage) -> None:
-    assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == ""
+    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == ""
 
 
 @pytest.mark.parametrize(
@@ -138,7 +133,7 @@ def test_a_node_claim_whose_zone_is_not_decided(zones: Requirement, sentence: st
     claim = replace(claim, allocatable=instance_type().allocatable)
     for terms in ((IN_B,), (NOT_IN_A,)):
         storage = Storage((PersistentVolume("pv", terms),), (CLAIM,))
-        asked = pod_demand("db", WITH_DATA)
+        asked = pending("db", WITH_DATA)
         found = violations(
             Problem(ClusterView(node_claims=(claim,), storage=storage), (node_pool(),), (instance_type(),), (asked,)),
             Placement(occupied=(OccupiedBin(None, "claim", (Holding(asked.ref, 0, 1),)),)),
@@ -151,10 +146,10 @@ def test_more_volumes_than_a_node_attaches() -> None:
     storage = Storage((), claims, (WAITING,), (VolumeLimits("one", (("ebs.csi.aws.com", 1),)),))
     with_logs = replace(WITH_DATA, volume_claims=("logs",))
     assert (
-        on_one(storage, Devices(), pod_demand("db", with_logs))
+        on_one(storage, Devices(), pending("db", with_logs))
         == "one: 2 volumes of ebs.csi.aws.com are attached, 1 can be"
     )
-    assert on_one(storage, Devices(), pod_demand("db", WITH_DATA)) == "", "the same volume is attached once"
+    assert on_one(storage, Devices(), pending("db", WITH_DATA)) == "", "the same volume is attached once"
 
 
 def test_a_node_that_attaches_too_many_already_takes_other_volumes() -> None:
@@ -162,7 +157,7 @@ def test_a_node_that_attaches_too_many_already_takes_other_volumes() -> None:
     classes = (WAITING, StorageClass("nfs", "nfs.example.com", waits=True))
     limits = VolumeLimits("one", (("ebs.csi.aws.com", 0), ("nfs.example.com", 1)))
     storage = Storage((), (OPEN_CLAIM, logs), classes, (limits,))
-    assert on_one(storage, Devices(), pod_demand("db", replace(WITH_DATA, volume_claims=("logs",)))) == ""
+    assert on_one(storage, Devices(), pending("db", replace(WITH_DATA, volume_claims=("logs",)))) == ""
 
 
 def on_a_new_node(view: ClusterView, *demands: Demand) -> str:
@@ -185,7 +180,7 @@ def test_more_devices_than_all_nodes_like_a_new_one_have() -> None:
         return Devices(slices, (DeviceClass("gpu", ('device.driver == "gpu.example.com"',)),), templates=(two,))
 
     nodes = (node("one"), node("two"))
-    training = pod_demand("train", replace(shape("100m"), resource_claim_templates=("two",)))
+    training = pending("train", replace(shape("100m"), resource_claim_templates=("two",)))
 
     def said(devices: Devices) -> str:
         return on_a_new_node(ClusterView(nodes=nodes, devices=devices), training)
@@ -248,7 +243,7 @@ def with_templates(*templates: str) -> PodShape:
     ],
 )  # fmt: skip
 def test_pods_where_their_devices_cannot_be(devices: Devices, shapes: list[PodShape], sentences: list[str]) -> None:
-    demands = [pod_demand(f"train-{number}", item) for number, item in enumerate(shapes)]
+    demands = [pending(f"train-{number}", item) for number, item in enumerate(shapes)]
     assert on_one(Storage(), replace(devices, templates=TEMPLATES), *demands).splitlines() == sentences
 
 
@@ -256,9 +251,7 @@ def test_devices_that_cannot_be_counted_are_passed_over() -> None:
     """Placement says of them that they are not judged."""
     shared = replace(GPUS, devices=(Device("gpu-0", simple=False),))
     for devices in (Devices((shared,), (GPU,)), Devices((replace(GPUS, node=""),), (GPU,))):
-        assert (
-            on_one(Storage(), replace(devices, templates=TEMPLATES), pod_demand("train", with_templates("two"))) == ""
-        )
+        assert on_one(Storage(), replace(devices, templates=TEMPLATES), pending("train", with_templates("two"))) == ""
 
 
 def test_a_node_to_be_made_has_no_devices_that_are_known() -> None:

@@ -19,15 +19,13 @@ from reconciler.model.attachments import (
     VolumeClaim,
     VolumeLimits,
 )
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import Demand
 from reconciler.model.nodes import Node
 from reconciler.model.placement import Placement
-from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape
-from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.pods import Pod, PodShape
 from reconciler.model.view import ClusterView
 from reconciler.placement.problem import PlacementOptions
-from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.builders import instance_type, node, node_pool, pending, pod, shape
 from tests.unit.placement.worlds import World
 
 EBS = "ebs.csi.aws.com"
@@ -45,16 +43,8 @@ def waiting(name: str, storage_class: str = "gp3", **fields: str) -> VolumeClaim
     return replace(VolumeClaim("shop", name, storage_class=storage_class, requested=2**30), **fields)  # type: ignore[arg-type]
 
 
-def where(key: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
-
-
 def using(*claims: str, cpu: str = "100m", **fields: object) -> PodShape:
     return replace(shape(cpu), volume_claims=claims, **fields)  # type: ignore[arg-type]
-
-
-def pending(name: str, pod_shape: PodShape, *, count: int = 1, priority: int = 0) -> Demand:
-    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, count),), count, priority=priority)
 
 
 def placed(

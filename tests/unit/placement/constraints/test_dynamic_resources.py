@@ -17,16 +17,15 @@ from reconciler.model.attachments import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import Demand
 from reconciler.model.nodes import INITIALIZED_LABEL, INSTANCE_TYPE_LABEL
 from reconciler.model.placement import Placement
 from reconciler.model.pods import GeneratedClaim, PodShape
-from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, shape
+from tests.builders import demand, instance_type, node, node_pool, pending, shape
 from tests.unit.placement.worlds import World, carried_out
 
 DRIVER = "gpu.example.com"
@@ -48,10 +47,6 @@ def template(
 
 def claiming(*templates: str, claims: Sequence[str] = ()) -> PodShape:
     return replace(shape("100m"), resource_claim_templates=templates, resource_claims=tuple(claims))
-
-
-def pending(name: str, pod_shape: PodShape) -> Demand:
-    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
 def placed(devices: Devices, *demands: Demand, nodes: Sequence[str] = ("a", "b")) -> Placement:

@@ -15,17 +15,16 @@ from reconciler.model.attachments import (
     VolumeClaim,
     VolumeLimits,
 )
-from reconciler.model.demand import ChunkGroup, Demand
+from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, INITIALIZED_LABEL, ZONE_LABEL, Node, NodeClaim
 from reconciler.model.placement import Placement
 from reconciler.model.pods import NodeSelectorTerm, Pod, PodShape, TopologySpread
-from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import instance_type, node, node_pool, pod, shape
+from tests.builders import instance_type, node, node_pool, pending, pod, shape
 from tests.unit.placement.worlds import World
 
 EBS = "ebs.csi.aws.com"
@@ -52,10 +51,6 @@ def waiting(name: str, storage_class: str | None = "gp3") -> VolumeClaim:
 
 def with_claims(*claims: str, pod_shape: PodShape | None = None) -> PodShape:
     return replace(pod_shape or shape(), volume_claims=claims)
-
-
-def pending(name: str, pod_shape: PodShape) -> Demand:
-    return Demand(ObjectRef("", "Pod", "shop", name), (ChunkGroup(pod_shape, 1),), 1)
 
 
 def placed(
