@@ -19,9 +19,9 @@ from reconciler.placement.surge.standing import running_pods, standing_nodes
 from tests.properties.surge_worlds import surge_world
 from tests.unit.placement.worlds import World, carried_out
 
-SEEDS = [1, 2, 12, 13, 16, 47]
-"""Among them one that needs nothing, one that needs the taint alone, one of another mix, some that need spare room, and one (12) whose plan
-held in a shorter search only."""
+SEEDS = [1, 2, 12, 16, 47]
+"""Among them one that needs nothing, some that need the taint alone, and one (12) that needs spare room beside it, whose plan held in a shorter
+search only."""
 
 
 def names_of(placement: Placement) -> list[str]:

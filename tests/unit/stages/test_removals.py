@@ -84,7 +84,7 @@ def test_a_buffer_of_seven_nodes_that_vanishes_is_let_down_two_nodes_an_hour() -
     assert shop.nodes() == 5, "passes and restarts do not renew it"
     counts = []
     for _ in range(4):
-        shop.passes(3600, every=60)
+        shop.passes(3600, every=120)
         counts.append(shop.nodes())
     assert counts == [3, 1, 0, 0]
 
@@ -130,7 +130,7 @@ def test_a_folder_with_a_buffer_and_its_template_goes_as_slowly_as_the_buffer() 
         result.required_plan.notes
     )
     for _ in range(4):
-        shop.passes(3600, every=60)
+        shop.passes(3600, every=120)
     assert shop.nodes() == 0
     assert not [ref for ref in shop.sandbox.cluster.view().objects if ref.name == "shape"]
 
