@@ -113,8 +113,7 @@ def resolved(case: Case, dialect: Dialect) -> tuple[Demand, tuple[Finding, ...]]
     """What becomes of the one buffer of a `resolve` case."""
     given = case["input"]
     declared = Declared(
-        buffers=(buffer(given["buffer"]),),
-        workloads=tuple(workload(document) for document in given["objects"]),
+        buffers=(buffer(given["buffer"]),), workloads=tuple(workload(document) for document in given["objects"])
     )
     demands, findings = buffer_demands(declared, ClusterView(), dialect=dialect)
     (only,) = demands

@@ -15,8 +15,8 @@ _POOL_SPEC: dict[str, Any] = {
         "spec": {
             "nodeClassRef": {"group": "karpenter.test.sh", "kind": "TestNodeClass", "name": "default"},
             "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "Exists"}],
-        },
-    },
+        }
+    }
 }
 
 

@@ -24,7 +24,7 @@ MORE_IS_PLACED = {
 """Where a better planner rightly places what Karpenter leaves for later."""
 
 LESS_IS_PLACED = {
-    "affinity-self-zone-two-selectors": "kube-scheduler lets only the first of pods that want company start a zone of its own",
+    "affinity-self-zone-two-selectors": "kube-scheduler lets only the first of pods that want company start a zone of its own"
 }
 """Where Karpenter makes nodes for pods that kube-scheduler will then not bind."""
 
@@ -62,13 +62,7 @@ def test_places_what_karpenter_places_at_no_higher_price(case: Case) -> None:
     else:
         met = found == expected and no_dearer(case, placement)
         assert met != (case.name in KNOWN_LIMITS), (found, expected, [node.price for node in placement.planned])
-    assert (
-        violations(
-            Problem(case.view, case.node_pools, case.instance_types, case.demands),
-            placement,
-        )
-        == ()
-    )
+    assert violations(Problem(case.view, case.node_pools, case.instance_types, case.demands), placement) == ()
 
 
 def no_dearer(case: Case, placement: Placement) -> bool:
