@@ -52,7 +52,7 @@ class Machine:
     @property
     def is_held(self) -> bool:
         """Whether the node or the NodeClaim has headroom's mark."""
-        return any(side.annotation(HELD_ANNOTATION) == "true" for side in self._sides)
+        return any(side.annotation(HELD_ANNOTATION) == "true" for side in self.sides)
 
     @property
     def held_for(self) -> str:
@@ -60,7 +60,7 @@ class Machine:
 
         "" once it is released, even if the annotation is still there: chunks that have left must not be drawn back.
         """
-        found = (side.annotation(HOLDS_ANNOTATION) for side in self._sides) if self.is_held else ()
+        found = (side.annotation(HOLDS_ANNOTATION) for side in self.sides) if self.is_held else ()
         return next((words for words in found if words), "")
 
     @property
@@ -69,7 +69,8 @@ class Machine:
         return frozenset(demand for demand, _ in read_holdings(self.held_for))
 
     @property
-    def _sides(self) -> tuple[Node | NodeClaim, ...]:
+    def sides(self) -> tuple[Node | NodeClaim, ...]:
+        """Node and NodeClaim, as far as they are there."""
         return tuple(side for side in (self.node, self.node_claim) if side is not None)
 
     @property

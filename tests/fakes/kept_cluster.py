@@ -47,6 +47,7 @@ class KeptCluster(Sandbox):
             )
         )
         self.passes: list[Pass] = []
+        self.trigger = "test"
         self.source = FakeSource()
         self.restart()
 
@@ -86,7 +87,7 @@ class KeptCluster(Sandbox):
         self.wait(QUIET)
         self._seen = self.cluster.view().revision
         self._last = self.clock.now()
-        result = self.cycle.run("test")
+        result = self.cycle.run(self.trigger)
         assert result.failure is None, result.failure
         assert result.change_set is not None
         assert all(item.ok for item in result.change_set.results), result.change_set.results

@@ -95,10 +95,15 @@ class Firmer:
         return self._firmest(self._judged(tight))
 
     def kept(self, problem: Problem, placement: Placement, scarce: frozenset[str]) -> Firm:
-        """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed."""
+        """The placement with the spare room that nodes hold already, and the nodes that were marked before. Nothing is rehearsed.
+
+        A node that has come since was marked by the name of its NodeClaim."""
         known = spare_before(problem)
         found = self._with(problem, known) if known else Firm(problem, placement)
-        return replace(found, scarce=scarce & {item.node or item.node_claim for item in found.placement.occupied})
+        marked = (item.name for item in problem.view.machines if scarce & {side.name for side in item.sides})
+        return replace(
+            found, scarce=frozenset(marked) & {item.node or item.node_claim for item in found.placement.occupied}
+        )
 
     def _firmest(self, begun: Firm) -> Firm:
         """Adds room for those who wait to the placement that promises most so far, until no cheaper one is in sight."""

@@ -192,8 +192,8 @@ def test_its_status_has_what_a_scaler_reads() -> None:
 # Room that pods with few places need: told, marked, and kept from others, on the embedded cluster.
 
 
-def two_pools(surge: str) -> KeptCluster:
-    """Pods of web go anywhere, those of batch to one NodePool. Each has a node."""
+def two_pools(surge: str, *, hurried: bool = False) -> KeptCluster:
+    """Pods of web go anywhere, those of batch to one NodePool. Each has a node. hurried: the nodes come at once, and passes answer that."""
     shop = KeptCluster(instance_types=(SMALL,), surge=surge)
     for name, weight in (("general", 10), ("batch", 1)):
         shop.cluster.apply(node_pool(name, weight=weight))
@@ -202,8 +202,11 @@ def two_pools(surge: str) -> KeptCluster:
     target = {"apiGroup": "apps", "kind": "Deployment", "name": "batch"}
     for document in (workload("web", replicas=0, cpu="1500m"), batch, buffer("batch", replicas=1, scalableRef=target)):
         shop.cluster.apply(document)
-    shop.keep(60)
-    shop.keep(120, buffer("web", replicas=1))
+    if not hurried:
+        shop.keep(60)
+    shop.keep(5, buffer("web", replicas=1))
+    shop.trigger = "came" if hurried else shop.trigger
+    shop.keep(115)
     assert len(shop.node_names()) == 2
     return shop
 
@@ -233,6 +236,12 @@ def test_the_room_of_those_with_few_places_is_marked_until_it_is_used() -> None:
     assert len(scarce(shop)) == 1, "the new placeholder's room is scarce now, the used one's no longer"
     used = set(shop.where().values())
     assert not used & {item.name for item in shop.cluster.view().nodes if SCARCE_TAINT in item.taints}
+
+
+def test_a_node_is_marked_by_the_pass_that_answers_its_coming() -> None:
+    """Which rehearses nothing. While only its NodeClaim was there, that was what would be marked."""
+    shop = two_pools("all", hurried=True)
+    assert scarce(shop) == ["batch"]
 
 
 def test_as_planned_the_wait_is_only_told() -> None:
