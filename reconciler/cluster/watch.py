@@ -63,15 +63,15 @@ def pages_of(connection: Connection, path: str, resource: Resource, *, accept: s
         return connection.request("GET", path, query=query, headers=headers, resource=resource.plural, begun=begun)
 
     with closing(_Ahead(asked, f"headroom-list-{resource}")) as ahead:
-        token = ""
+        ahead.ask("")
         while True:
-            ahead.ask(token)
             answer = ahead.next()
             if not answer.ok:
                 raise RefusedError(answer)
             is_protobuf = protobuf.is_protobuf(answer.data)
             page = protobuf.page_of(resource, answer.data) if is_protobuf else list_items(answer.data)
-            token = page.metadata.continue_ or ""
+            if token := page.metadata.continue_ or "":
+                ahead.ask(token)
             del answer
             yield Page(page.items or (), page.metadata.resource_version)
             del page

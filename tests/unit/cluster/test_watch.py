@@ -16,7 +16,7 @@ from reconciler.cluster.decoding.protobuf import page_of
 from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import NODE_POOLS, PODS, Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import ResourceWatch, Surroundings
+from reconciler.cluster.watch import ResourceWatch, Surroundings, pages_of
 from reconciler.model.view import ClusterView
 from tests.unit.cluster.decoding.test_pods import RECORDED
 from tests.unit.cluster.documents import pod
@@ -107,6 +107,17 @@ def test_the_beginning_of_a_page_in_protobuf_is_enough_to_ask_for_the_next_one()
         assert len(names(running)) == len(page_of(PODS, RECORDED).items or ()) + 1
     assert was_asked == [True]
     assert query_of(running.script.asked[1])["continue"] == page_of(PODS, RECORDED).metadata.continue_
+
+
+@pytest.mark.parametrize("first", [listing(pod("a"), token="more"), Reply(body=RECORDED)], ids=["json", "protobuf"])
+def test_the_next_page_is_asked_for_while_one_is_read(first: Reply) -> None:
+    twice = Event()
+    script = Script([first, replace(listing(pod("b")), halfway=twice.set)])
+    with serving(script) as connection:
+        pages = pages_of(connection, "/api/v1/pods", PODS)
+        next(pages)
+        assert twice.wait(10)
+        assert len(list(pages)) == 1
 
 
 def test_events_are_applied_also_when_lines_come_in_parts() -> None:
