@@ -215,7 +215,8 @@ def explanation_text(found: Explanation, *, paint: Paint = plain, width: int | N
         f"  {condition.type}={condition.status} {condition.reason}{f': {condition.message}' if condition.message else ''}"
         for condition in outcome.conditions
     ]
-    lines += _finding_lines(found.findings, paint)
+    above_orders = {wait.words for wait in found.waits if surge}
+    lines += _finding_lines([item for item in found.findings if item.message not in above_orders], paint)
     if surge:
         lines += _surge_lines(found)
     return terminal_lines(lines, paint, width)

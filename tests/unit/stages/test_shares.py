@@ -260,7 +260,9 @@ def explained_surge(shop: KeptCluster, name: str) -> str:
 def test_explain_prints_the_order_in_which_a_pod_waits() -> None:
     shop = two_pools("planned")
     (room,) = [name for name in shop.node_names() if name.startswith("node-batch-")]
-    assert explained_surge(shop, "batch").endswith(
+    text = explained_surge(shop, "batch")
+    assert text.count("may have to wait") == 1
+    assert text.endswith(
         "The order, and where kube-scheduler would bind each pod:\n"
         f"    1 pod of CapacityBuffer/shop/web: {room}\n"
         "    1 pod of CapacityBuffer/shop/batch: waits\n"
