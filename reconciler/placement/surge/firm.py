@@ -134,11 +134,13 @@ class Firmer:
         return self._trimmed(best)
 
     def _trimmed(self, item: Firm) -> Firm:
-        """Without the spare chunks that were not needed in the end, and of another mix where that costs less."""
+        """Without spare chunks that were not needed in the end, with another demand's in their place, or of another mix: what costs less."""
         if item.waiting or self.steps > 2 * MOST_STEPS:
             return item
-        fewer = (self._with(item.problem, item.spare - Counter({ref: 1})) for ref in sorted(item.spare))
-        for made in chain(fewer, self._mixes(item)):
+        fewer = [item.spare - Counter({ref: 1}) for ref in sorted(item.spare)]
+        others = [demand.ref for demand in item.problem.demands if demand.groups and demand.ref.kind != SPARE_KIND]
+        swapped = (spare + Counter({ref: 1}) for spare in fewer for ref in others)
+        for made in chain((self._with(item.problem, spare) for spare in chain(fewer, swapped)), self._mixes(item)):
             if made.price < item.price or (made.price == item.price and made.spare.total() < item.spare.total()):
                 judged = self._judged(made)
                 if not judged.waiting:
