@@ -49,8 +49,8 @@ class Daemon:
         self.repository.push(FILES)
         self._state = folder / "state"
         self.restart()
-        self.passes(5, wait=40)
-        self.passes(4, wait=240)  # until the room that a request has booked for ten minutes is given back
+        self.passes(3, wait=60)
+        self.passes(3, wait=320)  # until the room that a request has booked for ten minutes is given back
 
     def restart(self) -> None:
         """Another process takes over, which knows nothing but the cluster and the newest commit."""
