@@ -12,7 +12,7 @@ import numpy as np
 from reconciler.model.pods import PreferredNodeTerm
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints import Constraint
 from reconciler.placement.needs import NodeTerm
 from reconciler.placement.phrases import instead_words, listed, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Cell, LabelTable, Mask, Requirements, Values

@@ -9,7 +9,7 @@ import numpy as np
 from reconciler.model.pods import HostPort
 from reconciler.placement.arrays import Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import listed
 
 CAUSE = "host port taken"

@@ -13,7 +13,7 @@ import numpy as np
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.placement.arrays import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import amount_words, listed
 
 FULL, TOO_SMALL = "node full", "node too small"

@@ -13,7 +13,7 @@ import numpy as np
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import listed
 from reconciler.placement.requirements import Mask
 

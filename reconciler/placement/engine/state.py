@@ -13,7 +13,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.placement.arrays import KEPT, NODES, ResourceColumns
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.constraint import Constraint
+from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
