@@ -135,7 +135,7 @@ class Pricing:
         dual_prices = solution.dual_prices
         costs = self._bin_types.prices[bins] / 1e9 + solution.surcharges[self._bin_types.pools[bins]]
         filled = self._filled(bins, chosen, dual_prices, left)
-        budget.charge_filling(filled.size)
+        budget.charge(cells=filled.size)
         value = filled @ dual_prices[chosen]
         best = value.argmax(axis=1)
         gains = value[np.arange(len(bins)), best] - costs > _GAIN

@@ -159,7 +159,7 @@ def reassign(state: State, problem: PackingProblem, patterns: Sequence[Pattern])
 def _template(state: State, shapes: Sequence[Shape]) -> NodeTemplate | None:
     """What a node for all of them may be bought as."""
     pool, first = shapes[0].pool, shapes[0].compatibility
-    rows = first.rows(pool)
+    rows = first.rows[pool]
     if not rows.any():
         return None
     found = state.templates.get(pool, rows, state.offers[pool].own_labels(first.wanted), first.wanted, first.own_taint)

@@ -51,12 +51,9 @@ class WorkBudget:
         """How many steps the solver may take on a program with so many rows."""
         return max(_LEAST_STEPS, self._left // max(1, rows))
 
-    def charge_filling(self, cells: int) -> None:
-        """cells: nodes times the item types that were looked at for them."""
-        self._left -= cells // _CELLS_PER_UNIT
-
-    def charge_solving(self, steps: int, rows: int) -> None:
-        self._left -= steps * rows
+    def charge(self, *, cells: int = 0, steps: int = 0) -> None:
+        """cells: nodes times the item types that were looked at for them. steps: of the solver, times the rows of its program."""
+        self._left -= cells // _CELLS_PER_UNIT + steps
 
 
 Floats = NDArray[np.float64]
@@ -130,7 +127,7 @@ class LinearProgram:
         solver.setOptionValue("time_limit", solver.getRunTime() + budget.seconds)
         solver.setOptionValue("simplex_iteration_limit", min(budget.solver_steps(rows), _MOST_STEPS))
         solver.run()
-        budget.charge_solving(max(0, int(solver.getInfo().simplex_iteration_count)), rows)
+        budget.charge(steps=max(0, int(solver.getInfo().simplex_iteration_count)) * rows)
         return bool(solver.getModelStatus() == self._highs.HighsModelStatus.kOptimal)
 
     @property

@@ -93,7 +93,7 @@ class Offerer:
         if offer is None:
             offer = self._known[key] = self._made(index, template, allowed)
         if is_limited:
-            state.limits.charge(offers.pool.name, offer.largest, charged, nodes=0)
+            state.charge(offers.pool.name, offer.largest, charged, nodes=0)
         return offer
 
     def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:

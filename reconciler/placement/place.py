@@ -50,14 +50,14 @@ class Solution:
         state = self.state
         held = _held(state, self.batches)
         holdings = {number: tuple([Holding(*item) for item in items]) for number, items in held.items()}
-        accounts = state.limits.accounts()
+        saved = state.save()
         offerer = Offerer(state, self.options.instance_types)
         planned = [
             in_its_pool(offerer.planned_node(index, holdings[state.base + index]))
             for index in range(state.planned.count)
         ]
         # Alternatives count against limits only among planned nodes, so their charges are taken back.
-        state.limits.restore(accounts)
+        state.roll_back(saved)
         occupied = []
         for number, origin in enumerate(state.bins.origins):
             if number in holdings:

@@ -40,9 +40,6 @@ NOTHING = Resources()
 RESERVATION_MARK = "\0"
 """Separates a NodePool's name from a reservation's in the name of their account. Object names cannot contain it."""
 
-Accounts = tuple[dict[str, dict[str, int]], dict[str, int]]
-"""What each pool uses by resource, and how many nodes of each reservation are taken."""
-
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
@@ -134,15 +131,6 @@ class PoolLimits:
             words = f"has used {used} of its {least.resource} limit of {limit}, and {smallest}"
         promised = self._promised.get(offers.pool.name)  # part of the usage is for nodes that pending pods need
         return f"{words}; the nodes that pending pods need are counted in" if promised else words
-
-    def accounts(self) -> Accounts:
-        """The present usage, for `restore` to return to."""
-        return {name: dict(used) for name, used in self._used.items()}, dict(self._taken)
-
-    def restore(self, accounts: Accounts) -> None:
-        used, taken = accounts
-        self._used = {name: dict(amounts) for name, amounts in used.items()}
-        self._taken = dict(taken)
 
     def charge(self, pool: str, more: Resources, instead_of: Resources = NOTHING, *, nodes: int = 1) -> None:
         pool, _, reservation = pool.partition(RESERVATION_MARK)

@@ -98,13 +98,13 @@ Cost = tuple[int, int, int]
 NOWHERE: Cost = (PLENTY, PLENTY, PLENTY)
 
 
+@dataclass(frozen=True, slots=True)
 class DomainPrices:
     """Prices of new nodes for chunks of one batch under these constraints."""
 
-    def __init__(self, state: State, batch: Batch, constraints: ConstraintSet) -> None:
-        self._state = state
-        self._batch = batch
-        self._constraints = constraints
+    _state: State
+    _batch: Batch
+    _constraints: ConstraintSet
 
     def differ(self, combinations: Sequence[Combination]) -> bool:
         """Whether the price or the availability of any type differs between these combinations."""
@@ -246,11 +246,6 @@ class Balance:
         self._brought: dict[_Kind, set[int]] = {}
         """The families (see `_family`) of the rules that shapes bring."""
 
-    def unbalanced(self, rules: Sequence[SpreadRule], bins: Collection[int], *, hosts: bool) -> list[SpreadRule]:
-        """The rules that do not hold for the chunks on these bins that are under them. hosts: judge hostname rules too."""
-        judged = [rule for rule in rules if hosts or rule.key != HOSTNAME_LABEL]
-        return [rule for rule in judged if bins and not self.holds(rule, bins)]
-
     def holds(self, rule: SpreadRule, bins: Collection[int]) -> bool:
         """Whether the rule holds for the chunks on these bins that are under it."""
         used = self._domains_of(rule.key, bins)
@@ -324,10 +319,10 @@ class Balance:
         return kind
 
 
-def unbalanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> list[SpreadRule]:
-    """Spread rules on labels other than the hostname that do not hold for chunks of the batch placed since `since`."""
-    bins = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}
-    return Balance(state).unbalanced(rules, bins, hosts=False)
+def is_balanced(state: State, batch: Batch, rules: Sequence[SpreadRule], *, since: Saved) -> bool:
+    """Whether spread rules on labels other than the hostname hold for chunks of the batch placed since `since`."""
+    bins, balance = {entry.bin for entry in state.entries(since) if entry.batch.number == batch.number}, Balance(state)
+    return not bins or all(balance.holds(rule, bins) for rule in rules if rule.key != HOSTNAME_LABEL)
 
 
 def expect_planned(state: State, rules: Iterable[SpreadRule]) -> None:

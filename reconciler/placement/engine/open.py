@@ -81,7 +81,7 @@ def _within_limits(state: State, options: SizeOptions, pools: tuple[int, ...], l
 
 def _most_by_minimums(state: State, number: int, compatibility: Compatibility, fits: Amounts) -> int:
     """The most chunks with which enough types (zones, …) for the pool's minValues can still hold them."""
-    offers, rows = state.offers[number], compatibility.rows(number)
+    offers, rows = state.offers[number], compatibility.rows[number]
     for amount in sorted(set(fits[fits > 0].tolist()), reverse=True):
         open_rows = rows & (fits >= amount)[offers.offerings.types_of]
         if can_be_met(offers, open_rows):
@@ -208,7 +208,7 @@ def empty_node(state: State, pool: int, options: SizeOptions) -> NodeTemplate:
     """The template of a new node of the pool, for chunks that have these options."""
     offers = state.offers[pool]
     compatibility = options.compatibility
-    rows = compatibility.rows(pool)
+    rows = compatibility.rows[pool]
     if pool in state.limited:
         rows = rows & state.running_limits.new_types(pool)[offers.offerings.types_of]
     own = offers.own_labels(compatibility.wanted)

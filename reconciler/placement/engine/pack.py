@@ -113,8 +113,9 @@ class Packer:
         for entry in self._state.entries():
             bins.setdefault(entry.batch.number, set()).add(entry.bin)
         broken = {
-            number: balance.unbalanced(constraints.spread, bins.get(number, ()), hosts=True)
+            number: [rule for rule in constraints.spread if not balance.holds(rule, bins[number])]
             for number, constraints in spread.items()
+            if number in bins
         }
         return {number: found for number, found in broken.items() if found}
 

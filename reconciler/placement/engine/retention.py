@@ -19,7 +19,7 @@ from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.constraints.topology_spread import SpreadRule
-from reconciler.placement.engine.domains import unbalanced
+from reconciler.placement.engine.domains import is_balanced
 from reconciler.placement.engine.fill import Task, fill_one
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import ANYWHERE
@@ -133,7 +133,7 @@ def _stay_on(state: State, batch: Batch, constraints: ConstraintSet, held: Held)
         placed += step
         if not constraints.host_spread:
             break
-    if unbalanced(state, batch, constraints.spread, since=saved):
+    if not is_balanced(state, batch, constraints.spread, since=saved):
         state.roll_back(saved)
         return 0
     return placed

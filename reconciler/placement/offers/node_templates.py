@@ -246,29 +246,23 @@ class Compatibility:
         self.wanted = wanted
         self.own_taint = own_taint
         self._templates = templates
-        found = ((pool, templates.offers[pool].rows_for(wanted)) for pool in sorted(able))
-        self._rows: dict[int, Mask] = {pool: rows for pool, rows in found if rows.any()}
-        self._own = {pool: wanted.without(templates.offers[pool].offerings.table.keys) for pool in self._rows}
+        self.rows: list[Mask] = [
+            item.rows_for(wanted) if pool in able else np.zeros(len(item.rows), dtype=np.bool_)
+            for pool, item in enumerate(templates.offers)
+        ]
+        """By pool, and by row of its catalog: whether a new node with such chunks may be bought as that. All are False where the pool's labels
+        or taints rule the chunks out."""
+        self._own: dict[int, Requirements] = {}
         self._joined: Numbers = np.zeros(0, dtype=np.int64)
-        self._none = [np.zeros(len(item.rows), dtype=np.bool_) for item in templates.offers]
-        parts = [self.rows(pool) for pool in range(len(self._none))]
-        self.bought_as: Mask = np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+        self.bought_as: Mask = np.concatenate(self.rows) if self.rows else np.zeros(0, dtype=np.bool_)
         """By row of the catalogs of all pools: whether a node may be bought as that with such chunks on it."""
-
-    def rows(self, pool: int) -> Mask:
-        """By row of the pool's catalog: whether a new node with such chunks may be bought as that.
-
-        All are False where the pool's labels or taints rule the chunks out.
-        """
-        return self._rows[pool] if pool in self._rows else self._none[pool]
 
     @cached_property
     def least_prices(self) -> Numbers:
         """By type of all pools, the least price in billionths of a USD an hour for such chunks; PLENTY where there is none."""
         least = [np.full(len(item.offerings.types), PLENTY, dtype=np.int64) for item in self._templates.offers]
-        for pool, rows in self._rows.items():
-            offers = self._templates.offers[pool]
-            np.minimum.at(least[pool], offers.offerings.types_of[rows], offers.prices[rows])
+        for found, rows, offers in zip(least, self.rows, self._templates.offers, strict=True):
+            np.minimum.at(found, offers.offerings.types_of[rows], offers.prices[rows])
         return np.concatenate(least)
 
     def joined(self) -> Numbers:
@@ -282,17 +276,16 @@ class Compatibility:
         return self._joined
 
     def _join(self, template: NodeTemplate) -> int:
-        rows = self._rows.get(template.pool)
-        if rows is None or template.own_taint != self.own_taint:
+        pool, both = template.pool, self.rows[template.pool] & template.rows
+        if template.own_taint != self.own_taint or not both.any():
             return -1
-        own = self._own[template.pool]
+        if pool not in self._own:
+            self._own[pool] = self.wanted.without(template.offers.offerings.table.keys)
+        own = self._own[pool]
         if own.entries and template.own.conflict(own) is not None:
             return -1
-        both = rows & template.rows
-        if not both.any():
-            return -1
         return self._templates.get(
-            template.pool, both, template.own.both(own), template.wanted.both(self.wanted), self.own_taint
+            pool, both, template.own.both(own), template.wanted.both(self.wanted), self.own_taint
         ).number
 
 

@@ -159,13 +159,6 @@ def node_class_label(pool: NodePool) -> str:
     return "" if node_class is None else f"{node_class.group}/{node_class.kind.lower()}"
 
 
-def template_of(pool: NodePool) -> Requirements:
-    labels = [*pool.template.labels, (NODEPOOL_LABEL, pool.name)]
-    if pool.template.node_class is not None:
-        labels.append((node_class_label(pool), pool.template.node_class.name))
-    return Requirements.of(pool.template.requirements).both(Requirements.labels(labels))
-
-
 def pool_offers(
     pool: NodePool,
     offerings: Offerings,
@@ -175,7 +168,10 @@ def pool_offers(
     *,
     observed: Observed,
 ) -> PoolOffers:
-    template = template_of(pool)
+    labels = [*pool.template.labels, (NODEPOOL_LABEL, pool.name)]
+    if pool.template.node_class is not None:
+        labels.append((node_class_label(pool), pool.template.node_class.name))
+    template = Requirements.of(pool.template.requirements).both(Requirements.labels(labels))
     rows = offerings.table.matching(template.only(offerings.table.keys))
     added = added_capacity(offerings, overlays, pool, rows)
     prices, priced = adjusted_prices(offerings, overlays, pool)
