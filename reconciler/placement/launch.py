@@ -6,7 +6,7 @@ available now, and stay within the pool's limits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import add
 
@@ -21,7 +21,7 @@ from reconciler.placement.constraints.min_values import largest_of
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.offers.offerings import NANODOLLARS
-from reconciler.placement.offers.pool_offers import Place, PoolOffers, listable, node_class_label, sold_in
+from reconciler.placement.offers.pool_offers import Place, listable, node_class_label, sold_in
 from reconciler.placement.requirements import STABLE_KEYS, Mask, Requirements, Values, one_of
 
 
@@ -97,13 +97,17 @@ class Offerer:
         return offer
 
     def _made(self, index: int, template: NodeTemplate, allowed: Mask | None) -> Offer:
-        """allowed: the types within the pool's limits, None for all."""
+        """allowed: the types within the pool's limits, None for all. More than the most types are listed only if minValues needs more."""
         planned, offers, words = self._state.planned, template.offers, self._words_of(template)
         primary = planned.primary(index)
+        own = int(offers.offerings.types_of[primary])
         best: tuple[Place, list[int], Mask] | None = None
         for listed_rows, place in listable(offers, planned.rows(index), primary):
             rows, sold = sold_in(offers, listed_rows, place)
-            instance_types = _types_to_list(offers, rows, sold, primary, allowed, most=self._most_types)
+            instance_types = [item for item in sold if allowed is None or item == own or allowed[item]]
+            few = instance_types[: self._most_types]
+            if few == instance_types or offers.meets_minimums(rows & offers.offerings.rows_of(few)):
+                instance_types = few
             listed = rows & offers.offerings.rows_of(instance_types)
             best = best or (place, instance_types, listed)
             if offers.meets_minimums(listed):
@@ -161,22 +165,6 @@ class Offerer:
                 holds &= room[None, :, resource] >= used[:, resource, None]
             self._holding[pool] = [bytes(row) for row in np.packbits(holds, axis=1)]
         return self._holding[pool]
-
-
-def _types_to_list(
-    offers: PoolOffers, rows: Mask, sold: Sequence[int], primary: int, allowed: Mask | None, *, most: int
-) -> list[int]:
-    """The types within the limits, of those sold in all of the places, cheapest first. There are more than `most` only if minValues
-    needs more."""
-    catalog = offers.offerings
-    chosen = list(sold)
-    if allowed is not None:
-        own = int(catalog.types_of[primary])
-        chosen = [instance_type for instance_type in chosen if instance_type == own or allowed[instance_type]]
-    few = chosen[:most]
-    if len(few) < len(chosen) and not offers.meets_minimums(rows & catalog.rows_of(few)):
-        return chosen
-    return few
 
 
 def _requirements(words: _Words, decided: Mapping[str, Values]) -> tuple[Requirement, ...]:

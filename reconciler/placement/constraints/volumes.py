@@ -247,8 +247,14 @@ class _Judge:
 
     def _placed(self, shape: PodShape) -> PodShape:
         """The shape with its claims replaced: by where their volumes can be, and by what they count for on a node."""
+        made_for = dict(shape.ephemeral_claims)
         try:
-            by_claim = self._places_by_claim(shape)
+            by_claim = {
+                f"PersistentVolumeClaim/{shape.namespace}/{name}": self._volumes.places(
+                    shape.namespace, name, made_for.get(name)
+                )
+                for name in shape.volume_claims
+            }
             places = _together(by_claim)
         except Obstacle as obstacle:
             return _without_claims(shape, str(obstacle))
@@ -263,14 +269,6 @@ class _Judge:
             volume_claims=(),
             ephemeral_claims=(),
         )
-
-    def _places_by_claim(self, shape: PodShape) -> dict[str, tuple[NodeSelectorTerm, ...]]:
-        found = {}
-        made_for = dict(shape.ephemeral_claims)
-        for name in shape.volume_claims:
-            claim = f"PersistentVolumeClaim/{shape.namespace}/{name}"
-            found[claim] = self._volumes.places(shape.namespace, name, made_for.get(name))
-        return found
 
     def _volumes_of(self, shape: PodShape) -> Resources:
         """How many volumes of each driver it attaches. Several claims of the same volume count once."""

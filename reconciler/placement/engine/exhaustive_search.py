@@ -246,14 +246,11 @@ class Search:
     def _classes_of_batches(self) -> dict[int, int]:
         """By batch number, the number of the first batch whose chunks no rule tells apart from its own."""
         known: dict[tuple[object, ...], int] = {}
-        classes = {}
-        for batch in self._batches:
-            alike: tuple[object, ...] = (
-                *(batch.needs.shape, batch.pods, batch.keeps_minimum, batch.opens_nodes, batch.rank),
-                None if batch.whole is None else batch.number,
-            )
-            classes[batch.number] = known.setdefault(alike, batch.number)
-        return classes
+        alike = attrgetter("needs.shape", "pods", "keeps_minimum", "opens_nodes", "rank")
+        return {
+            batch.number: known.setdefault((alike(batch), None if batch.whole is None else batch.number), batch.number)
+            for batch in self._batches
+        }
 
     def _explore(self, left: Counter[int]) -> None:
         saved = self._state.save()

@@ -6,6 +6,7 @@ chunks, then by the pool's name, then by the type's. A planned node is made larg
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -22,7 +23,6 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price, net_prices
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
-from reconciler.placement.requirements import Mask
 
 
 def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools: tuple[int, ...]) -> SizeOptions:
@@ -39,44 +39,43 @@ def size_options_of(state: State, task: Task, relaxation: RelaxationStep, pools:
     left = np.concatenate([state.running_limits.new_types(pool) for pool in pools])
     if left.all():
         return known
-    return state.once((*key, left.tobytes()), lambda: _within_limits(state, known, pools, left))
+    able, limited = np.where(left, known.chunks, 0), state.limited.intersection(pools)
+    again = (known.types, able, known.prices, compatibility)
+    return state.once((*key, left.tobytes()), lambda: _options(state, *again, judged=limited))
 
 
 def _options_in(
     state: State, task: Task, compatibility: Compatibility, pools: tuple[int, ...], *, cap: int
 ) -> SizeOptions:
     """The same, whatever the pools' limits, so that the answer can be kept for the whole placement."""
-    types, request = state.templates.types_of(pools), task.batch.needs.request
+    types, shape = state.templates.types_of(pools), task.batch.needs.shape
     prices = compatibility.least_prices[types]
     chunks: Numbers = np.empty(len(types), dtype=np.int64)
-    state.kernel.held(types, state.templates.room, prices, request, cap, chunks)
+    state.kernel.held(types, state.templates.room, prices, task.batch.needs.request, cap, chunks)
     for pool in pools:
-        clash = ports_clash(task.batch.needs.shape.host_ports, state.offers[pool].host_ports)
-        if clash or state.offers[pool].minimums:
-            own = state.templates.pool_of[types] == pool
-            most = 0 if clash else _most_by_minimums(state, pool, compatibility, chunks[own])
-            chunks[own] = np.minimum(chunks[own], most)
-    return _options(state, types, chunks, prices, compatibility=compatibility)
+        if ports_clash(shape.host_ports, state.offers[pool].host_ports):
+            chunks[state.templates.pool_of[types] == pool] = 0
+    return _options(state, types, chunks, prices, compatibility, judged=pools)
 
 
 def _options(
-    state: State, types: Numbers, chunks: Numbers, prices: Numbers, *, compatibility: Compatibility
+    state: State,
+    types: Numbers,
+    chunks: Numbers,
+    prices: Numbers,
+    compatibility: Compatibility,
+    *,
+    judged: Iterable[int],
 ) -> SizeOptions:
+    """judged: pools whose minValues may lower what a node holds."""
+    for pool in judged:
+        if state.offers[pool].minimums:
+            own = state.templates.pool_of[types] == pool
+            chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, compatibility, chunks[own]))
     costs = net_prices(prices, state.planned.discounts[types])
     found = np.empty(len(types), dtype=np.int64)
     useful = found[state.kernel.useful(chunks, costs, found) :]
     return SizeOptions(types, chunks, prices, costs, useful, compatibility=compatibility)
-
-
-def _within_limits(state: State, options: SizeOptions, pools: tuple[int, ...], left: Mask) -> SizeOptions:
-    """left: by type, whether the pools' limits allow it at the moment."""
-    chunks = np.where(left, options.chunks, 0)
-    for pool in state.limited.intersection(pools):
-        if state.offers[pool].minimums:
-            own = state.templates.pool_of[options.types] == pool
-            most = _most_by_minimums(state, pool, options.compatibility, chunks[own])
-            chunks[own] = np.minimum(chunks[own], most)
-    return _options(state, options.types, chunks, options.prices, compatibility=options.compatibility)
 
 
 def _most_by_minimums(state: State, number: int, compatibility: Compatibility, fits: Amounts) -> int:
