@@ -47,7 +47,8 @@ def limit_violations(problem: IndexedProblem, planned: Sequence[PlannedNode]) ->
             continue
         largest = {names: _largest(problem, names) for names in {node.instance_types for node in nodes}}
         total = Resources.total(largest[node.instance_types] for node in nodes) + Resources.of({"nodes": len(nodes)})
-        used = _used(problem, name)
+        capacities = [_machine_capacity(problem, item) for item in problem.cluster.machines if item.node_pool == name]
+        used = Resources.total(capacities) + Resources.of({"nodes": len(capacities)})
         for resource, limit in limits:
             if total.get(resource) and used.get(resource) + total.get(resource) > limit:
                 yield f"NodePool {name}: {resource} exceeds its limit of {limit}"
@@ -59,11 +60,6 @@ def _largest(problem: IndexedProblem, names: Iterable[str], least: Resources = R
         if name in problem.instance_types:
             least = least.at_least(problem.instance_types[name].capacity)
     return least
-
-
-def _used(problem: IndexedProblem, pool: str) -> Resources:
-    capacities = [_machine_capacity(problem, item) for item in problem.cluster.machines if item.node_pool == pool]
-    return Resources.total(capacities) + Resources.of({"nodes": len(capacities)})
 
 
 def _machine_capacity(problem: IndexedProblem, machine: Machine) -> Resources:
