@@ -72,7 +72,8 @@ def _options(
         if state.offers[pool].minimums:
             own = state.templates.pool_of[types] == pool
             chunks[own] = np.minimum(chunks[own], _most_by_minimums(state, pool, compatibility, chunks[own]))
-    costs = net_prices(prices, state.planned.discounts[types])
+    key, discounts = ("net prices", compatibility.number), state.planned.discounts
+    costs = state.once(key, lambda: net_prices(compatibility.least_prices, discounts))[types]
     found = np.empty(len(types), dtype=np.int64)
     useful = found[state.kernel.useful(chunks, costs, found) :]
     return SizeOptions(types, chunks, prices, costs, useful, compatibility=compatibility)
