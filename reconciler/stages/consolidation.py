@@ -89,20 +89,22 @@ class Opening:
         return [] if answer.unplaced else [item for item in held if item.name in entered]
 
     def _chunks_keep_room(self, guest: Bin, hosts: Sequence[Bin]) -> bool:
-        """Whether no other node can go whose pods fit on the hosts, but not beside the guest's pods and the chunks. Each is judged alone and
-        all are judged together, since Karpenter may take several at once."""
+        """Whether no other node can go whose pods fit on the hosts, but not beside the chunks, the guest's pods and those of the others. Each is
+        judged alone and all are judged together, since Karpenter may take several at once."""
         names = {item.name for item in hosts}
         others = {item.name for item in self.bins} - names
         room = self.state.prepared.room
         came = self._arrived(self.pods.get(guest.name, ()), self._with_chunks(room, hosts), others)
-        full = replace(room, pods=(*(pod for pod in room.pods if pod.node_name != guest.name), *came))
-        full = self._with_chunks(full, hosts)
+        full = self._with_chunks(_moved(room, guest.name, came), hosts)
         risks = []
         for item in self.bins:
             own = self.pods.get(item.name, ())
             if item.name == guest.name or not own or not is_guest(item):
                 continue
-            if len(self._arrived(own, full, others)) < len(own) and self._arrived(own, room, others):
+            came = self._arrived(own, full, others)
+            if len(came) == len(own):
+                full = _moved(full, item.name, came)
+            elif self._arrived(own, room, others):
                 risks.append(item)
             if len(risks) > MOST_RISKS:
                 return False
@@ -287,6 +289,11 @@ class Consolidate:
             if answer.price < most_price and not answer.unplaced and answer.price_known:
                 found.add(item.name)
         return frozenset(found)
+
+
+def _moved(room: ClusterView, node: str, came: Iterable[Pod]) -> ClusterView:
+    """The room once a node's pods have come elsewhere."""
+    return replace(room, pods=(*(pod for pod in room.pods if pod.node_name != node), *came))
 
 
 def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> frozenset[str]:

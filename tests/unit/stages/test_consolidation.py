@@ -233,3 +233,24 @@ def test_a_held_node_stays_closed_to_pods_that_would_take_its_chunks_room() -> N
     shop = beside("900m")
     assert shop.keep(1800, step=20) == []
     assert len(types(shop)) == 2
+
+
+@pytest.mark.parametrize(("small", "left"), [(1, ["m-8x"]), (2, ["m-2x", "m-8x", "m-half", "m-half"])])
+def test_a_held_node_stays_closed_where_pods_of_several_nodes_fit_one_by_one_but_not_together(
+    small: int, left: list[str]
+) -> None:
+    """Beside its pods and chunks there is room for 2.3 CPU. Karpenter may take all other nodes at once (MultiNodeConsolidation)."""
+    half = instance_type("m-half", cpu="500m", memory="2Gi", price=0.03)
+    shop = KeptCluster(instance_types=(half, SMALL, LARGE))
+    shop.cluster.apply(node_pool(consolidate_after="60s"))
+    for name, kind, cpu in (
+        ("dear", "m-2x", "1800m"),
+        *((f"small-{number}", "m-half", "300m") for number in range(small)),
+    ):
+        shop.add_node(name, kind, cpu=cpu)
+        shop.cluster.apply(workload(name, cpu=cpu))
+        shop.wait(5)
+    shop.add_node("held", "m-8x")
+    shop.keep(30, workload(replicas=2, cpu="1425m"), buffer(replicas=2))
+    shop.keep(1800, step=5)
+    assert types(shop) == left
