@@ -71,8 +71,9 @@ class Prepare:
         )
         departing = departures(view, now)
         bins = all_bins(view)
-        # Once Karpenter drains a node, kube-scheduler binds its pods in the room that was made for them.
-        going = {item.name for item in bins if item.is_going}
+        # Once Karpenter evicts a node's pods, kube-scheduler binds them in the room that was made for them.
+        evicts = any(pod.node_name is None for pod in view.pods) if departing else False
+        going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
         waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
         options = replace(

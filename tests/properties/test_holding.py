@@ -17,8 +17,9 @@ from tests.fakes.embedded import LARGE, SMALL, buffer, node_pool, workload, work
 from tests.fakes.kept_cluster import KeptCluster
 from tests.properties.lives import Life, live
 
-MOST_PASSES = 3
-"""That write, after one event: what is short is asked for, it is on its way, it is there. A pod that takes held room later
+MOST_PASSES = 5
+"""That write, after one event: what is short is asked for, it is on its way, it is there. What waiting pods would take is asked for and on its
+way later, when Karpenter has had its time. A pod that takes held room later
 is an event of its own: nobody else makes nodes here, so that pods wait for headroom's."""
 LONG = 400
 """Seconds: longer than a launch, every grace, back-off and wait together."""

@@ -49,7 +49,7 @@ def closed_to_chunks(bins: Iterable[Bin], since: datetime) -> frozenset[str]:
         if not (item.chunks or item.in_use)
         or item.is_on_its_way
         or unchanged_since(item) > since
-        or (item.node_pool in draining and not item.is_marked)
+        or (item.node_pool in draining and not (item.is_marked and item.chunks))
     )
 
 

@@ -126,6 +126,12 @@ def test_no_saving_is_promised_from_room_that_chunks_and_moved_pods_would_share(
     assert types(shop) == ["m-2x", "m-8x"]
 
 
+NOT_UNDERUTILIZED = {
+    "consolidateAfter": "60s",
+    "budgets": [{"nodes": "0", "reasons": ["Underutilized"]}, {"nodes": "100%"}],
+}
+
+
 def with_too_many_pods_for_one_smaller_node(**more: Any) -> KeptCluster:
     """Six pods of 1.5 CPU and a chunk on a node of 16 CPU: one of 8 holds five of the pods."""
     huge = instance_type("m-16x", cpu="16", memory="64Gi", price=0.8)
@@ -165,24 +171,28 @@ def test_nodes_for_pods_and_chunks_together_are_within_the_limits(limit: str, le
     assert types(shop) == left
 
 
-def test_chunks_keep_their_room_while_pods_of_a_node_that_drains_wait_for_kube_scheduler(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("evicted", [0, 6])
+def test_room_that_was_made_for_pods_of_a_node_that_drains_is_for_them_and_not_for_chunks(
+    monkeypatch: pytest.MonkeyPatch, evicted: int
 ) -> None:
+    """Karpenter drains a node once its own new nodes are there. Then kube-scheduler needs a moment for each pod."""
     shop = with_too_many_pods_for_one_smaller_node()
     shop.keep(55)
-    while len(types(shop)) < 4:
+    while len(types(shop)) < 2:
         shop.keep(1)
-    shop.keep(5)
+    shop.keep(100, node_pool(disruption=NOT_UNDERUTILIZED), step=5)
+    assert types(shop) == ["m-16x", "m-2x", "m-2x", "m-8x"]
     view = shop.cluster.view()
     left = next(node for node in view.nodes if node.label("node.kubernetes.io/instance-type") == "m-16x")
     drained = replace(left, taints=(*left.taints, Taint("karpenter.sh/disrupted", "", "NoSchedule")))
     nodes = [drained if node is left else node for node in view.nodes]
-    pods = [replace(pod, node_name=None) if pod.node_name == left.name else pod for pod in view.pods]
+    pods = [replace(pod, node_name=None) if evicted and pod.node_name == left.name else pod for pod in view.pods]
     now = replace(view, nodes=tuple(nodes), pods=tuple(pods))
     monkeypatch.setattr(shop.cluster, "view", lambda: now)
     plan = shop.cycle.plan().required_plan
-    assert plan.pending.unplaced == 0
-    assert not plan.node_claims.create
+    assert plan.pending.placed_on_existing == evicted
+    assert not [*plan.node_claims.create, *plan.node_claims.release]
+    assert evicted or not plan.node_claims.hold
     assert [(outcome.on_existing, outcome.unplaced) for outcome in plan.demands] == [(1, 0)]
 
 
@@ -191,8 +201,7 @@ def test_room_that_karpenter_moves_no_pods_to_is_given_up() -> None:
     shop.keep(55)
     while len(types(shop)) < 2:
         shop.keep(1)
-    budgets = [{"nodes": "0", "reasons": ["Underutilized"]}, {"nodes": "100%"}]
-    shop.keep(300, node_pool(disruption={"consolidateAfter": "60s", "budgets": budgets}), step=5)
+    shop.keep(300, node_pool(disruption=NOT_UNDERUTILIZED), step=5)
     assert types(shop) == ["m-16x", "m-2x", "m-2x", "m-8x"], "it waits for the pods"
     shop.keep(3600, step=20)
     assert types(shop) == ["m-16x"]
