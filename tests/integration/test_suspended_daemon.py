@@ -23,22 +23,13 @@ from typing import Any
 import pytest
 
 from tests.controlplane.waiting import eventually
+from tests.integration.test_several_clusters import POOL
 
 ROOT = Path(__file__).resolve().parents[2]
 OPENS = datetime(2026, 11, 23, 9, tzinfo=UTC)
 LEADS = ("1s", "2s", "3s")
 FIRST_EDGE = OPENS - timedelta(seconds=3)
 BEFORE = {**dict.fromkeys((f"ahead-by-{lead}" for lead in LEADS), 1), "rush": 1}
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: general}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
-"""
 TEMPLATE = """\
 apiVersion: v1
 kind: PodTemplate

@@ -4,7 +4,6 @@ nobody leaves, and no node is made. Whichever loops look for it."""
 from __future__ import annotations
 
 import os
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +12,7 @@ from reconciler.model.placement import Placement
 from reconciler.placement.loops import kernel
 from reconciler.placement.loops.kernel import Kernel
 from tests.properties.crowded_worlds import crowded_worlds
+from tests.properties.test_wide_placement import placed_with
 from tests.unit.placement.worlds import World, carried_out
 
 EXAMPLES = int(os.environ.get("HEADROOM_EXAMPLES", "15"))
@@ -38,14 +38,6 @@ def test_a_second_pass_finds_a_place_for_nobody_else(loops: Kernel, world: World
 @given(world=crowded_worlds())
 def test_the_placement_is_the_same_whichever_loops_find_it(world: World) -> None:
     assert placed_with(kernel.compiled(), world) == placed_with(kernel.plain(), world)
-
-
-def placed_with(loops: Kernel, world: World) -> Placement:
-    with (
-        patch("reconciler.placement.place.WORTH_COMPILING", 0),
-        patch("reconciler.placement.place.compiled", lambda: loops),
-    ):
-        return world.placed()
 
 
 def missing(placement: Placement) -> int:

@@ -19,6 +19,7 @@ from reconciler.timetable.agenda import Agenda, Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.unit.daemon.running import PATIENCE as SOON
 from tests.unit.daemon.running import Passes, Running
+from tests.unit.daemon.test_ending import Seconds
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -207,14 +208,6 @@ def test_a_pass_is_made_where_the_repository_cannot_be_polled() -> None:
         told.get(timeout=SOON)
         running.daemon.request("noon")
         assert told.get(timeout=SOON) is Trigger.REQUEST
-
-
-class Seconds:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_poll_that_began_before_does_not_count() -> None:
