@@ -146,7 +146,7 @@ def _write(path: Path, text: str) -> tuple[Path, ...]:
 
 
 _DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-_EVERY = frozenset(range(7))
+_NAMED = {"daily": frozenset(range(7)), "weekdays": frozenset(range(1, 6)), "weekend": frozenset({0, 6})}
 _TIME = r"\d{1,2}(?::\d{2})?"
 _WINDOW = re.compile(
     rf"(?P<days>[a-z,-]{{3,30}}) (?P<start>{_TIME}) ?- ?(?P<last>[a-z]{{3}} )?(?P<end>{_TIME})(?: ?= ?(?P<replicas>\d{{1,9}}))?"
@@ -202,8 +202,8 @@ def _next(days: frozenset[int]) -> frozenset[int]:
 
 
 def _weekdays(words: str) -> frozenset[int]:
-    if words == "daily":
-        return _EVERY
+    if words in _NAMED:
+        return _NAMED[words]
     days: set[int] = set()
     for part in words.split(","):
         first, dash, last = part.partition("-")
@@ -215,7 +215,10 @@ def _weekdays(words: str) -> frozenset[int]:
 
 def _weekday(word: str) -> int:
     if word.capitalize() not in _DAYS:
-        raise Invalid(f"{word!r} is not a weekday", hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, or daily")
+        raise Invalid(
+            f"{word!r} is not a weekday",
+            hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, weekdays, weekend or daily",
+        )
     return _DAYS.index(word.capitalize())
 
 
@@ -269,7 +272,11 @@ def _pattern(days: frozenset[int], time: int) -> str:
     """The pattern in YAML flow style, without fields that match every value."""
     hours, minutes = divmod(time, _MINUTES)
     names = [_DAYS[day % 7] for day in range(1, 8) if day % 7 in days]
-    parts = [] if days == _EVERY else [f'weekdays: "{",".join(names)}"' if len(names) > 1 else f"weekdays: {names[0]}"]
+    parts = (
+        []
+        if days == _NAMED["daily"]
+        else [f'weekdays: "{",".join(names)}"' if len(names) > 1 else f"weekdays: {names[0]}"]
+    )
     parts.append(f"hours: {hours}")
     if minutes:
         parts.append(f"minutes: {minutes}")

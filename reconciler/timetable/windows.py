@@ -26,6 +26,7 @@ Ticks = tuple[int, int]
 """A span in whole microseconds since 1970 UTC: arithmetic over many spans is quicker on integers."""
 Edges = npt.NDArray[np.int64]
 """Begin, end, begin, end … of ascending spans that do not touch, in ticks: shape (2 × spans,)."""
+_NO_EDGES: Edges = np.empty(0, dtype=np.int64)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -93,8 +94,8 @@ def local_edges(schedule: str, duration: timedelta, zone: str, start: int, end: 
 
 def union(spans: Sequence[Edges]) -> Edges:
     """The joined spans of all of them."""
-    begins = np.concatenate([edges[::2] for edges in spans])
-    ends = np.concatenate([edges[1::2] for edges in spans])
+    begins = np.concatenate([_NO_EDGES, *(edges[::2] for edges in spans)])
+    ends = np.concatenate([_NO_EDGES, *(edges[1::2] for edges in spans)])
     if not len(begins):
         return begins
     order = np.argsort(begins, kind="stable")
