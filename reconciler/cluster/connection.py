@@ -36,7 +36,6 @@ _NOISE = re.compile(r"^\[Errno -?\d+\] |^_ssl\.c:\d+: |^\[(SSL|X509)[^\]]*\] | \
 """Numbers of the operating system and places in Python's own source."""
 _CONNECT_SECONDS = 5
 _GZIP = 16 + zlib.MAX_WBITS
-_FIRST_BYTES = 1024
 _MOST_AT_ONCE = 64 * 2**20
 """Bytes that are set aside for a body before it is unpacked, whatever size it claims."""
 
@@ -184,18 +183,16 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         resource: str = "",
         always: bool = False,
-        begun: Callable[[bytes], None] | None = None,
     ) -> Answer:
         """One call and its whole answer, whatever the status. Raises `Transient` if none came.
 
         A write raises `Waiting` while there is a hindrance. always: ignores hindrances (for the Lease, which decides about them).
-        begun: called with the first bytes of a good answer, before the rest has come.
         """
         self._limit.wait()
         guarded = method != "GET" and not always
         call = _Call(method, path, self._timeout, query, body, headers or {}, resource, guarded)
         if not guarded:
-            return self._ask(call, begun)
+            return self._ask(call)
         with self._writing():
             return self._ask(call)
 
@@ -210,16 +207,13 @@ class Connection:
             with self._lock:
                 self._writes -= 1
 
-    def _ask(self, call: _Call, begun: Callable[[bytes], None] | None = None) -> Answer:
+    def _ask(self, call: _Call) -> Answer:
         response = self._open(call)
         import urllib3
 
         try:
+            data = response.read(decode_content=False)
             packed = response.headers.get("Content-Encoding") == "gzip"
-            data = response.read(_FIRST_BYTES, decode_content=False)
-            if begun is not None and response.status < 300:  # noqa: PLR2004 - see Answer
-                begun(zlib.decompressobj(_GZIP).decompress(data) if packed else data)
-            data += response.read(decode_content=False)
             return Answer(response.status, _unpacked(data) if packed else data, response.headers)
         except (urllib3.exceptions.HTTPError, OSError, zlib.error) as error:
             raise Transient(_lost(self._host, error)) from error

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Event, Semaphore, Thread
+from threading import Event, Thread
 from typing import Any, NoReturn
 
 import msgspec
@@ -29,8 +27,6 @@ from reconciler.model.quantity import whole_number
 
 PAGE = 5000
 """Objects. For each page the API server (1.36) walks through all that are left, which makes many small pages dear."""
-_AHEAD = 2
-"""Pages that are asked for, or have come and wait to be read: each has some 20 MB."""
 NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Lists only the metadata of objects (Kubernetes API concepts, "Metadata-only fetches")."""
 
@@ -57,70 +53,34 @@ def pages_of(connection: Connection, path: str, resource: Resource, *, accept: s
     Raises `RefusedError`, `Transient` without an answer, `Invalid` if it is not a list.
     """
 
-    def asked(token: str, begun: Callable[[bytes], None]) -> Answer:
+    def asked(token: str) -> Answer:
         query = [("limit", str(PAGE)), *selector(resource), *([("continue", token)] if token else [])]
         headers = {"Accept": accept, "Accept-Encoding": "gzip"}
-        return connection.request("GET", path, query=query, headers=headers, resource=resource.plural, begun=begun)
+        return connection.request("GET", path, query=query, headers=headers, resource=resource.plural)
 
-    with closing(_Ahead(asked, f"headroom-list-{resource}")) as ahead:
-        ahead.ask("")
-        while True:
-            answer = ahead.next()
-            if not answer.ok:
-                raise RefusedError(answer)
-            is_protobuf = protobuf.is_protobuf(answer.data)
-            page = protobuf.page_of(resource, answer.data) if is_protobuf else list_items(answer.data)
-            if token := page.metadata.continue_ or "":
-                ahead.ask(token)
-            del answer
-            yield Page(page.items or (), page.metadata.resource_version)
-            del page
-            if not token:
-                return
-
-
-class _Ahead:
-    """Pages that are asked for before they are needed. A page in protobuf begins with the token of the next one, which is asked for at once: the
-    server makes it while this one comes and is read."""
-
-    def __init__(self, asked: Callable[[str, Callable[[bytes], None]], Answer], name: str) -> None:
-        self._asked, self._name = asked, name
-        self._tokens: set[str] = set()
-        self._coming: SimpleQueue[Future[Answer]] = SimpleQueue()
-        self._room = Semaphore(_AHEAD)
-        self._closed = False
-
-    def ask(self, token: str) -> None:
-        """Asks for the page with this token, unless that has been done."""
-        if token not in self._tokens:
-            self._tokens.add(token)
-            answer: Future[Answer] = Future()
-            self._coming.put(answer)
-            # A daemon thread, since nobody waits for an answer when headroom stops.
-            Thread(target=self._fetch, args=(token, answer), name=self._name, daemon=True).start()
-
-    def next(self) -> Answer:
-        answer = self._coming.get().result()
-        self._room.release()
-        return answer
-
-    def close(self) -> None:
-        """Lets a thread that waits for room end."""
-        self._closed = True
-        self._room.release()
-
-    def _fetch(self, token: str, answer: Future[Answer]) -> None:
-        self._room.acquire()
-        if self._closed:
-            return
+    def ask(token: str, coming: SimpleQueue[Answer | Exception]) -> None:
         try:
-            answer.set_result(self._asked(token, self._begun))
+            coming.put(asked(token))
         except Exception as error:  # noqa: BLE001 - whoever waits for the page raises it
-            answer.set_exception(error)
+            coming.put(error)
 
-    def _begun(self, first: bytes) -> None:
-        if token := protobuf.continued(first):
-            self.ask(token)
+    answer: Answer | Exception = asked("")
+    while True:
+        if isinstance(answer, Exception):
+            raise answer
+        if not answer.ok:
+            raise RefusedError(answer)
+        page = protobuf.page_of(resource, answer.data) if protobuf.is_protobuf(answer.data) else list_items(answer.data)
+        token, coming = page.metadata.continue_ or "", SimpleQueue[Answer | Exception]()
+        if token:
+            # A daemon thread, since nobody waits for an answer when headroom stops.
+            Thread(target=ask, args=(token, coming), name=f"headroom-list-{resource}", daemon=True).start()
+        del answer
+        yield Page(page.items or (), page.metadata.resource_version)
+        del page
+        if not token:
+            return
+        answer = coming.get()
 
 
 def selector(resource: Resource) -> Iterable[tuple[str, str]]:

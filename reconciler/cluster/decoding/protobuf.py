@@ -24,8 +24,6 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 Message = Any
 """A message of the `protobuf` package, which has no types."""
 _MAGIC = b"k8s\0"
-_MORE = 0x80
-"""A byte of a varint from this on has more after it."""
 _PACKAGE = "headroom"
 _MOST_KNOWN = 4096
 """Values of one field that are kept, since they come again soon: replicas of a workload follow each other in a list."""
@@ -88,30 +86,6 @@ def page_of(resource: Resource, data: bytes) -> ListWire:
     return ListWire(f"{resource.kind}List", _reader(ListMetadataWire)(page.metadata), page.items)
 
 
-def continued(first: bytes) -> str:
-    """The token of a list's next page, from the first bytes of a page; "" if they do not have it.
-
-    An object is in the second field of runtime.Unknown, after its type, and a list begins with its metadata.
-    """
-    from google.protobuf.message import DecodeError
-
-    try:
-        end, at = _length(first, len(_MAGIC))
-        _, at = _length(first, at + end)
-        end, at = _length(first, at)
-        return str(_class_of(ListMetadataWire).FromString(first[at : at + end]).continue_) if is_protobuf(first) else ""
-    except (IndexError, DecodeError):
-        return ""
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """How long the field is whose tag of one byte is at this place, and where it begins."""
-    length = shift = 0
-    while data[at := at + 1] >= _MORE:
-        length, shift = length | (data[at] - _MORE) << shift, shift + 7
-    return length | data[at] << shift, at + 1
-
-
 def object_of(resource: Resource, message: Message) -> Any:
     """The wire struct of an item. What is equal in several items is often the same object."""
     return _reader(_OBJECTS[resource.key])(message)
@@ -127,7 +101,7 @@ def _message(kind: type[msgspec.Struct], data: bytes) -> Message:
     from google.protobuf.message import DecodeError
 
     try:
-        return _class_of(_envelope_of(kind)).FromString(memoryview(data)[len(_MAGIC) :]).raw
+        return _class_of(_envelope_of(kind)).FromString(data[len(_MAGIC) :]).raw
     except DecodeError as error:
         raise Invalid("is not the protobuf of an API server") from error
 

@@ -21,7 +21,7 @@ Headers = dict[str, str]
 
 @dataclass(frozen=True)
 class Reply:
-    """body: JSON, or bytes as they are, or lines of a stream; halfway: called when half of the body is sent; hang: the stream stays open after its lines until the server ends."""
+    """body: JSON, or bytes as they are, or lines of a stream; hang: the stream stays open after its lines until the server ends."""
 
     status: int = 200
     body: Any = None
@@ -29,7 +29,6 @@ class Reply:
     hang: bool = False
     cut: bool = False
     headers: Headers = field(default_factory=dict)
-    halfway: Callable[[], None] = lambda: None
 
 
 @dataclass
@@ -82,9 +81,7 @@ def serving(script: Script, *, token: str = "t") -> Iterator[Connection]:
                 data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 self.send_header("Content-Length", str(len(data) + (10 if reply.cut else 0)))
                 self.end_headers()
-                self.wfile.write(data[: len(data) // 2])
-                reply.halfway()
-                self.wfile.write(data[len(data) // 2 :])
+                self.wfile.write(data)
                 self.close_connection = reply.cut
                 return
             self.send_header("Transfer-Encoding", "chunked")

@@ -5,20 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from typing import Any
 
 import pytest
 
 from reconciler.cluster.connection import Connection
-from reconciler.cluster.decoding.protobuf import page_of
 from reconciler.cluster.discovery import Discovery, Served
 from reconciler.cluster.resources import NODE_POOLS, PODS, Resource
 from reconciler.cluster.view import ViewStore
-from reconciler.cluster.watch import ResourceWatch, Surroundings, pages_of
+from reconciler.cluster.watch import ResourceWatch, Surroundings
 from reconciler.model.view import ClusterView
-from tests.unit.cluster.decoding.test_pods import RECORDED
 from tests.unit.cluster.documents import pod
 from tests.unit.cluster.scripted_server import Reply, Script, event, listing, query_of, serving, status
 
@@ -96,28 +94,6 @@ def test_pages_are_put_together_and_watched_from_the_lists_version() -> None:
     assert asked[0] == {"limit": "5000"}
     assert asked[1] == {"limit": "5000", "continue": "more"}
     assert (asked[2]["watch"], asked[2]["resourceVersion"], asked[2]["allowWatchBookmarks"]) == ("true", "42", "true")
-
-
-def test_the_beginning_of_a_page_in_protobuf_is_enough_to_ask_for_the_next_one() -> None:
-    both = Event()
-    was_asked: list[bool] = []
-    first = Reply(body=RECORDED, halfway=lambda: was_asked.append(both.wait(10)))
-    with watching(first, replace(listing(pod("b")), halfway=both.set), stream()) as running:
-        running.until(lambda it: it.watch.settled)
-        assert len(names(running)) == len(page_of(PODS, RECORDED).items or ()) + 1
-    assert was_asked == [True]
-    assert query_of(running.script.asked[1])["continue"] == page_of(PODS, RECORDED).metadata.continue_
-
-
-@pytest.mark.parametrize("first", [listing(pod("a"), token="more"), Reply(body=RECORDED)], ids=["json", "protobuf"])
-def test_the_next_page_is_asked_for_while_one_is_read(first: Reply) -> None:
-    twice = Event()
-    script = Script([first, replace(listing(pod("b")), halfway=twice.set)])
-    with serving(script) as connection:
-        pages = pages_of(connection, "/api/v1/pods", PODS)
-        next(pages)
-        assert twice.wait(10)
-        assert len(list(pages)) == 1
 
 
 def test_events_are_applied_also_when_lines_come_in_parts() -> None:

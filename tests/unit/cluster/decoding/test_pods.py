@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.connection import Answer
-from reconciler.cluster.decoding.protobuf import continued, page_of
+from reconciler.cluster.decoding.protobuf import page_of
 from reconciler.cluster.resources import PODS, Resource
 from reconciler.cluster.snapshot.capture import capture
 from reconciler.cluster.snapshot.files import snapshot_at
@@ -181,14 +181,6 @@ def test_a_recorded_page_is_what_its_json_is() -> None:
     view = stored(RECORDED).view()
     assert (view.complete, len(view.pods)) == (True, 1)
     assert view.pods == stored(AS_JSON).view().pods
-
-
-def test_the_first_bytes_of_a_page_have_the_token_of_the_next_one_or_none() -> None:
-    token = page_of(PODS, RECORDED).metadata.continue_
-    assert token
-    assert continued(RECORDED[:1024]) == token
-    assert {continued(RECORDED[:size]) for size in range(1024)} == {"", token}
-    assert continued(b'{"kind":"PodList","metadata":{"continue":"more"}}') == ""
 
 
 @pytest.mark.parametrize(
