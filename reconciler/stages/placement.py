@@ -87,7 +87,7 @@ class Place:
         )
         booked = [item.request.booked_for for item in problem.demands if item.request is not None]
         booked_for = max(booked, default=self.rules.requests.booked_for)
-        state = after_pods(state, self.memory)
+        state = with_pods_first(state, self.memory)
         basis = Basis(
             *(state, state.prepared.room, self.rules.dialect, options, placement),
             memory=self.memory,
@@ -134,7 +134,7 @@ class Place:
         return problem, placement, still_refused(cuts, placement)
 
 
-def after_pods(state: PassState, memory: Memory) -> PassState:
+def with_pods_first(state: PassState, memory: Memory) -> PassState:
     """The state in which chunks get no new nodes that pods would take at once, as long as Karpenter is about to make nodes for these pods.
 
     It chooses no nodes while a NodeClaim has no instance (Cluster.Synced in pkg/controllers/state), so each for chunks would delay the pods'.
@@ -146,7 +146,7 @@ def after_pods(state: PassState, memory: Memory) -> PassState:
     created = {(pod.namespace, pod.name): pod.created for pod in problem.view.pods if pod.node_name is None}
     since = {ref: time for ref in waiting if (time := created.get((ref.namespace, ref.name))) and time > young}
     pods: dict[str, set[ObjectRef]] = {}
-    for node in place(_of_pods(problem), memory=memory.of("pods alone")).planned if since else ():
+    for node in _pods_alone(problem, memory).planned if since else ():
         pods.setdefault(node.node_pool, set()).update(holding.demand for holding in node.holdings)
     for claim in state.view.node_claims:
         if claim.created is not None and claim.created > young and claim.label(PLACEHOLDER_LABEL) != "true":
@@ -168,7 +168,7 @@ def with_promised(problem: Problem, placement: Placement, memory: Memory) -> Pro
     limited = {pool.name for pool in problem.node_pools if pool.limits is not None}
     if not any(node.node_pool in limited for node in placement.planned) or not _waiting(problem, placement):
         return problem
-    made = place(_of_pods(problem), memory=memory.of("pods alone")).planned
+    made = _pods_alone(problem, memory).planned
     promised = used_by(made, problem.instance_types, limited)
     return replace(problem, options=replace(problem.options, promised=promised)) if promised else problem
 
@@ -181,7 +181,7 @@ def no_room_findings(problem: Problem, placement: Placement, memory: Memory) -> 
     waiting = _waiting(problem, placement) if own else ()
     if not waiting:
         return ()
-    missing = {item.demand for item in place(_of_pods(problem), memory=memory.of("pods alone")).unplaced}
+    missing = {item.demand for item in _pods_alone(problem, memory).unplaced}
     if not missing:
         return ()
     freed = _of_pods(replace(problem, view=_without(problem.view, own)))
@@ -195,9 +195,14 @@ def _waiting(problem: Problem, placement: Placement) -> tuple[ObjectRef, ...]:
 
 
 def _of_pods(problem: Problem) -> Problem:
-    """The nodes that Karpenter will make for the pods alone."""
+    """The problem without chunks, in which Karpenter makes nodes for the pods. What is promised to these pods is theirs, and not used twice."""
     pods = tuple(replace(demand, opens_nodes=True) for demand in problem.demands if demand.is_pending_pod)
-    return replace(problem, demands=pods, options=replace(problem.options, include_pending=True, optimal=False))
+    options = replace(problem.options, include_pending=True, optimal=False, promised=())
+    return replace(problem, demands=pods, options=options)
+
+
+def _pods_alone(problem: Problem, memory: Memory) -> Placement:
+    return place(_of_pods(problem), memory=memory.of("pods alone"))
 
 
 def used_by(

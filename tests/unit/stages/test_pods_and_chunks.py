@@ -88,6 +88,15 @@ def test_a_buffer_that_leaves_real_pods_no_room_is_named() -> None:
     assert "Pod/shop/large" in found.message
 
 
+def test_no_buffer_is_named_where_the_limit_has_room_for_the_pods_too() -> None:
+    shop = shop_with("16", chunks=2)
+    shop.keep(30)
+    shop.cluster.apply(workload("large", replicas=1, cpu=LARGE_POD))
+    shop.cluster.apply(buffer(replicas=3))
+    codes = {item.code for item in shop.cycle.run("test").required_plan.findings}
+    assert "buffer-leaves-no-room" not in codes
+
+
 def test_no_buffer_is_named_where_pods_wait_for_another_reason() -> None:
     shop = shop_with("4", chunks=2)
     shop.keep(30)
