@@ -128,7 +128,7 @@ class KubernetesCluster:
     @property
     def room_changes(self) -> tuple[int, int]:
         """How often held room was taken so far, and how often it came. A cheap call."""
-        return self._store.room_taken, self._store.room_came
+        return self._store.room_changes
 
     @property
     def requested_at(self) -> str:

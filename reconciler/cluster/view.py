@@ -291,14 +291,10 @@ class ViewStore:
         return {value.name: value.labels for value in values}
 
     @property
-    def room_taken(self) -> int:
-        """How often held room was taken so far, by a pod bound there or by the removal of a node."""
-        return self._room_taken
-
-    @property
-    def room_came(self) -> int:
-        """How often the last held node that was on its way has become initialized so far."""
-        return self._room_came
+    def room_changes(self) -> tuple[int, int]:
+        """How often held room was taken so far, by a pod bound there or by the removal of a node; and how often it came: the last held node
+        that was on its way has become initialized."""
+        return self._room_taken, self._room_came
 
     @property
     def requested_at(self) -> str:

@@ -1,9 +1,9 @@
 """How the process ends: by a signal, or by the watchdog where nothing else can end it.
 
 A pass reports every stage and every call to the cluster; a poll reports its beginning. Git reports all that it reads and writes for
-either. If one is silent for too long, health fails within two minutes. Health itself cannot answer while one operation holds the
-interpreter. So a C thread of `faulthandler` ends the process unless it is postponed each second. A kill at any instant loses nothing,
-and the daemon's supervisor restarts it.
+either. If one is silent for too long, health fails within two minutes; placing may compile its loops first, which has two minutes more.
+Health itself cannot answer while one operation holds the interpreter. So a C thread of `faulthandler` ends the process unless it is
+postponed each second. A kill at any instant loses nothing, and the daemon's supervisor restarts it.
 """
 
 from __future__ import annotations

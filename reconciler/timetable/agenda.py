@@ -65,8 +65,8 @@ class Agenda:
         self._first_change: datetime | None = None
         self._last_change: datetime | None = None
         self._at_once: datetime | None = None
-        self._first_taken: datetime | None = None
-        self._last_taken: datetime | None = None
+        self._first_of_burst: datetime | None = None
+        self._last_of_burst: datetime | None = None
         self._refilled: datetime | None = None
         self._held_until: datetime | None = None
         self._held_until_poll = False
@@ -79,8 +79,8 @@ class Agenda:
             self._lift()
             self._failures = 0
         if trigger is Trigger.CAME or (trigger is Trigger.TAKEN and not self._has_just_refilled(now)):
-            self._first_taken = self._first_taken or now
-            self._last_taken = now
+            self._first_of_burst = self._first_of_burst or now
+            self._last_of_burst = now
         elif trigger in _QUIETLY:
             self._first_change = self._first_change or now
             self._last_change = now
@@ -100,8 +100,8 @@ class Agenda:
         times = [] if self._at_once is None else [self._at_once]
         if self._first_change is not None and self._last_change is not None:
             times.append(min(self._last_change + self._pacing.quiet, self._first_change + self._pacing.quiet_at_most))
-        if self._first_taken is not None and self._last_taken is not None:
-            times.append(min(self._last_taken + BURST, self._first_taken + BURST_AT_MOST))
+        if self._first_of_burst is not None and self._last_of_burst is not None:
+            times.append(min(self._last_of_burst + BURST, self._first_of_burst + BURST_AT_MOST))
         at = min(times)
         if self._held_until is not None:
             at = max(at, self._held_until)
@@ -109,11 +109,11 @@ class Agenda:
 
     def begin(self, now: datetime) -> None:
         """Reports that a pass begins, which sees everything wanted so far."""
-        if self._first_taken is not None and Trigger.TAKEN in self._wanted:
+        if self._first_of_burst is not None and Trigger.TAKEN in self._wanted:
             self._refilled = now
         self._wanted.clear()
         self._first_change = self._last_change = self._at_once = None
-        self._first_taken = self._last_taken = None
+        self._first_of_burst = self._last_of_burst = None
         self._lift()
 
     def ended(self, now: datetime, failure: Failure | None) -> None:
@@ -138,8 +138,8 @@ class Agenda:
         self._last_change = _earlier(self._last_change, by)
         self._at_once = _earlier(self._at_once, by)
         self._held_until = _earlier(self._held_until, by)
-        self._first_taken = _earlier(self._first_taken, by)
-        self._last_taken = _earlier(self._last_taken, by)
+        self._first_of_burst = _earlier(self._first_of_burst, by)
+        self._last_of_burst = _earlier(self._last_of_burst, by)
         self._refilled = _earlier(self._refilled, by)
         self.want(Trigger.CLOCK, now)
 

@@ -179,7 +179,7 @@ class EmbeddedCluster:
     @property
     def room_changes(self) -> tuple[int, int]:
         """How often held room was taken so far, and how often it came. A cheap call."""
-        return self._world.views.room_taken, self._world.views.room_came
+        return self._world.views.room_changes
 
     def serve(self, *scaled: Resource) -> None:
         """Serves these kinds too. Only their scale is known; new pods are copies of existing ones."""

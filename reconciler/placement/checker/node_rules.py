@@ -54,9 +54,12 @@ def readiness_violations(node: CheckedNode) -> Iterable[str]:
         yield f"{node.name}: is not up yet, and holds chunks that must fit now"
 
 
-def affinity_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
+def selection_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
+    """Judges what a shape asks of a node's labels, and what the node's taints ask of the shape."""
     if not accepts(node, shape):
         yield f"labels are not those that {shape.namespace} asks for"
+    if untolerated(node.taints, shape):
+        yield "a taint is not tolerated"
 
 
 def accepts(node: CheckedNode, shape: PodShape) -> bool:
@@ -88,11 +91,6 @@ def may_accept(node: CheckedNode, shape: PodShape) -> bool:
     return all(map(may_hold, selector)) and (
         not shape.required_node_terms or any(all(map(may_hold, term)) for term in terms)
     )
-
-
-def taint_violations(node: CheckedNode, shape: PodShape) -> Iterable[str]:
-    if untolerated(node.taints, shape):
-        yield "a taint is not tolerated"
 
 
 def own_taint_violations(taints: tuple[Taint, ...], node: CheckedNode) -> Iterable[str]:

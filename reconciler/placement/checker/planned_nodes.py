@@ -26,14 +26,13 @@ from reconciler.placement.checker.attachments import CheckedVolumes
 from reconciler.placement.checker.checked_nodes import CheckedNode, IndexedProblem, Occupant
 from reconciler.placement.checker.node_pools import min_values_violations
 from reconciler.placement.checker.node_rules import (
-    affinity_violations,
     clashing_ports,
     daemon_runs,
     loads,
     overcommitted,
     own_taint_violations,
+    selection_violations,
     surely_holds,
-    taint_violations,
 )
 from reconciler.placement.checker.offerings import (
     Values,
@@ -169,8 +168,7 @@ class PlannedNodeChecker:
 def shape_violations(volumes: CheckedVolumes, node: CheckedNode, shape: PodShape) -> Iterable[str]:
     """Why a chunk may not be on a node, whatever else is there."""
     yield from volumes.misplaced(node, shape)
-    yield from affinity_violations(node, shape)
-    yield from taint_violations(node, shape)
+    yield from selection_violations(node, shape)
 
 
 def _price_violations(planned: PlannedNode, prices: Sequence[float | None]) -> Iterable[str]:

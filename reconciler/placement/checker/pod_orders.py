@@ -16,11 +16,10 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.checker.checked_nodes import CheckedNode, Occupant
 from reconciler.placement.checker.node_rules import (
-    affinity_violations,
     loads,
     overcommitted,
     port_violations,
-    taint_violations,
+    selection_violations,
     unschedulable_violations,
 )
 from reconciler.placement.checker.offerings import decided
@@ -109,8 +108,7 @@ def _broken(checked: CheckedNode) -> Iterable[str]:
         return
     yield from unschedulable_violations(checked, ())
     for shape in checked.shapes():
-        yield from (f"{checked.name}: {words}" for words in affinity_violations(checked, shape))
-        yield from (f"{checked.name}: {words}" for words in taint_violations(checked, shape))
+        yield from (f"{checked.name}: {words}" for words in selection_violations(checked, shape))
     yield from port_violations(checked)
     yield from (f"{checked.name}: {words}" for words in overcommitted(loads(checked), node.allocatable))
 

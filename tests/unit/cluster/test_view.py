@@ -231,10 +231,10 @@ def a_pod(name: str, on: str = "", owner: str = "ReplicaSet", **metadata: object
 class Store(ViewStore):
     def see(self, kind: str, body: object) -> int:
         """How often held room was taken with this change."""
-        before = self.room_taken
+        before = self.room_changes[0]
         group = "karpenter.sh" if kind == "NodeClaim" else ""
         self.put(BY_KIND[group, kind], body)
-        return self.room_taken - before
+        return self.room_changes[0] - before
 
 
 @pytest.mark.parametrize(("annotations", "taken"), [(HELD, 1), ({}, 0)])
@@ -254,7 +254,7 @@ def test_a_held_node_that_begins_to_go_takes_its_room_along() -> None:
     assert store.see("Node", a_node(HELD, deletionTimestamp="2026-11-23T09:00:00Z")) == 1
     assert store.see("Node", a_node(HELD, deletionTimestamp="2026-11-23T09:00:00Z", labels={"a": "b"})) == 0
     store.remove(BY_KIND["", "Node"], "", "a_node-1")
-    assert store.room_taken == 2
+    assert store.room_changes[0] == 2
 
 
 def test_room_has_come_once_no_held_node_is_on_its_way() -> None:
@@ -267,12 +267,12 @@ def test_room_has_come_once_no_held_node_is_on_its_way() -> None:
         store.see("NodeClaim", claim(name, "Unknown"))
     store.see("NodeClaim", claim("another", "Unknown", {}))
     store.see("NodeClaim", claim("first", "True"))
-    assert store.room_came == 0
+    assert store.room_changes[1] == 0
     store.see("NodeClaim", claim("last", "True"))
-    assert (store.room_came, store.room_taken) == (1, 0)
+    assert store.room_changes == (0, 1)
     store.see("NodeClaim", claim("another", "True", {}))
     store.see("NodeClaim", claim("last", "True"))
-    assert store.room_came == 1
+    assert store.room_changes[1] == 1
 
 
 def test_pods_of_the_first_list_take_no_room_but_those_of_a_later_one_do() -> None:
@@ -280,8 +280,8 @@ def test_pods_of_the_first_list_take_no_room_but_those_of_a_later_one_do() -> No
     store.put(NODES, a_node(HELD))
     there = a_pod("web-1", "a_node-1")
     assert store.replace(PODS, [there]) is True
-    assert store.room_taken == 0
+    assert store.room_changes[0] == 0
     assert store.replace(PODS, [there]) is False
     assert store.replace(PODS, [there, a_pod("web-2", "a_node-1")]) is True
-    assert store.room_taken == 1
+    assert store.room_changes[0] == 1
     assert [pod.name for pod in store.view().pods] == ["web-1", "web-2"]
