@@ -5,9 +5,8 @@ daemon's reports on pull requests call it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
 from reconciler.cycle import Cycle
 from reconciler.manifests.repository.reading import read_rendered
@@ -17,9 +16,8 @@ from reconciler.model.changes import ObjectChange, Plan
 from reconciler.model.declared import DeclaredManifest, located
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
-from reconciler.model.refs import POD_KIND, ObjectRef
+from reconciler.model.refs import POD_KIND
 from reconciler.model.source import REMOVALS_TRAILER, SourceTree
-from reconciler.model.spending import MONTH
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift
@@ -29,14 +27,12 @@ from reconciler.render.check import rendered_pairs
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import Gates
 from reconciler.report.difference.objects import document_changes
-from reconciler.report.words import moment
 from reconciler.source.merging import Sides
-from reconciler.spending.month import Basis, as_declared, first_differences, spending
+from reconciler.spending.month import as_declared, spending
 from reconciler.stages.placement import lowered_limits
 from reconciler.stages.state import PassResult
 
 _TEMPLATE_SUFFIX = ".j2"
-_YEAR = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +81,6 @@ def compare(
             names=sides.names,
         ),
     )
-    if base.basis is not None and head.basis is not None:
-        told = {item.ref for item in (*change.room.less, *change.room.more)}
-        change = replace(change, afterwards=tuple(_afterwards(base.basis, head.basis, told)))
     change = replace(change, failed_gates=(gates or Gates()).failures(change))
     timelines = None if base_timeline is None or head_timeline is None else (base_timeline, head_timeline)
     timings = {
@@ -128,14 +121,6 @@ def _lowered_limits(base: PassResult, head: PassResult) -> tuple[Finding, ...]:
     left, right = base.basis, head.basis
     pools = left.facts.effective.node_pools, right.facts.effective.node_pools
     return located(lowered_limits(*pools, right.room, right.facts.instance_types), head.written)
-
-
-def _afterwards(base: Basis, head: Basis, told: Collection[ObjectRef]) -> Iterator[str]:
-    """Names buffers whose schedules differ only after the 30 days, such as a sale once a year."""
-    start = head.facts.now + MONTH
-    for ref, at in first_differences(base.facts.effective, head.facts.effective, start, start + _YEAR).items():
-        if ref not in told:
-            yield f"{ref} has another size after the {MONTH.days} days, first from {moment(at, None)}"
 
 
 def _drift(base: PassResult, head: PassResult) -> tuple[ForetoldDrift, ...]:

@@ -271,37 +271,6 @@ class States:
         return None if place is None else key[place]
 
 
-_ABSENT: State = (0, False)
-
-
-def first_differences(before: Declared, after: Declared, start: datetime, end: datetime) -> dict[ObjectRef, datetime]:
-    """When each buffer or NodePool that follows a schedule first differs on the two sides in size or existence, within [start, end)."""
-    sides = [(_annotations(side), {each.ref: each for each in side.schedules}) for side in (before, after)]
-    instants = {}
-    for ref in sorted(sides[0][0].keys() | sides[1][0].keys()):
-        followings = []
-        for followers, schedules in sides:
-            following = following_of(ref, followers[ref]) if ref in followers else None
-            own = () if following is None else tuple(schedules.get(each) for each in following.schedules)
-            followings.append((ref in followers, following, own))
-        if followings[0] == followings[1] or not any(following for _, following, _ in followings):
-            continue
-        pieces = [
-            followed_pieces(following, schedules, start, end) if is_there else [(start, end, _ABSENT)]
-            for (is_there, following, _), (_, schedules) in zip(followings, sides, strict=True)
-        ]
-        known = aligned(*pieces) if all(pieces) else ()  # none where a schedule is unknown
-        at = next((opens for opens, _, (one, other) in known if one != other), None)
-        if at is not None:
-            instants[ref] = at
-    return instants
-
-
-def _annotations(declared: Declared) -> dict[ObjectRef, tuple[tuple[str, str], ...]]:
-    pools = {pool_ref(pool): pool.annotations for pool in declared.node_pools}
-    return {buffer.ref: buffer.annotations for buffer in declared.buffers} | pools
-
-
 def _intervals(
     pieces: Mapping[Following, list[tuple[datetime, datetime, State]]], start: datetime, end: datetime
 ) -> list[Interval]:

@@ -146,7 +146,6 @@ class Difference(Details):
     """added_nodes, removed_nodes: created only by the head, or only by the base. released, kept: the same for existing nodes.
     objects: how each manifest differs between the two. static_pools: nodes of each after the base and after the head.
     cost: over the coming 30 days; None if it was not computed. failed_gates: one sentence each. left_errors: those of both sides.
-    afterwards: what changes only after the 30 days, a sentence each.
     """
 
     base: Plan
@@ -164,7 +163,6 @@ class Difference(Details):
     cost: CostChange | None
     room: RoomChanges
     failed_gates: tuple[str, ...] = ()
-    afterwards: tuple[str, ...] = ()
 
     @property
     def base_name(self) -> str:

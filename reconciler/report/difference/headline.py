@@ -190,7 +190,7 @@ def headline(change: Difference, zone: tzinfo | None = None) -> str:
     effect = [*more, *effects(change, zone)]
     if not (effect or problems(change, zone)):
         effect = [f"no {'other ' if unknown else ''}change in capacity"]
-    words = "; ".join([*parts, *effect, *change.afterwards[:1], *_more_afterwards(change), cost_words(change)])
+    words = "; ".join([*parts, *effect, cost_words(change)])
     return words if "/" in words.split(" ", 1)[0] else words[:1].upper() + words[1:]  # names stay as they are
 
 
@@ -212,11 +212,6 @@ def _unjudged(change: Difference) -> list[str]:
     if change.room.unjudged:
         sentences.append(f"room not judged for {change.room.unjudged:,.0f} hours")
     return sentences
-
-
-def _more_afterwards(change: Difference) -> list[str]:
-    count = len(change.afterwards) - 1
-    return [f"{counted(count, 'more buffer')} so"] if count > 0 else []
 
 
 def _left_errors(change: Difference) -> list[str]:

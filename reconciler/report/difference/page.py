@@ -88,7 +88,7 @@ def notes(change: Difference) -> list[str]:
         for outcome in change.head.demands
         if outcome.demand.left_of is not None and outcome.demand.ref in edited
     )
-    return list(dict.fromkeys((*change.afterwards, *change.notes, *blocked, *filled, *change.head.notes)))
+    return list(dict.fromkeys((*change.notes, *blocked, *filled, *change.head.notes)))
 
 
 def assumptions(change: Difference) -> list[str]:
