@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -279,6 +280,25 @@ def to_json(document: Mapping[str, Any]) -> str:
     except (OverflowError, UnicodeEncodeError):  # a number beyond 64 bits, or a file's name that is not UTF-8
         text = json.dumps(document, indent=2, ensure_ascii=False)
     return json_text(text) + "\n"
+
+
+def members(item: object, *names: str) -> dict[str, Any]:
+    """Attributes as members of a JSON object: `next_value` is named `nextValue`. Times are RFC 3339. Of None every member is null."""
+    return {_camel(name): None if item is None else _json_value(getattr(item, name)) for name in names}
+
+
+@lru_cache(maxsize=1024)
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, StrEnum) else value
 
 
 def timestamp(moment: datetime) -> str:

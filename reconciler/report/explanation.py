@@ -20,7 +20,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, following_of
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.escaping import Paint, plain, terminal_lines, timestamp
+from reconciler.report.escaping import Paint, members, plain, terminal_lines, timestamp
 from reconciler.report.findings import finding_lines, finding_row
 from reconciler.report.plan.document import demand_row
 from reconciler.report.plan.rows import object_row, row_lines
@@ -147,10 +147,7 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "demand": demand_row(found.outcome),
         "bins": [
             {
-                "node": item.node,
-                "new": item.new,
-                "nodePool": item.node_pool,
-                "count": item.count,
+                **members(item, "node", "new", "node_pool", "count"),
                 "labels": {count.key: list(count.values) for count in found.outcome.domains if count.bin == item.node},
             }
             for item in found.bins
@@ -168,9 +165,7 @@ def explanation_document(found: Explanation) -> dict[str, Any]:
         "surge": [
             {
                 "message": wait.words,
-                "waiting": wait.waiting,
-                "promised": wait.promised,
-                "alone": wait.alone,
+                **members(wait, "waiting", "promised", "alone"),
                 "order": [{"demand": str(item.demand), "node": item.node or None} for item in wait.bindings],
             }
             for wait in found.waits

@@ -11,6 +11,7 @@ from reconciler import __version__
 from reconciler.model.findings import Finding, Severity, help_page
 from reconciler.report.escaping import (
     Paint,
+    members,
     plain,
     sarif_text,
     terminal,
@@ -42,19 +43,11 @@ def findings_document(findings: Iterable[Finding], now: datetime) -> dict[str, A
 
 
 def finding_row(finding: Finding) -> dict[str, Any]:
-    position, ref = finding.position, finding.ref
     return {
-        "code": finding.code,
-        "severity": str(finding.severity),
-        "message": finding.message,
-        "file": None if position is None else position.file,
-        "line": None if position is None else position.line,
-        "column": None if position is None else position.column,
-        "kind": None if ref is None else ref.kind,
-        "namespace": None if ref is None else ref.namespace,
-        "name": None if ref is None else ref.name,
-        "path": finding.path,
-        "hint": finding.hint,
+        **members(finding, "code", "severity", "message"),
+        **members(finding.position, "file", "line", "column"),
+        **members(finding.ref, "kind", "namespace", "name"),
+        **members(finding, "path", "hint"),
     }
 
 

@@ -20,7 +20,7 @@ from reconciler.model.schedules import AllowWindow, PoolBudgets
 from reconciler.model.timelines import BudgetPieces, BudgetSpan, CapacityTimeline
 from reconciler.report.drawing.svg import NORMAL, Drawing, TimeAxis, lines_of, local_zone, span_words
 from reconciler.report.drawing.value_lanes import allowed_spans, merged, number_of
-from reconciler.report.escaping import timestamp, to_json
+from reconciler.report.escaping import members, timestamp, to_json
 from reconciler.report.findings import finding_row, finding_words
 from reconciler.report.timeline.chart import ALLOWED, DESK, Lane, Present, described, draw_group, lanes
 from reconciler.report.words import counted, listed, moment
@@ -104,16 +104,7 @@ def _document(rows: list[dict[str, Any]], now: datetime, findings: Iterable[Find
 
 
 def budget_row(row: BudgetOutcome) -> dict[str, Any]:
-    return {
-        "nodePool": row.node_pool,
-        "reason": row.reason,
-        "budget": row.budget,
-        "allowed": row.allowed,
-        "disrupting": row.disrupting,
-        "notReady": row.not_ready,
-        "total": row.total,
-        "why": row.why,
-    }
+    return members(row, "node_pool", "reason", "budget", "allowed", "disrupting", "not_ready", "total", "why")
 
 
 def budget_page(
@@ -169,8 +160,7 @@ def local_budgets_row(pool: PoolBudgets) -> dict[str, Any]:
             "allowWindows": [_window(window) for window in written.allow_windows],
         },
         "compiled": [_budget(budget) for budget in form.budgets],
-        "renewAt": timestamp(form.renew_at),
-        "validUntil": timestamp(form.valid_until),
+        **members(form, "renew_at", "valid_until"),
     }
 
 
@@ -222,20 +212,12 @@ def _sourced(pool: PoolBudgets) -> Iterable[tuple[DisruptionBudget, int | None]]
 
 
 def _budget(budget: DisruptionBudget) -> dict[str, Any]:
-    return {
-        "nodes": budget.nodes,
-        "reasons": None if budget.reasons is None else list(budget.reasons),
-        "schedule": budget.schedule,
-        "duration": None if budget.duration is None else format_duration(budget.duration),
-    }
+    duration = None if budget.duration is None else format_duration(budget.duration)
+    return {**members(budget, "nodes", "reasons", "schedule"), "duration": duration}
 
 
 def _window(window: AllowWindow) -> dict[str, Any]:
-    return {
-        "reasons": None if window.reasons is None else list(window.reasons),
-        "schedule": window.schedule,
-        "duration": format_duration(window.duration),
-    }
+    return {**members(window, "reasons", "schedule"), "duration": format_duration(window.duration)}
 
 
 _WEEK = timedelta(days=7)

@@ -14,7 +14,7 @@ from reconciler.report.difference.difference import DemandChange, Difference
 from reconciler.report.difference.headline import headline
 from reconciler.report.difference.page import assumptions, notes
 from reconciler.report.difference.room import RoomChange
-from reconciler.report.escaping import timestamp
+from reconciler.report.escaping import members, timestamp
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import (
     money,
@@ -46,8 +46,7 @@ def difference_document(change: Difference) -> dict[str, Any]:
     return {
         "schemaVersion": DIFF_SCHEMA,
         "summary": headline(change, UTC),
-        "conflicts": list(change.conflicts),
-        "failedGates": list(change.failed_gates),
+        **members(change, "conflicts", "failed_gates"),
         "notJudged": list(change.unjudged),
         "notes": notes(change),
         "base": base,
@@ -112,8 +111,7 @@ def _later_row(ref: ObjectRef, loss: Loss) -> dict[str, Any]:
 def _room_row(item: RoomChange) -> dict[str, Any]:
     return {
         **reference_row(item.ref),
-        "before": item.before,
-        "after": item.after,
+        **members(item, "before", "after"),
         "from": timestamp(item.at),
         "spans": [{"start": timestamp(start), "end": timestamp(end)} for start, end in item.spans],
         "chunk": None if item.chunk is None else {"before": item.chunk[0], "after": item.chunk[1]},
@@ -122,13 +120,8 @@ def _room_row(item: RoomChange) -> dict[str, Any]:
 
 
 def _drift_row(item: ForetoldDrift) -> dict[str, Any]:
-    return {
-        "nodePool": item.node_pool,
-        "nodes": list(item.nodes),
-        "why": list(item.why),
-        "atOnce": item.budget,
-        "from": None if item.opens is None else timestamp(item.opens),
-    }
+    opens = None if item.opens is None else timestamp(item.opens)
+    return {**members(item, "node_pool", "nodes", "why"), "atOnce": item.budget, "from": opens}
 
 
 def _cost(cost: CostChange) -> dict[str, Any]:
@@ -159,8 +152,7 @@ def _window(item: WindowRow) -> dict[str, Any]:
     window = item.either
     sides = (("before", item.before), ("after", item.after))
     return {
-        "namespace": window.schedule.namespace,
-        "name": window.schedule.name,
+        **members(window.schedule, "namespace", "name"),
         "value": window.value,
         **{
             name: None if side is None else {"hours": round(side.hours, 6), "cost": money(side.cost)}

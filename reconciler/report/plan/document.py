@@ -17,14 +17,13 @@ from reconciler.model.changes import (
     Plan,
     StaticPoolChange,
 )
-from reconciler.model.conditions import Condition
 from reconciler.model.demand import NO_PRIORITY_CLASS
 from reconciler.model.departures import Departure, WaitingDeletions
 from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.budgets.document import budget_row, local_budgets_row
-from reconciler.report.escaping import masked_changes, timestamp
+from reconciler.report.escaping import masked_changes, members, timestamp
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.pending import leaving_nodes
 from reconciler.report.plan.words import before, price_notes
@@ -64,8 +63,7 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
         "cost": _cost(plan, spending),
         "findings": [finding_row(finding) for finding in plan.findings],
         "pending": _pending(plan.pending),
-        "notes": list(plan.notes),
-        "blocked": list(plan.blocked),
+        **members(plan, "notes", "blocked"),
         **({"departures": [_departure(item) for item in plan.departures]} if plan.departures else {}),
         **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan.waiting else {}),
     }
@@ -76,12 +74,11 @@ def plan_document(plan: Plan, spending: Spending | None = None) -> dict[str, Any
 
 
 def _pending(pods: PendingOutcome) -> dict[str, Any]:
-    return {"placedOnExisting": pods.placed_on_existing, "placedOnNew": pods.placed_on_new, "unplaced": pods.unplaced}
+    return members(pods, "placed_on_existing", "placed_on_new", "unplaced")
 
 
 def _departure(item: Departure) -> dict[str, Any]:
-    times = {"since": timestamp(item.since), "until": timestamp(item.until)}
-    return {"node": item.node, **times, "savesPerHour": money(item.saves)}
+    return {**members(item, "node", "since", "until"), "savesPerHour": money(item.saves)}
 
 
 def money(amount: float) -> float:
@@ -113,8 +110,7 @@ def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
         "byNodePool": [{"name": name, "cost": money(cost)} for name, cost in sorted(spending.of_pools().items())],
         "byScheduleValue": [
             {
-                "namespace": item.schedule.namespace,
-                "name": item.schedule.name,
+                **members(item.schedule, "namespace", "name"),
                 "value": item.value,
                 "hours": round(item.hours, 6),
                 "cost": money(item.cost),
@@ -126,20 +122,18 @@ def _over_30_days(plan: Plan, spending: Spending) -> dict[str, Any]:
 
 def reference_row(ref: ObjectRef) -> dict[str, Any]:
     """What begins every row about an object."""
-    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+    return members(ref, "kind", "namespace", "name")
 
 
 def demand_row(outcome: DemandOutcome) -> dict[str, Any]:
     demand = outcome.demand
     return {
         **reference_row(demand.ref),
-        "source": None if demand.source is None else {"file": demand.source.file, "line": demand.source.line},
+        "source": None if demand.source is None else members(demand.source, "file", "line"),
         "desired": demand.desired,
-        "onExisting": outcome.on_existing,
-        "onNew": outcome.on_new,
-        "unplaced": outcome.unplaced,
+        **members(outcome, "on_existing", "on_new", "unplaced"),
         "unplacedReasons": [unplaced_reason_row(reason) for reason in outcome.unplaced_reasons],
-        "conditions": [_condition(condition) for condition in outcome.conditions],
+        "conditions": [members(item, "type", "status", "reason", "message") for item in outcome.conditions],
         "service": service_row(outcome.service),
         "explanation": list(demand.explanation),
         "precedence": {
@@ -155,15 +149,6 @@ def unplaced_reason_row(reason: UnplacedReason) -> dict[str, Any]:
     return {"reason": reason.cause, "count": reason.chunks, "candidates": reason.count, "example": reason.example}
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
-    return {
-        "type": condition.type,
-        "status": str(condition.status),
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-
-
 def _holds(holdings: Iterable[Holding]) -> list[dict[str, Any]]:
     """Chunks by demand, with a demand's groups added up."""
     counts: dict[str, int] = {}
@@ -176,8 +161,7 @@ def _creation(creation: NodeClaimCreation) -> dict[str, Any]:
     planned = creation.planned
     return {
         "name": creation.name,
-        "nodePool": planned.node_pool,
-        "instanceTypes": list(planned.instance_types),
+        **members(planned, "node_pool", "instance_types"),
         "zone": planned.zones[0] if len(planned.zones) == 1 else None,
         "zones": list(planned.zones),
         "capacityType": planned.capacity_types[0] if len(planned.capacity_types) == 1 else None,
@@ -201,7 +185,7 @@ def _action(action: NodeClaimAction) -> dict[str, Any]:
 
 
 def _changes(change: ObjectChange) -> list[dict[str, Any]]:
-    return [{"path": item.path, "before": item.before, "after": item.after} for item in masked_changes(change.changes)]
+    return [members(item, "path", "before", "after") for item in masked_changes(change.changes)]
 
 
 def object_row(change: ObjectChange) -> dict[str, Any]:
@@ -231,9 +215,7 @@ def waiting_deletions_row(waiting: WaitingDeletions) -> dict[str, Any]:
 
 def static_pool_row(row: StaticPoolChange) -> dict[str, Any]:
     return {
-        "nodePool": row.node_pool,
-        "before": row.before,
-        "after": row.after,
+        **members(row, "node_pool", "before", "after"),
         "instanceType": row.instance_type or None,
         "pricePerHour": None if row.price is None else money(row.price),
     }

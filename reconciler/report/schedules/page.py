@@ -30,7 +30,7 @@ from reconciler.report.drawing.svg import (
     width_of,
 )
 from reconciler.report.drawing.value_lanes import ValueSpan, draw_values
-from reconciler.report.escaping import timestamp
+from reconciler.report.escaping import members, timestamp
 from reconciler.report.findings import finding_row, finding_words
 from reconciler.report.words import moment
 from reconciler.zone_data import time_zone, zone_names
@@ -229,11 +229,10 @@ def schedules_document(
 
 def _schedule(timeline: ScheduleTimeline) -> dict[str, Any]:
     schedule = timeline.schedule
-    position = schedule.position
     return {
         **schedule_row(timeline.outcome),
         "timezone": schedule.timezone,
-        "source": None if position is None else {"file": position.file, "line": position.line},
+        "source": None if schedule.position is None else members(schedule.position, "file", "line"),
         "timeline": [
             {"from": timestamp(span.start), "to": timestamp(span.end), "value": span.value, "behavior": span.behavior}
             for span in timeline.spans
@@ -246,13 +245,7 @@ def _schedule(timeline: ScheduleTimeline) -> dict[str, Any]:
 
 
 def schedule_row(row: ScheduleOutcome) -> dict[str, Any]:
-    return {
-        "namespace": row.namespace,
-        "name": row.name,
-        "currentValue": row.current_value,
-        "nextValue": row.next_value,
-        "nextValueTime": None if row.next_value_time is None else timestamp(row.next_value_time),
-    }
+    return members(row, "namespace", "name", "current_value", "next_value", "next_value_time")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from reconciler.model.source import SourceTree
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row
-from reconciler.report.escaping import timestamp, uri_path
+from reconciler.report.escaping import members, timestamp, uri_path
 from reconciler.report.findings import finding_row
 from reconciler.report.plan.document import demand_row, money, waiting_deletions_row
 from reconciler.report.plan.words import summary
@@ -266,11 +266,7 @@ def daemon_status_document(
         "schemaVersion": STATUS_SCHEMA,
         "version": __version__,
         "timeZoneData": str(zone_data()),
-        "cluster": report.cluster,
-        "started": timestamp(report.started),
-        "finished": timestamp(report.finished),
-        "passes": report.passes,
-        "trigger": report.trigger,
+        **members(report, "cluster", "started", "finished", "passes", "trigger"),
         "result": result_word(failure),
         "message": "" if failure is None else failure.message,
         "hint": "" if failure is None else failure.hint,
@@ -287,12 +283,10 @@ def daemon_status_document(
         "cost": {
             "perHour": money(plan.cost.per_hour_before),
             "perHourAfter": money(plan.cost.per_hour_after),
-            "currency": plan.cost.currency,
-            "assumptions": list(plan.cost.assumptions),
+            **members(plan.cost, "currency", "assumptions"),
         },
         "writes": write_rows(report.change_set),
-        "blocked": list(plan.blocked),
-        "notes": list(plan.notes),
+        **members(plan, "blocked", "notes"),
         "waiting": [{"until": timestamp(edge.at), "what": edge.why} for edge in plan.edges[:MOST_EDGES]],
         **({"waitingDeletions": waiting_deletions_row(plan.waiting)} if plan.waiting else {}),
         "findings": findings,
