@@ -50,9 +50,12 @@ class Resource:
 
 def _custom(group: str, kind: str, versions: tuple[str, ...], *, part: str = "", namespaced: bool = True) -> Resource:
     """A kind that is no part of a view for itself is declared in Git."""
-    plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
-    declared = not part
-    return Resource(group, kind, plural, versions, part, namespaced, builtin=False, declared=declared)
+    return Resource(group, kind, plural_of(kind), versions, part, namespaced, builtin=False, declared=not part)
+
+
+def plural_of(kind: str) -> str:
+    """The usual plural, in lower case."""
+    return f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
 
 
 NODES = Resource(CORE, "Node", "nodes", part="nodes", namespaced=False)

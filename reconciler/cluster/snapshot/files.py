@@ -1,7 +1,7 @@
 """A snapshot of a cluster, read from its files.
 
-Nothing in a snapshot says whether a kind that headroom does not know by name has a scale subresource. Objects with the fields of
-one are assumed to, which is safe since only buffers look at them.
+Nothing in a snapshot says whether a kind that headroom does not know by name has a scale subresource. An object among the workloads is
+assumed to have one, which is safe since only buffers look at it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import msgspec
 
@@ -28,6 +27,7 @@ from reconciler.cluster.resources import (
     WORKLOADS,
     Resource,
     group_of,
+    plural_of,
     scaled_kind,
 )
 from reconciler.cluster.view import ViewStore
@@ -41,73 +41,6 @@ from reconciler.model.view import ClusterView
 from reconciler.ports import Event
 
 _TYPE = msgspec.json.Decoder(wire.TypeWire)
-_SCALE_FIELDS = (("spec", "replicas"), ("status", "replicas"))
-
-
-class WorkloadKinds:
-    """The kinds of workloads found in a snapshot, one value for each, whatever the versions of its objects."""
-
-    def __init__(self) -> None:
-        self._met: dict[tuple[str, str], Resource] = {}
-
-    def of(self, item: msgspec.Raw) -> Resource:
-        """The kind of an item of `workloads.json`. Raises `Invalid` for one that cannot have a scale."""
-        found = self._of(_type_of(item))
-        if found is None:
-            raise Invalid(
-                "has an item of another kind", hint="each needs apiVersion and kind, those of a kind with a scale"
-            )
-        return found
-
-    def named(self, stem: str, data: bytes) -> list[tuple[Resource, msgspec.Raw]]:
-        """The workloads in a file named by the plural of their kind; empty for any other file."""
-        try:
-            items = list_items(data).items or []
-            first = _type_of(items[0]) if items else wire.TypeWire()
-            if stem not in plurals_of(first.kind):
-                return []
-            pairs = [(self._of(_type_of(item)), item) for item in items]
-            return [
-                (kind, item) for kind, item in pairs if kind is not None and (kind in WORKLOADS or _has_scale(item))
-            ]
-        except (Invalid, msgspec.MsgspecError):
-            return []
-
-    def _of(self, type_: wire.TypeWire) -> Resource | None:
-        key = (group_of(type_.api_version), type_.kind)
-        known = BY_KIND.get(key)
-        if known is not None:
-            return known if known in WORKLOADS else None
-        if not type_.kind or "." not in key[0]:
-            return None
-        if key not in self._met:
-            version = type_.api_version.rpartition("/")[2]
-            self._met[key] = scaled_kind(*key, plurals_of(type_.kind)[0], (version,))
-        return self._met[key]
-
-
-def plurals_of(kind: str) -> tuple[str, ...]:
-    """Possible plurals of a kind, the usual form first; () if it is not a kind."""
-    word = kind.lower()
-    if not word:
-        return ()
-    if word.endswith(("s", "x", "ch", "sh")):
-        return (f"{word}es", f"{word}s", word)
-    return (f"{word[:-1]}ies", f"{word}s") if word.endswith("y") else (f"{word}s", word)
-
-
-def _type_of(item: msgspec.Raw) -> wire.TypeWire:
-    return _TYPE.decode(item)
-
-
-def _has_scale(item: msgspec.Raw) -> bool:
-    body: dict[str, Any] = msgspec.json.decode(item)
-    return any(isinstance(_section(body, section).get(name), int) for section, name in _SCALE_FIELDS)
-
-
-def _section(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = body.get(name)
-    return section if isinstance(section, Mapping) else {}
 
 
 WORKLOADS_FILE = "workloads.json"
@@ -138,7 +71,10 @@ def file_of(resource: Resource) -> str:
     return WORKLOADS_FILE if resource in WORKLOADS else f"{resource.plural}.json"
 
 
-_BY_FILE = {file_of(resource): resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS}
+_BY_FILE = {file_of(resource): resource for resource in (*RESOURCES, CONFIG_MAPS) if resource not in WORKLOADS} | {
+    f"{resource.plural}.json": resource for resource in WORKLOADS
+}
+"""Kubernetes' own workloads may have a file each too, as `kubectl get deployments -A -o json` prints them."""
 
 
 def read_snapshot(path: str | Path) -> Snapshot:
@@ -151,19 +87,16 @@ def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = (
     others = list(others)
     objects: dict[Resource, list[msgspec.Raw]] = {}
     catalog: tuple[InstanceType, ...] = ()
-    kinds = WorkloadKinds()
+    scaled: dict[tuple[str, str], Resource] = {}
     for name, data in sorted(files.items()):
         try:
             if name == CATALOG_FILE:
                 catalog = instance_types_from(msgspec.json.decode(data))
             elif name == WORKLOADS_FILE:
                 for item in _items(data):
-                    objects.setdefault(kinds.of(item), []).append(item)
+                    objects.setdefault(_workload_kind(item, scaled), []).append(item)
             elif name not in _BY_FILE:
-                found = kinds.named(name.removesuffix(_LIST), data)
-                others += [] if found else [name]
-                for resource, item in found:
-                    objects.setdefault(resource, []).append(item)
+                others.append(name)
             else:
                 objects.setdefault(_BY_FILE[name], []).extend(_items(data))
         except msgspec.MsgspecError as error:
@@ -171,6 +104,21 @@ def snapshot_of(path: str, files: Mapping[str, bytes], others: Iterable[str] = (
         except Invalid as error:
             raise Invalid(f"{path}: {name} {error.message}", hint=error.hint) from error
     return Snapshot(objects, catalog, _unread(path, others))
+
+
+def _workload_kind(item: msgspec.Raw, scaled: dict[tuple[str, str], Resource]) -> Resource:
+    """The kind of an item of `workloads.json`. scaled: kinds that headroom does not know by name, one value for all of their versions.
+    Raises `Invalid` for one that cannot have a scale."""
+    written = _TYPE.decode(item)
+    group, kind = group_of(written.api_version), written.kind
+    known = BY_KIND.get((group, kind))
+    if known is None and kind and "." in group:
+        version = written.api_version.rpartition("/")[2]
+        return scaled.setdefault((group, kind), scaled_kind(group, kind, plural_of(kind), (version,)))
+    if known is None or known not in WORKLOADS:
+        hint = "each needs apiVersion and kind, those of a kind with a scale"
+        raise Invalid("has an item of another kind", hint=hint)
+    return known
 
 
 def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
@@ -182,7 +130,7 @@ def _unread(path: str | Path, names: Iterable[str]) -> tuple[Finding, ...]:
     kinds = ", ".join(workload.kind for workload in WORKLOADS)
     hint = (
         f"the files that are read are {', '.join(sorted((*_BY_FILE, WORKLOADS_FILE, CATALOG_FILE)))}; {WORKLOADS_FILE} is for {kinds} and any kind with a"
-        " scale, which may also have a file each, named by its plural"
+        " scale"
     )
     message = f"{path}: {', '.join(unread)} {verb} not read: no file of a snapshot is called so"
     return (codes.UNREAD_FILE.finding(message, hint=hint),)
