@@ -72,6 +72,14 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
     return Decoded(intern(metadata.namespace or ""), metadata.name, value, problem)
 
 
+def wire_of(resource: Resource, body: Mapping[str, Any]) -> Any:
+    """The wire struct of an object that has a part of the view for itself. Raises `Invalid`."""
+    try:
+        return _READERS[resource.key][0].decode(msgspec.json.encode(body))
+    except msgspec.MsgspecError as error:
+        raise Invalid(_unreadable(resource, msgspec.json.encode(body), _why(error)).problem) from error
+
+
 def _balloon(resource: Resource, document: Any, data: bytes | msgspec.Raw) -> LiveObject | None:
     """A Deployment that headroom itself applies. It is compared with what is declared, but is no workload for a buffer to follow."""
     live = _declared(resource, document, data)

@@ -1,13 +1,8 @@
 """Takes a snapshot: what is written of each kind, without secrets.
 
-Of a pod's status it keeps the phase, the nominated node and the resource claims made for it. Resources in use are kept where they differ
-from its spec.
-
-Parameters and attributes of volumes are for the driver only and may name secrets, so they are never kept.
-
-Pods, templates and nodes are reduced to a list of fields that matter. So environment variables, commands, images, foreign annotations
-and addresses never get in, and no list of secrets has to be complete. In what is kept whole, such as parameters and labels, texts
-that look like credentials are masked.
+Of kinds that placement looks at, the fields are kept that headroom reads (`decoding/wire.py`). So environment variables, commands, images,
+addresses, and what only a volume's driver understands never get in, and no list of secrets has to be complete. Objects as declared in Git are
+kept whole but for their pods' containers. Texts in them that look like credentials are masked.
 """
 
 from __future__ import annotations
@@ -20,23 +15,13 @@ from typing import Any
 import msgspec
 
 from reconciler.cluster.apply import MEMORY_KEY, InventoryParent
-from reconciler.cluster.decoding.pods import RESIZE_PENDING
+from reconciler.cluster.decoding.decode import wire_of
+from reconciler.cluster.decoding.pods import as_counted
 from reconciler.cluster.decoding.storage import BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE
+from reconciler.cluster.decoding.wire import PodWire
 from reconciler.cluster.resources import (
     CONFIG_MAPS,
-    CSI_NODES,
-    DEVICE_CLASSES,
-    NODES,
-    PERSISTENT_VOLUMES,
-    PODS,
-    QUEUED_WORKLOADS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
     RESOURCES,
-    RUNTIME_CLASSES,
-    STORAGE_CLASSES,
-    VOLUME_CLAIMS,
     WORKLOADS,
     Resource,
     only_object,
@@ -47,94 +32,8 @@ from reconciler.manifests.pods.workload import ENDINGS
 from reconciler.model.nodes import InstanceType
 from reconciler.model.redaction import redacted
 
-_KEPT = ("phase", "nominatedNodeName", "resourceClaimStatuses")
-
-
-def pod_status(pod: Mapping[str, Any]) -> dict[str, Json]:
-    """The reduced status. Containers that have what they request, as nearly all do, are left out."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    resized: dict[str, Json] = {}
-    for name, containers in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
-        asked = {item.get("name"): item.get("resources") for item in spec.get(containers) or ()}
-        kept = [
-            {"name": item.get("name"), **_amounts(item)}
-            for item in status.get(name) or ()
-            if item.get("resources") is not None and _differs(asked.get(item.get("name")), item)
-        ]
-        resized |= {name: kept} if kept else {}
-    if status.get("resources") is not None and _differs(spec.get("resources"), status):
-        resized |= _amounts(status)
-    conditions = [
-        {name: item[name] for name in ("type", "status", "reason") if name in item}
-        for item in status.get("conditions") or ()
-        if item.get("type") == RESIZE_PENDING
-    ]
-    resized |= {"conditions": conditions} if resized and conditions else {}
-    return {name: status[name] for name in _KEPT if name in status} | resized
-
-
-def _differs(asked: Mapping[str, Any] | None, status: Mapping[str, Any]) -> bool:
-    wanted = (asked or {}).get("requests") or {}
-    has = status["resources"].get("requests") or {}
-    return bool(has != wanted or (status.get("allocatedResources") or wanted) != wanted)
-
-
-def _amounts(status: Mapping[str, Any]) -> dict[str, Json]:
-    kept: Iterable[str] = ("resources", "allocatedResources")
-    return {name: status[name] for name in kept if status.get(name) is not None}
-
-
-Kept = Mapping[str, Any]
-"""By field, the part that is kept: None for all of it, else the same for its content."""
-
-_CLAIM: Kept = {"devices": {"constraints": None, "requests": None}}
-_SPECS: Mapping[tuple[str, str], Kept] = {
-    PERSISTENT_VOLUMES.key: {
-        "spec": {
-            "accessModes": None,
-            "capacity": None,
-            "claimRef": {"namespace": None, "name": None},
-            "csi": {"driver": None, "volumeHandle": None},
-            "nodeAffinity": None,
-            "storageClassName": None,
-        },
-        "status": {"phase": None},
-    },
-    VOLUME_CLAIMS.key: {
-        "spec": {"accessModes": None, "resources": None, "storageClassName": None, "volumeName": None},
-        "status": {"phase": None},
-    },
-    STORAGE_CLASSES.key: {"allowedTopologies": None, "provisioner": None, "volumeBindingMode": None},
-    CSI_NODES.key: {"spec": {"drivers": {"allocatable": None, "name": None}}},
-    QUEUED_WORKLOADS.key: {"spec": {"priority": None}},
-    RUNTIME_CLASSES.key: {"overhead": None, "scheduling": None},
-    RESOURCE_SLICES.key: {"spec": None},
-    DEVICE_CLASSES.key: {"spec": {"selectors": None}},
-    RESOURCE_CLAIMS.key: {"spec": _CLAIM, "status": {"allocation": {"devices": {"results": None}}}},
-    RESOURCE_CLAIM_TEMPLATES.key: {"spec": {"spec": _CLAIM}},
-}
 ANNOTATIONS = (BIND_COMPLETED, SELECTED_NODE, *DEFAULT_CLASS)
-"""Annotations of these kinds that placement reads."""
-
-
-def reduced(resource: Resource, body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is kept of an object besides its metadata; None for other kinds than those of this module."""
-    kept = _SPECS.get(resource.key)
-    return None if kept is None else _part(body, kept)
-
-
-def _part(value: Any, kept: Kept) -> Any:
-    if isinstance(value, list):
-        return [_part(item, kept) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        name: value[name] if inner is None else _part(value[name], inner)
-        for name, inner in kept.items()
-        if name in value
-    }
-
-
+"""Annotations of volumes, claims and storage classes that placement reads."""
 Json = Any
 
 _METADATA = (
@@ -150,8 +49,6 @@ _METADATA = (
 _ANNOTATIONS = ("karpenter.sh/", "headroom.dev/", "autoscaling.x-k8s.io/", "cluster-autoscaler.kubernetes.io/")
 _CONTAINER = ("name", "resources", "ports", "restartPolicy")
 _VOLUME = ("name", "persistentVolumeClaim")
-_NODE_SPEC = ("taints", "providerID", "unschedulable")
-_NODE_STATUS = ("allocatable", "capacity")
 _APPLYSET = "applyset.kubernetes.io/"
 _WORKLOAD_STATUS = ("replicas", "succeeded", "active")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -247,17 +144,6 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
     managers = _managers(metadata.get("managedFields") or ())
     if managers and (resource.declared or resource in WORKLOADS):
         kept["managedFields"] = managers
-    if resource == NODES:
-        status = body.get("status") or {}
-        conditions = [
-            _only(condition, ("type", "status", "lastTransitionTime")) for condition in status.get("conditions") or ()
-        ]
-        return {
-            **kind,
-            "metadata": kept,
-            "spec": _only(body.get("spec") or {}, _NODE_SPEC),
-            "status": {**_only(status, _NODE_STATUS), "conditions": conditions},
-        }
     if resource.key == CONFIG_MAPS.key:
         annotations = kept.get("annotations", {}) | {
             name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(_APPLYSET)
@@ -267,16 +153,33 @@ def _kept(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
             "metadata": {**kept, "annotations": annotations},
             "data": _only(body.get("data") or {}, (MEMORY_KEY,)),
         }
-    storage = reduced(resource, body)
-    if storage is not None:
-        return {**kind, "metadata": kept, **storage}
-    if resource == PODS:
-        body["status"] = pod_status(body)
+    if resource.part:
+        return {**kind, "metadata": kept, **_as_read(resource, item)}
     if resource in WORKLOADS:
         body["status"] = _workload_status(body.get("status") or {})
     body.pop("metadata", None)
     body.pop("kind", None)
     return {**kind, "metadata": kept, **{name: _without_secrets(value) for name, value in body.items()}}
+
+
+def _as_read(resource: Resource, item: Mapping[str, Any]) -> dict[str, Json]:
+    """The fields that headroom reads of an object of this kind, besides its metadata. Raises `Invalid`."""
+    read = wire_of(resource, item)
+    if isinstance(read, PodWire):
+        read = _without_usual_amounts(read)
+    body: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(read))
+    del body["metadata"]
+    return body
+
+
+def _without_usual_amounts(pod: PodWire) -> PodWire:
+    """Without what its containers have where that is what they ask for, as of nearly every pod."""
+    if as_counted(pod) is not pod:
+        return pod
+    usual = dict.fromkeys(
+        ("conditions", "container_statuses", "init_container_statuses", "resources", "allocated_resources")
+    )
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, **usual))
 
 
 def _workload_status(status: Mapping[str, Any]) -> dict[str, Json]:

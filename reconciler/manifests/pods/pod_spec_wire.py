@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 
-class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class Wire(msgspec.Struct, rename="camel", frozen=True, gc=False, omit_defaults=True):
     """Base of every wire struct. Wire data has no cycles, so garbage collection is off.
 
     A number beside a type is the field's in Kubernetes' protobuf (generated.proto), for kinds that are also read from that. Two numbers
