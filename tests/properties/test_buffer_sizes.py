@@ -8,39 +8,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.demand.buffers import buffer_demands
 from reconciler.demand.size import Base, Dialect, limit_count, percentage_count, size_of
 from reconciler.model.buffers import SHARES_KEY, RememberedShare, remembered_shares
-from reconciler.model.declared import Declared
 from reconciler.model.quantity import Resources
-from reconciler.model.view import ClusterView, ResourceQuota
-from tests.builders import buffer, deployment
+from tests.builders import buffer
 
 amounts = st.integers(1, 10_000)
 counts = st.one_of(st.none(), st.integers(0, 500))
 names = st.sampled_from(["cpu", "memory", "example.com/gpu"])
 resource_lists = st.dictionaries(names, amounts, min_size=1)
-
-
-@settings(deadline=None)
-@given(resource_lists, resource_lists)
-def test_chunks_stay_inside_every_limit_and_one_more_would_not(asked: dict[str, int], limits: dict[str, int]) -> None:
-    count = limit_count(Resources.of(asked), limits.items())
-    shared = asked.keys() & limits.keys()
-    if not shared:
-        assert count is None
-        return
-    assert count is not None
-    assert all(asked[name] * count <= limits[name] for name in shared)
-    assert any(asked[name] * (count + 1) > limits[name] for name in shared)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10_000), st.integers(0, 1000))
-def test_a_percentage_is_the_least_whole_number_not_below_it(base: int, percentage: int) -> None:
-    count = percentage_count(base, percentage)
-    assert count * 100 >= base * percentage
-    assert count == 0 or (count - 1) * 100 < base * percentage
 
 
 @settings(deadline=None)
@@ -64,19 +40,6 @@ def test_a_size_is_the_larger_wish_within_the_limits(
         assert count <= most
     if wishes:
         assert count == min([max(wishes)] + ([] if most is None else [most]))
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 50), max_size=6), st.integers(0, 200), st.integers(0, 100))
-def test_buffers_together_never_exceed_a_quota(wanted: list[int], hard: int, used: int) -> None:
-    declared = Declared(
-        buffers=tuple(buffer(f"b{index}", replicas=count) for index, count in enumerate(wanted)),
-        workloads=(deployment(),),
-    )
-    quota = ResourceQuota("shop", "team", (("cpu", hard * 1000),), Resources.of({"cpu": used * 1000}))
-    demands, _ = buffer_demands(declared, ClusterView(resource_quotas=(quota,)), dialect=Dialect.CLUSTER_AUTOSCALER)
-    total = sum(demand.desired or 0 for demand in demands)
-    assert total == min(sum(wanted), max(0, hard - used))
 
 
 @settings(deadline=None)

@@ -119,21 +119,6 @@ def test_what_was_made_is_handed_back_when_somebody_else_takes_the_request_over(
     assert shop.conditions() == {**before, "Failed": ("True", "Failed")}
 
 
-@pytest.mark.parametrize(("class_name", "expected"), [(CHECK, {}), (ATOMIC, {"Accepted": ACCEPTED})])
-def test_a_check_for_one_of_several_cluster_autoscalers_is_left_to_it(
-    class_name: str, expected: dict[str, tuple[str, str]]
-) -> None:
-    shop = BatchShop().given(request(class_name=class_name, parameters={"processorInstance": "blue"}))
-    assert {name: said for name, said in shop.conditions().items() if name == "Accepted"} == expected
-
-
-def test_an_unknown_class_is_left_alone() -> None:
-    shop = BatchShop()
-    plan = shop.settle(request(class_name="queued-provisioning.gke.io"))
-    assert shop.conditions() == {}
-    assert [item for item in plan.demands if item.demand.ref == request_ref()] == []
-
-
 # Passes over requests that ask for more than capacity: how long it is booked and lives, quotas, classes, nodes of their own.
 
 MADE = ("True", "CapacityIsProvisioned")

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cluster.embedded.karpenter import Delays
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.settings.settings import CapSettings, PlacementSettings, Settings
+from reconciler.settings.settings import PlacementSettings, Settings
 from tests.builders import instance_type
 from tests.fakes.embedded import node_pool, workload
 from tests.fakes.requests import ATOMIC, FOUR, BatchShop, pod_template, request, request_ref
@@ -76,15 +76,6 @@ def test_the_request_fails_at_the_second_at_which_its_time_is_over() -> None:
     shop.wait(timedelta(seconds=1))
     shop.run()
     assert shop.conditions()["Failed"] == ("True", "Expired")
-
-
-def test_where_one_offering_is_out_of_stock_the_others_are_tried_in_the_same_attempt() -> None:
-    shop = BatchShop(instance_types=(FOUR, DEAR))
-    out_of_stock(shop)
-    shop.settle(asked(), passes=20)
-    assert shop.conditions()["Provisioned"] == MADE
-    assert attempts(shop) == {"1"}
-    assert len(shop.claims()) == 3
 
 
 class TestAPartThatCannotBeLaunched:
@@ -179,19 +170,6 @@ def test_to_delete_it_cancels_it_at_once_though_a_finalizer_keeps_its_object(pas
     assert shop.held() == []
     shop.settle(passes=20)
     assert shop.claims() == []
-
-
-def test_more_nodes_than_one_pass_may_make_come_at_once() -> None:
-    shop = BatchShop(settings=Settings(caps=CapSettings(new_nodes_per_pass=2)))
-    shop.cluster.apply(asked())
-    shop.run()
-    assert len(shop.claims()) == 3
-
-
-def test_more_nodes_than_one_request_may_have_are_not_made() -> None:
-    shop = BatchShop(settings=Settings(caps=CapSettings(nodes_per_request=2))).given(asked())
-    assert shop.claims() == []
-    assert shop.conditions()["Provisioned"] == ("False", "BeyondACap")
 
 
 @pytest.fixture

@@ -133,14 +133,6 @@ def test_pods_use_it_up_wherever_they_run() -> None:
     assert booked(shop) == 1
 
 
-def test_pods_of_another_namespace_or_name_use_nothing() -> None:
-    shop = BatchShop(nodes=2).given(request(count=3))
-    document = consumers(1)
-    document["spec"]["template"]["metadata"]["annotations"][CONSUME] = "another"
-    shop.settle(document)
-    assert booked(shop) == 3
-
-
 def test_a_strangers_pod_moves_a_booking_to_other_free_room() -> None:
     shop = BatchShop(nodes=2).given(request(count=3))
     (held,) = shop.held()
@@ -321,15 +313,6 @@ def test_a_loss_during_a_stock_out_is_made_good_once_that_ends() -> None:
     shop.settle(passes=40)
     assert shop.conditions()["Provisioned"] == MADE
     assert len(shop.claims()) == 3
-
-
-def test_nodes_that_make_good_go_with_the_request() -> None:
-    shop = booked_nodes(consolidate_after="0s")
-    stranger(shop)
-    shop.settle()
-    shop.cluster.delete(request_ref())
-    shop.settle(passes=20)
-    assert len(shop.claims()) == 1, "the stranger's"
 
 
 def test_a_loss_is_told_once_and_so_is_that_it_is_made_good() -> None:

@@ -34,17 +34,6 @@ def test_what_fits_is_found_and_booked() -> None:
     assert shop.held() == ["free-0"]
 
 
-def test_what_does_not_fit_together_is_not_found_and_makes_no_node() -> None:
-    shop = BatchShop(nodes=1).given(request(count=4))
-    assert shop.conditions() == {
-        "Accepted": ("True", "Accepted"),
-        "CapacityAvailable": NOT_FOUND,
-        "Provisioned": NOT_FOUND,
-    }
-    assert shop.claims() == ["free-0"]
-    assert shop.held() == []
-
-
 def test_a_check_that_is_not_to_be_repeated_fails() -> None:
     shop = BatchShop(nodes=1).given(request(count=4, parameters={"noRetry": "true"}))
     assert shop.conditions()["Failed"] == ("True", "CapacityIsNotFound")
@@ -65,15 +54,6 @@ def test_a_life_time_that_no_clock_can_count_is_no_life_time() -> None:
     assert shop.conditions()["Provisioned"] == FOUND
 
 
-def test_two_at_once_do_not_count_the_same_room_and_the_older_has_it() -> None:
-    shop = BatchShop(nodes=1)
-    shop.cluster.apply(request("younger-by-name", count=2))
-    shop.sandbox.wait(1)
-    shop.settle(request("a-first-by-name", count=3))
-    assert shop.conditions("younger-by-name")["Provisioned"] == FOUND
-    assert shop.conditions("a-first-by-name")["Provisioned"] == NOT_FOUND
-
-
 def test_a_node_on_its_way_is_no_room_yet() -> None:
     shop = BatchShop()
     shop.cluster.apply(request("maker", count=3, class_name=ATOMIC))
@@ -84,21 +64,6 @@ def test_a_node_on_its_way_is_no_room_yet() -> None:
     assert shop.conditions()["Provisioned"] == NOT_FOUND
     shop.settle()
     assert shop.conditions()["Provisioned"] == FOUND
-
-
-def test_the_booking_ends_at_its_time_and_its_nodes_are_released() -> None:
-    shop = BatchShop(nodes=1)
-    shop.cluster.apply(request(count=3))
-    began = shop.sandbox.clock.now()
-    shop.run()
-    edge = shop.cycle.next_edge(began)
-    assert edge is not None
-    assert edge.at == began + timedelta(minutes=10)
-    shop.wait(edge.at - began)
-    shop.run()
-    assert shop.conditions()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
-    assert shop.conditions()["Provisioned"] == FOUND
-    assert shop.held() == []
 
 
 def test_pods_that_wait_have_the_room_before_a_request() -> None:

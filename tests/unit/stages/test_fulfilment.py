@@ -80,31 +80,6 @@ def once() -> World:
     return world
 
 
-def test_a_one_shot_buffer_is_filled_once_and_what_is_used_is_not_made_good(once: World) -> None:
-    nodes = once.nodes()
-    assert once.left() == [4]
-    once.scale(3)
-    once.run()
-    assert (once.left(), once.nodes(), once.status()["replicas"]) == ([1], nodes, 1)
-    assert once.said("Provisioning") == ("True", "FitsExistingCapacity")
-    once.scale(0)
-    once.run()
-    assert (once.left(), once.nodes()) == ([1], nodes), "room that is free again is not taken back"
-    once.scale(4)
-    once.run()
-    assert (once.left(), once.held()) == ([0], 0)
-    assert once.said("Provisioning") == ("True", "FitsExistingCapacity"), "it is not empty: its own pods have used it"
-
-
-def test_it_is_not_filled_again_after_a_restart(once: World) -> None:
-    once.scale(4)
-    once.run(1)
-    once.cycle = once.restarted()
-    nodes = once.nodes()
-    once.run()
-    assert (once.left(), once.nodes()) == ([0], nodes)
-
-
 def test_it_is_forgotten_with_its_object_and_a_new_one_is_filled(once: World) -> None:
     once.scale(4)
     once.run()

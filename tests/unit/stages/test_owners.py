@@ -148,26 +148,6 @@ def test_two_daemons_make_and_hold_the_same_placeholders() -> None:
         assert quiet.change_set.results == ()
 
 
-def test_what_the_second_no_longer_declares_stays_with_its_owner() -> None:
-    first, second, sandbox = two(pool(), pool() | files(web=1))
-    first.passes(2)
-    second.passes(3)
-    second.source.commit(files(web=1))
-    second.passes(3)
-    assert sandbox.cluster.get(pool_ref("shared")) is not None
-    assert first.passes().required_plan.objects == ()
-
-
-def test_an_object_is_taken_over_by_name() -> None:
-    first, second, _ = two(pool(), pool(adopt="headroom-system/headroom"))
-    first.passes(2)
-    taken = second.passes(2)
-    assert owned_elsewhere(taken) == []
-    assert owned_elsewhere(first.passes()) == [
-        "belongs to the inventory headroom-system/team-b: this one neither changes nor deletes it"
-    ]
-
-
 def test_an_inventory_that_was_renamed_says_whose_objects_there_are() -> None:
     first, second, _ = two(pool(), files(web=1))
     first.passes(2)

@@ -136,12 +136,6 @@ def test_one_fits_what_is_there_and_one_needs_a_new_node(tmp_path: Path) -> None
     assert made["holds"] == [{"demand": "Pod/shop/api-2", "count": 1}]
 
 
-def test_without_the_flag_they_stay_where_they_run(tmp_path: Path) -> None:
-    plan = what_if(tmp_path)
-    assert plan["nodeClaims"]["create"] == []
-    assert "leaving" not in plan
-
-
 # A whole pass over a snapshot with a pod that waits for the node that kube-scheduler has chosen for it.
 
 NOW = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
@@ -193,13 +187,6 @@ def test_its_explanation_is_that_sentence(tmp_path: Path) -> None:
         explanation(plan, "Pod/shop/chosen")
 
     assert error.value.hint == plan.notes[0]
-
-
-def test_with_its_node_gone_it_waits_like_any_other(tmp_path: Path) -> None:
-    plan = what_if_nominated(tmp_path, "node-9")
-
-    assert [(str(item.demand.ref), item.unplaced) for item in plan.demands] == [("Pod/shop/chosen", 1)]
-    assert plan.notes[0].startswith("Pod/shop/chosen was to go to node-9, which is gone or takes no pods")
 
 
 def test_nodes_that_share_a_hostname_are_a_finding(tmp_path: Path) -> None:

@@ -265,20 +265,6 @@ class Lines:
     debug = warning = error = info
 
 
-@pytest.mark.parametrize("trigger", ["commit", "edge"])
-def test_the_events_of_a_pass_end_with_its_trigger(trigger: str) -> None:
-    sandbox = Sandbox()
-    for document in (node_pool(), workload(replicas=0), buffer()):
-        sandbox.cluster.apply(document)
-    cycle = sandbox.new_cycle()
-
-    assert cycle.run(trigger).failure is None
-
-    own = [item.event for item in sandbox.cluster.events if item.event.reason in {"PlaceholderCreated", "Applied"}]
-    assert {event.reason for event in own} == {"PlaceholderCreated", "Applied"}
-    assert all(event.message.endswith(f" (trigger: {trigger})") for event in own)
-
-
 def test_the_daemons_first_pass_says_in_log_and_events_that_it_is_the_first() -> None:
     sandbox, log = Sandbox(), Lines()
     for document in (node_pool(), workload(replicas=0), buffer()):

@@ -171,15 +171,6 @@ def test_while_a_document_cannot_be_read_its_record_is_kept() -> None:
     assert "shop/train" in shop.cluster.view().inventory.memory["provisioningRequests"]
 
 
-def test_one_that_the_cluster_has_by_itself_is_never_deleted_and_not_remembered() -> None:
-    shop = BatchShop().given(TRAIN)
-    shop.wait(KEPT)
-    shop.settle()
-    assert shop.conditions()["BookingExpired"][0] == "True"
-    assert "provisioningRequests" not in shop.cluster.view().inventory.memory
-    assert shop.claims() == []
-
-
 def test_nothing_is_launched_before_its_object_is_there() -> None:
     shop = BatchShop(files=files(TRAIN, pod_template()))
     plan = shop.plan()

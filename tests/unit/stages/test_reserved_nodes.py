@@ -78,18 +78,6 @@ def test_while_it_is_reserved_it_has_no_taint_that_its_own_pods_would_avoid() ->
     assert not shop.plan().has_changes
 
 
-def test_its_taint_is_on_the_claim_beside_those_of_the_pool() -> None:
-    shop = shop_with()
-    shop.cluster.apply(reserving())
-    (created,) = shop.plan().node_claims.create
-    assert [(taint.key, taint.value, taint.effect) for taint in created.planned.taints] == [
-        (KEY, "shop.train", "NoSchedule")
-    ]
-    shop.run()
-    (claim,) = shop.cluster.view().node_claims
-    assert claim.taints == created.planned.taints
-
-
 @pytest.mark.parametrize("mode", ["fast", "optimal"])
 def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
     """Two workers fit beside the one on its node, and the buffer has nodes of its own all the same."""
@@ -102,15 +90,6 @@ def test_no_other_demand_shares_a_planned_node_with_it(mode: str) -> None:
     assert sorted(map(sorted, held)) == [["CapacityBuffer"]] * 2 + [["ProvisioningRequest"]] * 2
     assert [bool(item.planned.taints) for item in plan.node_claims.create] == [
         "ProvisioningRequest" in kinds for kinds in held
-    ]
-
-
-def test_two_requests_have_nodes_of_their_own_each() -> None:
-    anyone = [{"key": KEY, "operator": "Exists"}]
-    shop = shop_with(tolerations=anyone).given(reserving("train", 1), reserving("tune", 1))
-    assert sorted(value for node in shop.cluster.view().nodes for value in taints_of(node)) == [
-        "shop.train",
-        "shop.tune",
     ]
 
 
@@ -164,18 +143,6 @@ def test_a_node_of_its_own_stays_reserved_over_a_pass_that_could_not_read_everyt
     shop.source.stall("the branch is gone")
     assert shop.plan().node_claims.untaint == ()
     assert reserved(shop) == [node]
-
-
-def test_an_attempt_goes_on_with_the_nodes_that_it_has() -> None:
-    shop = shop_with()
-    shop.cluster.apply(reserving(count=6))
-    shop.run()
-    made = shop.claims()
-    shop.restart()
-    shop.settle()
-    assert shop.claims() == made
-    assert len(reserved(shop)) == 2
-    assert shop.conditions()["Provisioned"] == MADE
 
 
 def test_a_booking_whose_node_goes_gets_another_of_its_own() -> None:

@@ -108,15 +108,6 @@ def test_a_suspended_buffer_whose_room_is_used_is_called_suspended_and_not_short
     assert "short" not in told
 
 
-def test_a_buffer_that_is_suspended_from_the_first_takes_no_node_that_becomes_free() -> None:
-    shop = Shop()
-    shop.has(suspended_buffer("other", replicas=7))
-    shop.has(suspended_buffer("other", replicas=1), suspended_buffer(annotations=SUSPENDED, replicas=4))
-    assert len(shop.claims()) == 1
-    assert shop.said().demand.desired == 0
-    assert "CapacityBuffer/shop/web: 0 chunks" in page_text(plan_page(shop.plan(), cluster="shop"))
-
-
 # The room of a suspended buffer: it keeps the nodes that it has, and takes none beside them.
 
 STEADY: dict[str, Any] = {"consolidateAfter": "30s", "budgets": [{"nodes": "0"}]}

@@ -146,23 +146,6 @@ def test_a_node_has_it_from_its_arrival_until_its_room_is_taken() -> None:
     assert len(tainted(shop)) == 1
 
 
-def test_release_keeps_what_others_have_tainted() -> None:
-    shop = KeptCluster(instance_types=(SMALL,))
-    taint = {"key": "dedicated", "value": "shop", "effect": "NoSchedule"}
-    pool = node_pool(disruption={"consolidateAfter": "Never"})
-    pool["spec"]["template"]["spec"]["taints"] = [taint]
-    shop.cluster.apply(pool)
-    target = workload(replicas=0, cpu="1500m")
-    target["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists", "key": "dedicated"}]
-    shop.keep(60, target, buffer(replicas=1))
-    (first,) = shop.node_names()
-    shop.cluster.scale(workload_ref(), 1)
-    shop.keep(60)
-    node = next(item for item in shop.cluster.view().nodes if item.name == first)
-    assert [item.key for item in node.taints] == ["dedicated"]
-    assert len(tainted(shop)) == 1
-
-
 # Held nodes that have drifted are replaced one budget step at a time, and then there is silence.
 
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")

@@ -5,19 +5,13 @@ from __future__ import annotations
 import threading
 
 from reconciler.clocks import SystemClock
-from reconciler.cluster.apply import InventoryParent, carry_out
 from reconciler.cluster.embedded.cluster import EmbeddedCluster
 from reconciler.cluster.embedded.karpenter import Delays
-from reconciler.model.changes import Outcome
-from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.view import ClusterView
-from reconciler.ports import Event
-from tests.builders import buffer_ref
 from tests.fakes.embedded import (
     DELAYS,
     Sandbox,
     apply,
-    buffer,
     claim_ref,
     hold,
     node_claim,
@@ -42,41 +36,6 @@ def test_whoever_watches_is_told_of_changes_and_of_nothing_else() -> None:
     sandbox.write(apply(node_claim("a", "m-2x")))
     sandbox.write(hold(claim_ref("a")), dry_run=True)
     assert len(told) == 2
-
-
-def test_events_of_one_kind_are_counted_not_repeated() -> None:
-    sandbox = Sandbox()
-    event = Event(buffer_ref(), "Warning", "ChunksUnplaced", "2 of 5 chunks")
-    sandbox.cluster.record(event)
-    sandbox.wait(60)
-    sandbox.cluster.record(event)
-    (recorded,) = sandbox.cluster.events
-    assert (recorded.event, recorded.count, recorded.time) == (event, 2, sandbox.clock.now())
-
-
-def test_it_serves_the_newest_versions_and_sells_its_catalogue() -> None:
-    view = Sandbox().cluster.view()
-    assert view.apis[("autoscaling.x-k8s.io", "CapacityBuffer")] == ("v1beta1",)
-    assert view.apis[("karpenter.sh", "NodePool")] == ("v1",)
-    assert [item.name for item in view.catalog] == ["m-2x", "m-8x"]
-    assert view.namespaces["shop"] == {}
-
-
-def test_the_inventory_is_kept_in_it_and_read_back() -> None:
-    sandbox = Sandbox()
-    parent = InventoryParent()
-    declared = buffer()
-    declared["metadata"]["labels"] = {PART_OF_LABEL: parent.id}
-    done = carry_out(
-        sandbox.cluster, [apply(declared)], parent=parent, view=sandbox.cluster.view(), memory={"seen": ["web"]}
-    )
-    assert [result.outcome for result in done.results] == [Outcome.APPLIED]
-    inventory = sandbox.cluster.view().inventory
-    assert (inventory.members, inventory.memory) == (frozenset({buffer_ref()}), {"seen": ["web"]})
-    before = sandbox.cluster.view()
-    again = carry_out(sandbox.cluster, [apply(declared)], parent=parent, view=before, memory={"seen": ["web"]})
-    assert [result.outcome for result in again.results] == [Outcome.UNCHANGED]
-    assert sandbox.cluster.view() is before
 
 
 def test_the_same_story_twice_gives_the_same_view_whatever_the_clocks_steps() -> None:

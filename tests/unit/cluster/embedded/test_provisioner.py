@@ -1,30 +1,27 @@
-"""The embedded cluster's provisioner, and its static NodePools."""
+"""The embedded cluster's pods that wait, its provisioner, and its static NodePools."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from reconciler.cluster.embedded.provisioner import RETRY
-from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, node_pool, workload, workload_ref
+from tests.fakes.embedded import LARGE, SMALL, Document, Sandbox, node_pool, workload
 
 ZONE = "topology.kubernetes.io/zone"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def provisioning() -> Sandbox:
     return Sandbox(provisions_pending=True)
 
 
-def types(sandbox: Sandbox) -> list[str | None]:
-    return [node.label(INSTANCE_TYPE) for node in sandbox.cluster.view().nodes]
-
-
-def test_a_pending_pod_gets_the_cheapest_node_that_holds_it() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool())
-    sandbox.cluster.apply(workload(cpu="1"))
-    sandbox.wait(5)
-    assert types(sandbox) == ["m-2x"]
+def test_what_does_not_fit_stays_pending_with_one_event_and_is_bound_when_there_is_room() -> None:
+    sandbox = Sandbox()
+    for name in ("a", "b", "c"):
+        sandbox.add_node(name)
+    sandbox.cluster.apply(workload(replicas=4, cpu="1500m"))
+    assert list(sandbox.where().values()).count(None) == 1
+    assert sandbox.reasons() == ["FailedScheduling"]
+    sandbox.add_node("d")
     assert None not in sandbox.where().values()
 
 
@@ -58,16 +55,6 @@ def test_pods_that_no_new_node_helps_do_not_cause_nodes_for_ever() -> None:
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [never]}}
     sandbox.cluster.apply(workload(affinity=affinity))
     assert len(sandbox.wait(3600).nodes) == 3
-
-
-def test_what_was_made_goes_again_when_its_pods_go() -> None:
-    sandbox = provisioning()
-    sandbox.cluster.apply(node_pool(consolidate_after="30s"))
-    sandbox.cluster.apply(workload(replicas=3))
-    sandbox.wait(60)
-    assert len(sandbox.node_names()) == 1
-    sandbox.cluster.scale(workload_ref(), 0)
-    assert sandbox.wait(60).nodes == ()
 
 
 def static(replicas: int, **spec: Any) -> Document:

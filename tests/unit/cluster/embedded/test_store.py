@@ -18,15 +18,6 @@ def body(sandbox: Sandbox, ref: ObjectRef) -> Any:
     return found
 
 
-def test_what_is_applied_is_there_with_a_uid_a_version_and_a_time() -> None:
-    sandbox = Sandbox()
-    assert sandbox.write(apply(buffer())).outcome is Outcome.APPLIED
-    metadata = body(sandbox, buffer_ref())["metadata"]
-    assert metadata["uid"]
-    assert int(metadata["resourceVersion"]) > 0
-    assert (metadata["generation"], metadata["creationTimestamp"]) == (1, "2026-11-23T09:00:00Z")
-
-
 def test_a_changed_spec_is_a_new_generation_and_a_changed_label_is_not() -> None:
     sandbox = Sandbox()
     sandbox.write(apply(buffer()))
@@ -36,16 +27,6 @@ def test_a_changed_spec_is_a_new_generation_and_a_changed_label_is_not() -> None
     labelled["metadata"]["labels"] = {"team": "shop"}
     sandbox.write(apply(labelled))
     assert body(sandbox, buffer_ref())["metadata"]["generation"] == 2
-
-
-def test_a_dry_run_says_what_would_happen_and_does_nothing() -> None:
-    sandbox = Sandbox()
-    assert sandbox.write(apply(buffer()), dry_run=True).outcome is Outcome.APPLIED
-    assert sandbox.cluster.get(buffer_ref()) is None
-    sandbox.write(apply(buffer()))
-    assert sandbox.write(apply(buffer()), dry_run=True).outcome is Outcome.UNCHANGED
-    assert sandbox.write(Delete(buffer_ref()), dry_run=True).outcome is Outcome.APPLIED
-    assert sandbox.cluster.get(buffer_ref()) is not None
 
 
 def test_a_field_no_longer_mentioned_goes_and_one_that_another_wrote_stays() -> None:
@@ -137,18 +118,6 @@ def test_annotations_are_merged_and_removed_whoever_set_them() -> None:
     assert sandbox.write(write).outcome is Outcome.APPLIED
     assert sandbox.write(write).outcome is Outcome.UNCHANGED
     assert body(sandbox, claim_ref("x"))["metadata"]["annotations"] == {"headroom.dev/held": "true"}
-
-
-def test_a_status_is_its_own_and_does_not_touch_the_spec() -> None:
-    sandbox = Sandbox()
-    sandbox.write(apply(buffer()))
-    condition = {"type": "ReadyForProvisioning", "status": "True", "reason": "Resolved", "message": ""}
-    write = ApplyStatus(buffer_ref(), {"replicas": 3, "conditions": [condition]})
-    assert sandbox.write(write).outcome is Outcome.APPLIED
-    assert sandbox.write(write).outcome is Outcome.UNCHANGED
-    assert sandbox.write(apply(buffer())).outcome is Outcome.UNCHANGED
-    stored = body(sandbox, buffer_ref())
-    assert (stored["status"]["replicas"], stored["metadata"]["generation"]) == (3, 1)
 
 
 def test_conditions_of_two_writers_live_side_by_side() -> None:

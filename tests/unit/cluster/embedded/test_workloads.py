@@ -14,30 +14,9 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import Document, Sandbox, node_claim, workload, workload_ref
 from tests.fakes.played_cluster import PlayedCluster
 
-EXAMPLE = Path(__file__).resolve().parents[4] / "examples-repo" / "snapshots" / "production"
-
 
 def names(sandbox: Sandbox) -> list[str]:
     return sorted(sandbox.where())
-
-
-def test_a_deployment_has_as_many_pods_as_replicas_owned_by_a_replica_set() -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(workload(replicas=3))
-    pods = sandbox.cluster.view().pods
-    assert len(pods) == 3
-    assert {pod.owner_kind for pod in pods} == {"ReplicaSet"}
-    assert len({pod.owner_name for pod in pods}) == 1
-    (seen,) = sandbox.cluster.view().workloads
-    assert (seen.replicas, seen.observed_replicas) == (3, 3)
-
-
-@pytest.mark.parametrize("replicas", [0, 1, 7])
-def test_scaling_makes_and_takes_away_pods(replicas: int) -> None:
-    sandbox = Sandbox()
-    sandbox.cluster.apply(workload(replicas=3))
-    sandbox.cluster.scale(workload_ref(), replicas)
-    assert len(names(sandbox)) == replicas
 
 
 def test_a_stateful_sets_pods_are_numbered_and_the_highest_goes_first() -> None:
@@ -46,16 +25,6 @@ def test_a_stateful_sets_pods_are_numbered_and_the_highest_goes_first() -> None:
     assert names(sandbox) == ["db-0", "db-1", "db-2"]
     sandbox.cluster.scale(workload_ref("db", "StatefulSet"), 1)
     assert names(sandbox) == ["db-0"]
-
-
-def test_a_pod_that_is_gone_is_made_anew_under_another_name() -> None:
-    sandbox = Sandbox()
-    sandbox.add_node("a")
-    sandbox.cluster.apply(workload(replicas=1))
-    before = names(sandbox)
-    sandbox.cluster.lose("node-a")
-    assert len(names(sandbox)) == 1
-    assert names(sandbox) != before
 
 
 def test_a_daemon_set_runs_on_every_node_that_it_may_run_on_also_on_later_ones() -> None:
@@ -79,16 +48,6 @@ def snapshot(folder: Path, **files: list[Document]) -> Path:
 
 def opened(folder: Path, **options: Any) -> PlayedCluster:
     return PlayedCluster.from_snapshot(folder, ManualClock(), real_time=False, **options)
-
-
-def test_the_example_snapshot_begins_with_its_workloads_pods_pending() -> None:
-    cluster = opened(EXAMPLE)
-    view = cluster.view()
-    assert cluster.name == f"embedded:{EXAMPLE}"
-    assert view.complete
-    assert view.nodes == ()
-    assert len(view.pods) == sum(workload.replicas or 0 for workload in view.workloads)
-    assert {pod.node_name for pod in view.pods} == {None}
 
 
 def test_pods_of_a_snapshot_are_adopted_not_made_twice(tmp_path: Path) -> None:
