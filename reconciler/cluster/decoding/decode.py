@@ -59,7 +59,7 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
         return _decoded_message(resource, body, pool)
     key = resource.key
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body
-    decoder, read = _READERS.get(key) or _OTHERS[resource.declared, resource.builtin]
+    decoder, read = _reader_of(resource)
     try:
         document = decoder.decode(data)
         value = pod_of(document, pool) if read is None else read(resource, document, data)
@@ -70,6 +70,18 @@ def decode(resource: Resource, body: Body, shapes: ShapePool | None = None) -> D
         value = _balloon(resource, document, data) or value
     problem = _pool_problem(value) if key == _NODE_POOL and isinstance(value, LiveObject) else ""
     return Decoded(intern(metadata.namespace or ""), metadata.name, value, problem)
+
+
+def workload_in(resource: Resource, body: Mapping[str, Any]) -> Workload | None:
+    """The workload that an object is, also one of balloon pods; None for a ReplicaSet that a Deployment keeps for rollbacks.
+
+    Raises `Invalid` and `MsgspecError`.
+    """
+    data = msgspec.json.encode(body)
+    decoder, read = _reader_of(resource)
+    assert read is not None
+    workload = read(resource, decoder.decode(data), data)
+    return workload if isinstance(workload, Workload) else None
 
 
 def wire_of(resource: Resource, body: Mapping[str, Any]) -> Any:
@@ -183,3 +195,7 @@ _OTHERS: Mapping[tuple[bool, bool], _Reader] = {
     (False, False): (msgspec.json.Decoder(wire.ScaledWire), scaled_workload_of),
 }
 """Keyed by whether the kind is declared, and whether it is Kubernetes' own."""
+
+
+def _reader_of(resource: Resource) -> _Reader:
+    return _READERS.get(resource.key) or _OTHERS[resource.declared, resource.builtin]

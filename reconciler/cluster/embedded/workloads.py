@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from reconciler.cluster.decoding.workloads import selector_in
-from reconciler.cluster.embedded.store import Body
+from reconciler.cluster.decoding.decode import workload_in
+from reconciler.cluster.embedded.store import Body, resource_of
 from reconciler.cluster.embedded.world import World
 from reconciler.cluster.resources import group_of
-from reconciler.manifests.pods.pod_shape import selector_of
-from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
-from reconciler.manifests.pods.workload import JobProgress, has_ended, pods_left
+from reconciler.manifests.kind import labels_of
+from reconciler.model.errors import Invalid
 from reconciler.model.nodes import Node
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number
@@ -56,7 +55,7 @@ class Workloads:
         self._world = world
         self._dirty: set[ObjectRef] = set()
         self._daemons_dirty = False
-        self._selectors: dict[str, dict[ObjectRef, LabelSelector]] = {}
+        self._workloads: dict[str, dict[ObjectRef, tuple[LabelSelector, int]]] = {}
         self._pods: dict[str, set[ObjectRef]] = {}
         self._made = 0
 
@@ -64,11 +63,11 @@ class Workloads:
         kind = (ref.group, ref.kind)
         if kind in _REPLICATED or kind in self._world.store.scaled:
             self._dirty.add(ref)
-            selector = None if after is None else self._selector(ref, after)
-            if selector is None:
-                self._selectors.get(ref.namespace, {}).pop(ref, None)
+            asked = None if after is None else self._asked(ref, after)
+            if asked is None:
+                self._workloads.get(ref.namespace, {}).pop(ref, None)
             else:
-                self._selectors.setdefault(ref.namespace, {})[ref] = selector
+                self._workloads.setdefault(ref.namespace, {})[ref] = asked
         elif kind == _POD and (before is None or after is None):
             pods = self._pods.setdefault(ref.namespace, set())
             if after is None:
@@ -76,8 +75,8 @@ class Workloads:
             else:
                 pods.add(ref)
             labels = _labels(after or before or {})
-            selectors = self._selectors.get(ref.namespace, {})
-            self._dirty.update(workload for workload, selector in selectors.items() if selector.matches(labels))
+            workloads = self._workloads.get(ref.namespace, {})
+            self._dirty.update(workload for workload, (selector, _) in workloads.items() if selector.matches(labels))
         elif kind == _DAEMON_SET or (kind == ("", "Node") and (before is None or after is None)):
             self._daemons_dirty = True
 
@@ -106,19 +105,24 @@ class Workloads:
             self._world.store.get(owner) is not None for owner in _owners(ref.namespace, body)
         )
 
-    def _selector(self, ref: ObjectRef, body: Body) -> LabelSelector | None:
-        if (ref.group, ref.kind) in _REPLICATED:
-            return _selector(body)
-        status = body.get("status") or {}
-        forms = (status.get("selector"), status.get("labelSelector"), (body.get("spec") or {}).get("selector"))
-        found = (selector_in(msgspec.Raw(msgspec.json.encode(form))) for form in forms)
-        return next((selector for selector in found if selector is not None), None)
+    def _asked(self, ref: ObjectRef, body: Body) -> tuple[LabelSelector, int] | None:
+        """Which pods are the workload's, and how many there are to be; None where it does not say whose they are."""
+        try:
+            workload = workload_in(resource_of(ref, self._world.store.scaled), body)
+        except (Invalid, msgspec.MsgspecError):
+            return None  # a gap in the view says why
+        if workload is None:
+            return None
+        labels = labels_of(_template(body), "metadata", "labels")
+        selector = workload.selector or (LabelSelector(labels) if labels else None)  # the API server's default
+        return None if selector is None else (selector, 1 if workload.replicas is None else workload.replicas)
 
     def _scale(self, ref: ObjectRef, body: Body) -> None:
         """Creates missing pods, or removes surplus ones: pending pods first, then the newest."""
-        selector = self._selectors[ref.namespace].get(ref)
-        if selector is None:
+        asked = self._workloads.get(ref.namespace, {}).get(ref)
+        if asked is None:
             return
+        selector, wanted = asked
         pods = [
             (found_ref, found)
             for found_ref in sorted(self._pods.get(ref.namespace, ()))
@@ -126,7 +130,6 @@ class Workloads:
             and selector.matches(_labels(found))
             and self._is_owned(ref, found)
         ]
-        wanted = _replicas(ref, body)
         if not pods and not _template(body) and (ref.group, ref.kind) not in _REPLICATED:
             return  # nothing shows what its pods look like
         surplus = sorted(pods, key=lambda item: _last_in(ref, *item))[wanted:]
@@ -246,35 +249,8 @@ def _owners(namespace: str, body: Body) -> list[ObjectRef]:
     ]
 
 
-def _replicas(ref: ObjectRef, body: Body) -> int:
-    """The size. Absent is 1, the API server's default."""
-    spec = body.get("spec") or {}
-    if ref.kind == "Job":
-        return _left_of_job(spec, body.get("status") or {})
-    replicas = spec.get("replicas")
-    return 1 if replicas is None else int(replicas)
-
-
-def _left_of_job(spec: Body, status: Body) -> int:
-    ended = has_ended((row.get("type", ""), row.get("status", "")) for row in status.get("conditions") or ())
-    progress = JobProgress(status.get("succeeded") or 0, status.get("active"), ended=ended)
-    suspended = spec.get("suspend") is True
-    return pods_left(spec.get("parallelism"), spec.get("completions"), suspended=suspended, progress=progress)
-
-
 def _set_replicas(body: dict[str, Any], replicas: int) -> None:
     body["status"] = {**(body.get("status") or {}), "replicas": replicas}
-
-
-def _selector(body: Body) -> LabelSelector | None:
-    spec = body.get("spec") or {}
-    written = spec.get("selector")
-    if written is None:
-        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-        return LabelSelector(tuple(sorted(labels.items()))) if labels else None
-    if body.get("kind") == "ReplicationController":
-        return LabelSelector(tuple(sorted(written.items())))
-    return selector_of(msgspec.convert(written, LabelSelectorWire))
 
 
 def _owner(ref: ObjectRef, body: Body, template: Body) -> dict[str, Any]:
