@@ -144,7 +144,7 @@ def _correct_class(inspection: Inspection) -> None:
     if "Parameters" in body and "parameters" not in body:
         body["parameters"] = body.pop("Parameters")
         inspection.report(
-            codes.OLD_SPELLING, ("Parameters",), "Parameters is _read_class as parameters", hint="write parameters"
+            codes.OLD_SPELLING, ("Parameters",), "Parameters is read as parameters", hint="write parameters"
         )
         inspection.moved(("parameters",), ("Parameters",))
 

@@ -18,7 +18,10 @@ from reconciler.manifests.pods.pod_spec_wire import (
     Quantities,
     ResourcesWire,
     SelectorRequirementWire,
+    TemplateWire,
     Wire,
+    WorkloadSpecWire,
+    WorkloadStatusWire,
 )
 from reconciler.model.nodes import Labels
 from reconciler.model.quantity import Resources
@@ -161,51 +164,6 @@ class PodWire(Wire, frozen=True):
     metadata: Annotated[MetadataWire, 1]
     spec: Annotated[PodSpecWire, 2] = PodSpecWire()
     status: Annotated[PodStatusWire, 3] = PodStatusWire()
-
-
-class TemplateMetadataWire(Wire, frozen=True):
-    labels: Texts | None = None
-
-
-class TemplateWire(Wire, frozen=True):
-    metadata: TemplateMetadataWire | None = None
-    spec: PodSpecWire = PodSpecWire()
-
-
-class JobTemplateSpecWire(Wire, frozen=True):
-    parallelism: int | None = None
-    completions: int | None = None
-    template: TemplateWire | None = None
-
-
-class JobTemplateWire(Wire, frozen=True):
-    spec: JobTemplateSpecWire = JobTemplateSpecWire()
-
-
-class WorkloadSpecWire(Wire, frozen=True):
-    """The spec of every workload kind. `selector` is a LabelSelector, in a ReplicationController a bare map."""
-
-    replicas: int | None = None
-    parallelism: int | None = None
-    completions: int | None = None
-    suspend: bool | None = None
-    selector: msgspec.Raw = NULL
-    template: TemplateWire | None = None
-    job_template: JobTemplateWire | None = None
-
-
-class WorkloadConditionWire(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
-class WorkloadStatusWire(Wire, frozen=True):
-    """The status of every workload kind. conditions: a Job's say that it has ended."""
-
-    replicas: int | None = None
-    succeeded: int | None = None
-    active: int | None = None
-    conditions: tuple[WorkloadConditionWire, ...] | None = None
 
 
 class WorkloadWire(Wire, frozen=True):

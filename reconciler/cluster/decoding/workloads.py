@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from reconciler.cluster.decoding import wire
 from reconciler.cluster.decoding.managers import other_manager_of
-from reconciler.cluster.decoding.wire import labels_of, ref_of
-from reconciler.cluster.resources import CORE, POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
-from reconciler.manifests.pods.pod_shape import requirement_of, selector_of, shape_of
-from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, PodSpecWire, Quantities, SelectorRequirementWire
-from reconciler.manifests.pods.workload import JobProgress, has_ended, pods_left
+from reconciler.cluster.decoding.wire import ref_of
+from reconciler.cluster.resources import POD_DISRUPTION_BUDGETS, QUEUED_WORKLOADS, Resource
+from reconciler.manifests.pods.pod_shape import requirement_of, selector_of
+from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire, Quantities, SelectorRequirementWire
+from reconciler.manifests.pods.workload import template_shape, workload_from
 from reconciler.model.errors import Invalid
-from reconciler.model.pods import DaemonSet, PodDisruptionBudget, PodShape, PriorityClass, QueuedWorkload, Workload
+from reconciler.model.pods import DaemonSet, PodDisruptionBudget, PriorityClass, QueuedWorkload, Workload
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, parse_selector
 from reconciler.model.view import ResourceQuota
@@ -40,52 +40,25 @@ def selector_in(raw: msgspec.Raw) -> LabelSelector | None:
         return None
 
 
-_SELECTOR = msgspec.json.Decoder(LabelSelectorWire)
 _SCALED_SPEC = msgspec.json.Decoder(wire.ScaledSpecWire)
 _SCALED_STATUS = msgspec.json.Decoder(wire.ScaledStatusWire)
-_TEXTS = msgspec.json.Decoder(wire.Texts)
-
-
-def _template_shape(template: wire.TemplateWire | None, namespace: str) -> PodShape:
-    """The shape of pods made from the template. A chunk has no claims, since nothing would create them."""
-    labels = template.metadata.labels if template and template.metadata else None
-    spec = template.spec if template else PodSpecWire()
-    shape = shape_of(spec, namespace=namespace, labels=labels or {})
-    return replace(shape, volume_claims=()) if shape.volume_claims else shape
 
 
 def _daemon_set(_resource: Resource, daemon_set: wire.DaemonSetWire, _data: Any) -> DaemonSet:
     namespace = daemon_set.metadata.namespace or ""
-    return DaemonSet(namespace, daemon_set.metadata.name, _template_shape(daemon_set.spec.template, namespace))
+    return DaemonSet(namespace, daemon_set.metadata.name, template_shape(daemon_set.spec.template, namespace))
 
 
 def workload_of(resource: Resource, workload: wire.WorkloadWire, data: bytes | msgspec.Raw) -> Workload | None:
-    metadata, spec = workload.metadata, workload.spec
     if _is_history(resource, workload):
         return None
-    template, replicas, path = spec.template, spec.replicas, "spec.replicas"
-    if resource.kind == "Job":
-        replicas, path = _left_of_job(workload), "spec.parallelism"
-    elif resource.kind == "CronJob":
-        job = spec.job_template.spec if spec.job_template else wire.JobTemplateSpecWire()
-        replicas = pods_left(job.parallelism, job.completions, suspended=bool(spec.suspend))
-        template, path = job.template, "spec.jobTemplate"
-    return Workload(
-        ref=ref_of(resource, metadata),
-        shape=_template_shape(template, metadata.namespace or "") if template is not None else None,
-        replicas=replicas,
-        observed_replicas=workload.status.replicas,
-        selector=_workload_selector(resource, spec.selector),
-        replicas_manager=other_manager_of(data, path),
-        generation=metadata.generation,
+    return workload_from(
+        ref_of(resource, workload.metadata),
+        workload.spec,
+        workload.status,
+        manager=lambda path: other_manager_of(data, path),
+        generation=workload.metadata.generation,
     )
-
-
-def _left_of_job(workload: wire.WorkloadWire) -> int:
-    spec, status = workload.spec, workload.status
-    ended = has_ended((item.type, item.status) for item in status.conditions or ())
-    progress = JobProgress(status.succeeded or 0, status.active, ended=ended)
-    return pods_left(spec.parallelism, spec.completions, suspended=bool(spec.suspend), progress=progress)
 
 
 def scaled_workload_of(resource: Resource, scaled: wire.ScaledWire, data: bytes | msgspec.Raw) -> Workload:
@@ -116,14 +89,6 @@ def _is_history(resource: Resource, workload: wire.WorkloadWire) -> bool:
     """Whether it is an old ReplicaSet that a Deployment keeps for rollbacks. There may be ten for each, and nothing uses them."""
     owners = workload.metadata.owner_references or ()
     return resource.kind == "ReplicaSet" and workload.spec.replicas == 0 and any(o.kind == "Deployment" for o in owners)
-
-
-def _workload_selector(resource: Resource, raw: msgspec.Raw) -> LabelSelector | None:
-    if raw == wire.NULL:
-        return None
-    if resource.key == (CORE, "ReplicationController"):
-        return LabelSelector(labels_of(_TEXTS.decode(raw)))
-    return selector_of(_SELECTOR.decode(raw))
 
 
 _QUOTA_PREFIX = "requests."

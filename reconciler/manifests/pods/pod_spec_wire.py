@@ -1,4 +1,4 @@
-"""The part of a PodSpec that scheduling looks at, in its wire format.
+"""The parts of PodSpecs and of workloads that headroom looks at, in their wire format.
 
 As in the API server, unknown fields are ignored and an explicit null is an absent field. Enumerations stay strings, so that one
 unusual pod does not make a page of ten thousand unreadable. `pod_shape.shape_of` checks them.
@@ -6,7 +6,7 @@ unusual pod does not make a page of ten thousand unreadable. `pod_shape.shape_of
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -171,3 +171,42 @@ class PodSpecWire(Wire, frozen=True):
     priority: Annotated[int | None, 25] = None
     node_name: Annotated[str | None, 10] = None
     scheduling_gates: Annotated[tuple[SchedulingGateWire, ...] | None, Once(38)] = None
+
+
+class TemplateMetadataWire(Wire, frozen=True):
+    labels: dict[str, str] | None = None
+
+
+class TemplateWire(Wire, frozen=True):
+    metadata: TemplateMetadataWire | None = None
+    spec: PodSpecWire = PodSpecWire()
+
+
+class WorkloadSpecWire(Wire, frozen=True):
+    """The spec of every workload kind. `selector` is a LabelSelector, in a ReplicationController a bare map."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    suspend: bool | None = None
+    selector: dict[str, Any] | None = None
+    template: TemplateWire | None = None
+    job_template: JobTemplateWire | None = None
+
+
+class JobTemplateWire(Wire, frozen=True):
+    spec: WorkloadSpecWire = WorkloadSpecWire()
+
+
+class WorkloadConditionWire(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class WorkloadStatusWire(Wire, frozen=True):
+    """The status of every workload kind. conditions: a Job's say that it has ended."""
+
+    replicas: int | None = None
+    succeeded: int | None = None
+    active: int | None = None
+    conditions: tuple[WorkloadConditionWire, ...] | None = None

@@ -9,7 +9,7 @@ Something else deploys workloads. Headroom only reads their pod shape, replicas 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,12 +18,17 @@ from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.structure import check_structure
 from reconciler.manifests.kind import Kind, Origin, generation_of, labels_of
 from reconciler.manifests.pods.pod_shape import pod_spec_from, selector_of, shape_of
-from reconciler.manifests.pods.pod_spec_wire import LabelSelectorWire
+from reconciler.manifests.pods.pod_spec_wire import (
+    LabelSelectorWire,
+    TemplateWire,
+    WorkloadSpecWire,
+    WorkloadStatusWire,
+)
 from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.marks import ANNOTATION_PREFIX
 from reconciler.model.pods import PodShape, PriorityClass, Workload
-from reconciler.model.refs import ObjectRef, Path, path_text
+from reconciler.model.refs import ObjectRef, Path, SourcePosition, path_text
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import Manifest
 
@@ -31,36 +36,69 @@ ENDINGS = frozenset({"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
 """Condition types of a Job that has ended or is ending: no more pods are created for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobProgress:
-    """The progress of a Job. active None: not known."""
+def workload_from(
+    ref: ObjectRef,
+    spec: WorkloadSpecWire,
+    status: WorkloadStatusWire | None = None,
+    *,
+    manager: Callable[[str], str | None] = lambda _: None,
+    generation: int | None = None,
+    position: SourcePosition | None = None,
+) -> Workload:
+    """A workload of Kubernetes' own, in Git or in the cluster. manager: the other manager that owns the field at a path. Raises `Invalid`."""
+    status = status or WorkloadStatusWire()
+    template, replicas, path = spec.template, spec.replicas, "spec.replicas"
+    if ref.kind == "Job":
+        replicas, path = _pods_left(spec, status), "spec.parallelism"
+    elif ref.kind == "CronJob":
+        job = WorkloadSpecWire() if spec.job_template is None else spec.job_template.spec
+        # The Jobs that it creates have not begun.
+        replicas = _pods_left(msgspec.structs.replace(job, suspend=spec.suspend), WorkloadStatusWire())
+        template, path = job.template, "spec.jobTemplate"
+    return Workload(
+        ref=ref,
+        shape=None if template is None else template_shape(template, ref.namespace),
+        replicas=replicas,
+        observed_replicas=status.replicas,
+        selector=_selector(ref, spec.selector),
+        replicas_manager=manager(path),
+        generation=generation,
+        position=position,
+    )
 
-    succeeded: int = 0
-    active: int | None = None
-    ended: bool = False
+
+def template_shape(template: TemplateWire, namespace: str) -> PodShape:
+    """The shape of pods made from the template, as a chunk has it. Raises `Invalid`."""
+    labels = None if template.metadata is None else template.metadata.labels
+    shape = shape_of(template.spec, namespace=namespace, labels=labels or {})
+    return replace(shape, volume_claims=()) if shape.volume_claims else shape
 
 
-def has_ended(conditions: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of a Job's conditions, each given as type and status, says that it has ended."""
-    return any(kind in ENDINGS and status == "True" for kind, status in conditions)
-
-
-def pods_left(
-    parallelism: int | None, completions: int | None, *, suspended: bool = False, progress: JobProgress | None = None
-) -> int:
+def _pods_left(job: WorkloadSpecWire, status: WorkloadStatusWire) -> int:
     """min(parallelism, completions - succeeded); none when it has ended or is suspended.
 
     Without completions the pods share a queue of work: once one has succeeded, no new pod is made.
     """
-    done = progress or JobProgress()
-    if suspended or done.ended:
+    done = status.succeeded or 0
+    if job.suspend or any(item.type in ENDINGS and item.status == "True" for item in status.conditions or ()):
         return 0
-    most = 1 if parallelism is None else max(0, parallelism)
-    if completions is not None:
-        return max(0, min(most, completions - done.succeeded))
-    if done.succeeded and parallelism is not None:
-        return min(most, done.active or 0)
-    return 0 if done.succeeded else most
+    most = 1 if job.parallelism is None else max(0, job.parallelism)
+    if job.completions is not None:
+        return max(0, min(most, job.completions - done))
+    if done and job.parallelism is not None:
+        return min(most, status.active or 0)
+    return 0 if done else most
+
+
+def _selector(ref: ObjectRef, written: Mapping[str, Any] | None) -> LabelSelector | None:
+    if written is None:
+        return None
+    if ref.kind == "ReplicationController":  # the one kind whose selector is a bare map of labels
+        written = {"matchLabels": written}
+    try:
+        return selector_of(msgspec.convert(written, LabelSelectorWire))
+    except msgspec.ValidationError as error:
+        raise Invalid(f"spec.selector: {error}", hint="write selector: {matchLabels: {app: web}}") from error
 
 
 CONSUME_REQUEST = "consume-provisioning-request"
@@ -210,7 +248,7 @@ def _workload(group: str, name: str, *, replicas: _Steps = ("spec", "replicas"),
         fields=_fields(name),
         applied=False,
         check=_checking(replicas, template),
-        read=_reading(replicas, template),
+        read=_read_workload,
     )
 
 
@@ -243,44 +281,13 @@ def _checking(replicas: _Steps, template: _Steps) -> Callable[[Inspection], None
     return check
 
 
-def _reading(replicas: _Steps, template: _Steps) -> Callable[[ObjectRef, Manifest, Origin], Workload]:
-    def read(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
-        size = mapping_at(manifest, *replicas[:-1])
-        count = size.get(replicas[-1])
-        observed = mapping_at(manifest, "status").get("replicas")
-        return Workload(
-            ref=ref,
-            shape=virtual_shape(mapping_at(manifest, *template), ref.namespace),
-            replicas=_of_job(manifest, size) if replicas[-1] == _PARALLELISM else count,
-            observed_replicas=observed if isinstance(observed, int) else None,
-            selector=_selector(ref, mapping_at(manifest, "spec").get("selector")),
-            replicas_manager=origin.other_manager(".".join(replicas)),
-            generation=generation_of(manifest),
-            position=origin.position,
-        )
-
-    return read
-
-
-def _of_job(manifest: Manifest, size: Manifest) -> int:
-    """The size of a Job, or of the Jobs that a CronJob creates. A Job's progress is known only in the cluster."""
-    completions = size.get("completions")
-    return pods_left(
-        size.get(_PARALLELISM),
-        completions if isinstance(completions, int) else None,
-        suspended=mapping_at(manifest, "spec").get("suspend") is True,
-    )
-
-
-def _selector(ref: ObjectRef, selector: Any) -> LabelSelector | None:
-    if selector is None:
-        return None
-    if ref.kind == "ReplicationController":  # the one kind whose selector is a bare map of labels
-        selector = {"matchLabels": selector}
+def _read_workload(ref: ObjectRef, manifest: Manifest, origin: Origin) -> Workload:
     try:
-        return selector_of(msgspec.convert(selector, LabelSelectorWire))
+        spec = msgspec.convert(mapping_at(manifest, "spec"), WorkloadSpecWire)
     except msgspec.ValidationError as error:
-        raise Invalid(f"spec.selector: {error}", hint="write selector: {matchLabels: {app: web}}") from error
+        what, _, path = str(error).partition(" - at `$")
+        raise Invalid(f"{what[:1].lower()}{what[1:]} at spec{path.rstrip('`')}") from error
+    return workload_from(ref, spec, generation=generation_of(manifest), position=origin.position)
 
 
 WORKLOADS: tuple[Kind, ...] = (
