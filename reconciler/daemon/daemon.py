@@ -44,9 +44,6 @@ class Timing:
 class DaemonState:
     """What the daemon does and will do next. held_up: why the pass under way makes no progress, "" if it does."""
 
-    leads: bool
-    passes: int
-    under_way: Trigger | None
     handled_request: str
     next_edge: Edge | None
     held_up: str = ""
@@ -101,9 +98,7 @@ class Daemon:
         # The one queue that may be written to from a signal handler: its put is reentrant.
         self._ending: SimpleQueue[int | None] = SimpleQueue()
         self._leads: bool | None = None  # not asked yet
-        self._passes = 0
         self._watchdog = watchdog or Watchdog()
-        self._under_way: Trigger | None = None
         self._requests = Requests()
         self._heartbeat = monotonic()
         self._ready = False
@@ -140,9 +135,6 @@ class Daemon:
         next_edge = self._edges.next  # before the lock, since an edge takes both locks in this order
         with self._turn:
             return DaemonState(
-                leads=bool(self._leads),
-                passes=self._passes,
-                under_way=self._under_way,
                 handled_request=self._requests.handled,
                 next_edge=next_edge,
                 held_up=self._watchdog.held_up,
@@ -169,20 +161,14 @@ class Daemon:
 
     # The caller's thread
 
-    def run(
-        self, *, until_settled: bool = False, max_passes: int | None = None, at_most: timedelta | None = None
-    ) -> int:
+    def run(self, *, until_settled: bool = False, at_most: timedelta | None = None) -> int:
         """Makes passes until stopped; returns the exit code: 0, or 1 if it ended before its goal.
 
         until_settled: end with 0 after a pass that left nothing to do. End with 1 once a pass fails in a way that only a person can
-        repair. max_passes: end after so many, with 1 if the last one failed. at_most: end with 1 after that long. SIGTERM and SIGINT
-        end it within `grace`, a second one at once.
+        repair. at_most: end with 1 after that long. SIGTERM and SIGINT end it within `grace`, a second one at once.
         """
-        bounded = until_settled or max_passes is not None
         give_up = None if at_most is None else monotonic() + at_most.total_seconds()
-        passes = threading.Thread(
-            target=self._make_passes, args=(until_settled, max_passes), name="passes", daemon=True
-        )
+        passes = threading.Thread(target=self._make_passes, args=(until_settled,), name="passes", daemon=True)
         polls = threading.Thread(target=self._make_polls, name="polls", daemon=True)
         with stopped_by_signals(self.stop), self._scheduled():
             seen = self._clock.now()
@@ -196,7 +182,7 @@ class Daemon:
             self._poll_due.set()
             self._wait_for(passes)
             self._ended.set()
-        return int(bounded) if code is None else code
+        return int(until_settled) if code is None else code
 
     def _watch_clock(self, seen: datetime, give_up: float | None) -> int | None:
         """Watches the clock until an exit code, or None for a stop, is on the queue. seen: the time of the start."""
@@ -283,7 +269,7 @@ class Daemon:
 
     # The thread that makes passes
 
-    def _make_passes(self, until_settled: bool, max_passes: int | None) -> None:  # noqa: FBT001 - run's own argument
+    def _make_passes(self, until_settled: bool) -> None:  # noqa: FBT001 - run's own argument
         while (trigger := self._next()) is not None:
             result = self._one_pass(trigger)
             if until_settled and result.settled:
@@ -294,9 +280,6 @@ class Daemon:
                 return
             if until_settled and wrote(result):
                 self._want(Trigger.CHANGE)  # a pass that finds nothing left must follow, even without a change
-            if max_passes is not None and self._passes >= max_passes:
-                self._ending.put(int(until_settled or failure_of(result) is not None))
-                return
 
     def _settled_code(self, result: PassResult) -> int:
         """0, or 1 if nothing is left that can be done and capacity is missing all the same."""
@@ -323,7 +306,6 @@ class Daemon:
                 due = self._agenda.due() if leads else None
                 if due is not None and due[0] <= now:
                     self._agenda.begin(now)
-                    self._under_way = due[1]
                     self._watchdog.progress("start")
                     return due[1]
                 wait = HEARTBEAT if due is None else min(HEARTBEAT, (due[0] - now).total_seconds())
@@ -345,8 +327,6 @@ class Daemon:
             tell(failure, "pass failed", self._log, trigger=trigger.value)
         with self._turn:
             self._agenda.ended(self._clock.now(), failure)
-            self._passes += 1
-            self._under_way = None
             self._watchdog.rest()
             self._requests.pass_ended(asked)
             self._ready = self._ready or (result.plan is not None and result.failure is None)

@@ -35,10 +35,6 @@ from tests.unit.daemon.running import LONG, PATIENCE, Passes, Running
         ([PassResult(settled=True)], {"until_settled": True}, 0),
         ([PassResult(failure=Invalid("broken"))], {"until_settled": True}, 1),
         ([PassResult(failure=Stalled("gone", reason="Gone"))], {"until_settled": True}, 1),
-        ([PassResult()], {"until_settled": True, "max_passes": 1}, 1),
-        ([PassResult()], {"max_passes": 1}, 0),
-        ([PassResult(failure=Transient("no answer"))], {"max_passes": 1}, 1),
-        ([PassResult(change_set=wrote(Outcome.FAILED))], {"max_passes": 1}, 1),
         ([PassResult()], {"until_settled": True, "at_most": timedelta(0)}, 1),
     ],
 )

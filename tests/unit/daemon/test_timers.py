@@ -10,7 +10,6 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.daemon.daemon import Daemon, Timing
 from reconciler.daemon.timers import PATIENCE, Edges, Requests
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge
@@ -149,15 +148,8 @@ def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines()
     began = datetime.now(UTC)
     edge = Edge(began + timedelta(milliseconds=1500), "MetricsProducer/shop/office")
     passes = Passes()
-    daemon = Daemon(
-        run_pass=passes,
-        poll_source=lambda: False,
-        clock=Machine(),
-        timing=Timing(poll=HOUR, tick=HOUR),
-        next_edge=lambda after: edge if after < edge.at else None,
-    )
-    assert daemon.run(max_passes=2) == 0
-    assert [passes.next(), passes.next()] == [Trigger.START, Trigger.EDGE]
+    with Running(passes, clock=Machine(), next_edge=lambda after: edge if after < edge.at else None):
+        assert [passes.next(), passes.next()] == [Trigger.START, Trigger.EDGE]
     assert datetime.now(UTC) >= edge.at
 
 

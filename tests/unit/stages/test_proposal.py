@@ -16,7 +16,7 @@ from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.model.changes import Apply, Outcome
 from reconciler.model.refs import ObjectRef
 from reconciler.model.source import SourceTree
-from reconciler.ports import Proposals, ProposedPlan
+from reconciler.ports import PassResult, Proposals, ProposedPlan
 from reconciler.render.templates import RenderProcess
 from reconciler.report.explanation import explanation, explanation_text
 from reconciler.report.plan.words import summary
@@ -24,6 +24,7 @@ from reconciler.settings.load import load_settings
 from reconciler.stages.planning import file_of
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.telemetry.metrics import Metrics
+from reconciler.timetable.agenda import Trigger
 from reconciler.wiring.session import Session, open_session
 from tests.fakes.embedded import Sandbox, buffer, node_pool, workload
 from tests.fakes.source import FakeSource
@@ -271,14 +272,19 @@ def test_the_daemons_first_pass_says_in_log_and_events_that_it_is_the_first() ->
         sandbox.cluster.apply(document)
     cycle = sandbox.new_cycle()
     last = LastPass(cluster="embedded", clock=sandbox.clock, metrics=Metrics(), log=log)
+
+    def heard(trigger: Trigger, result: PassResult) -> None:
+        last.observe(trigger.value, result)
+        daemon.stop()
+
     daemon = Daemon(
         run_pass=lambda trigger: cycle.run(trigger.value),
         poll_source=lambda: False,
         clock=sandbox.clock,
-        listeners=Listeners(lambda trigger, result: last.observe(trigger.value, result)),
+        listeners=Listeners(heard),
     )
 
-    assert daemon.run(max_passes=1) == 0
+    assert daemon.run() == 0
 
     assert [facts["trigger"] for event, facts in log.told if event == "pass"] == ["start"]
     assert any("(trigger: start)" in item.event.message for item in sandbox.cluster.events)
