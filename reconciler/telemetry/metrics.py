@@ -3,7 +3,7 @@ registry, updated after every pass and served by web."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -99,9 +99,10 @@ class Metrics:
         self._passes = self._counter("headroom_reconcile", "Passes by result", "result")
         self._polls = self._counter("headroom_git_polls", "Polls of the repository by result", "result")
         self._poll_duration = self._histogram("headroom_git_poll_duration_seconds", "How long polls took")
-        self._requests = self._counter(
+        self.count_request = self._counting(
             "headroom_cluster_requests", "Requests to the API server", "method", "resource", "code"
         )
+        """Called with the HTTP status, or `error` without an answer, as the code."""
         self._writes = self._counter("headroom_writes", "Writes of plans to the cluster", "kind", "action", "outcome")
         self._node_claims = self._counter(
             "karpenter_buffer_nodeclaims", "NodeClaims made to hold capacity, since the daemon started", "kind"
@@ -118,9 +119,9 @@ class Metrics:
             buckets=_SECONDS_TO_FULL,
             registry=self.registry,
         )
-        self._webhooks = self._counter("headroom_webhooks", "Webhooks by result", "result")
-        self._reviews = self._counter("headroom_reports", "Reports on pull requests by result", "result")
-        self._snapshots = self._counter("headroom_snapshots", "Snapshots for CI by result", "result")
+        self.count_webhook = self._counting("headroom_webhooks", "Webhooks by result", "result")
+        self.count_report = self._counting("headroom_reports", "Reports on pull requests by result", "result")
+        self.count_snapshot = self._counting("headroom_snapshots", "Snapshots for CI by result", "result")
         self._leader = Gauge("headroom_leader", "1 while this replica is the one that writes", registry=self.registry)
         for word in WORDS:
             self._passes.labels(word)
@@ -135,6 +136,11 @@ class Metrics:
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         """The name without its `_total`, which the client adds."""
         return Counter(name, text, labels, registry=self.registry)
+
+    def _counting(self, name: str, text: str, *labels: str) -> Callable[..., None]:
+        """A function that counts one more, called with the labels' values."""
+        counter = self._counter(name, text, *labels)
+        return lambda *values: counter.labels(*values).inc()
 
     def observe(self, result: PassResult, *, now: datetime) -> list[tuple[ObjectRef, timedelta]]:
         """Reports a pass. now: when it ended. Returns the buffers that are short no more, and how long they were."""
@@ -173,22 +179,6 @@ class Metrics:
         """result: `changed`, `unchanged`, or a failure's type in lower case."""
         self._polls.labels(result).inc()
         self._poll_duration.observe(seconds)
-
-    def count_request(self, method: str, resource: str, code: str) -> None:
-        """Reports a request to the API server. code: the HTTP status, or `error` without an answer."""
-        self._requests.labels(method, resource, code).inc()
-
-    def count_webhook(self, result: str) -> None:
-        """result: `taken`, `ignored`, `unsigned` or `invalid`."""
-        self._webhooks.labels(result).inc()
-
-    def count_report(self, result: str) -> None:
-        """result: what was done with the comment, or a failure's type in lower case."""
-        self._reviews.labels(result).inc()
-
-    def count_snapshot(self, result: str) -> None:
-        """result: `published`, `unchanged`, or a failure's type in lower case."""
-        self._snapshots.labels(result).inc()
 
     def set_leader(self, leads: bool) -> None:  # noqa: FBT001 - the one value this metric has
         self._leader.set(1 if leads else 0)
