@@ -82,8 +82,8 @@ assert sarif_document(found)["runs"][0]["results"][0]["ruleId"] == "lucky-number
             ),
             (
                 "telemetry/metrics.py",
-                '        self._webhooks = self._counter("headroom_webhooks", "Webhooks by result", "result")\n',
-                '        self.doors = self._counter("headroom_doors", "Doors by colour", "colour")\n',
+                '        self.count_webhook = self._counting("headroom_webhooks", "Webhooks by result", "result")\n',
+                '        self.count_door = self._counting("headroom_doors", "Doors by colour", "colour")\n',
             ),
         ),
         """
@@ -97,7 +97,7 @@ plan = Plan(None, now, notes=("one", "two"))
 metrics.observe(
     SimpleNamespace(plan=plan, change_set=None, tree=None, timings={}, failure=None, settled=True, traces=()), now=now
 )
-metrics.doors.labels("red").inc()
+metrics.count_door("red")
 served = metrics.exposition()[0].decode().splitlines()
 assert "headroom_notes 2.0" in served
 assert 'headroom_doors_total{colour="red"} 1.0' in served
