@@ -48,7 +48,10 @@ def demands(
     now: by the cluster's clock, for the age of a status. None leaves out provisioning requests, since their phases go by time.
     memory: buffers of the previous pass, so that only those that changed are computed again.
     """
-    asked, of_requests = ((), ()) if now is None else request_demands(declared, view, now, requests or RequestRules())
+    asked: tuple[Demand, ...] = ()
+    of_requests: tuple[Finding, ...] = ()
+    if now is not None and (declared.provisioning_requests or view.pods):  # a pod may name one that is not there
+        asked, of_requests = request_demands(declared, view, now, requests or RequestRules())
     buffers, findings = buffer_demands(
         declared, view, dialect=dialect, instance_types=instance_types, now=now, memory=memory
     )

@@ -40,6 +40,14 @@ def read_holdings(words: str) -> dict[tuple[str, int], int]:
     return counts
 
 
+def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
+    """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
+    counts: dict[str, int] = {}
+    for holding in holdings:
+        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
+    return abridged((f"{count:,} of {demand}" for demand, count in sorted(counts.items())), most)
+
+
 @dataclass(frozen=True, slots=True)
 class OccupiedBin:
     """Chunks placed in an existing bin: a node, or a NodeClaim whose node is on its way (then `node` is None)."""

@@ -66,12 +66,8 @@ from reconciler.plan.requests import (
     RequestPlan,
     attempts_tried,
     collect,
-    for_requests,
     remembered,
     request_plan,
-    rolled_back,
-    still_to_run,
-    untainted,
 )
 from reconciler.timetable.capacity_schedule import state_at
 
@@ -90,15 +86,18 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     capped = capped_nodes(placement.planned, facts.demands, bins, prices, rules.caps)
     created, capped = _created(facts, replace(capped, cuts=(*capped.cuts, *facts.refused)), unrendered)
     tallies = _tallies(facts, bins, created, capped)
-    requests = _requests(facts, rules.requests, bins, tallies)
-    created = made_by_others(for_requests(created, facts.demands, requests.decisions), facts.demands)
-    held = _held(facts, bins, created, capped, prices, requests, blocked=bool(blocked))
-    freed = () if blocked else untainted(bins, facts.demands, requests.decisions)
+    requests = RequestPlan(created)
+    if _has_requests(facts, bins):
+        requests = _requests(facts, rules.requests, bins, tallies, created, prices)
+    created = made_by_others(requests.created, facts.demands)
+    held = _held(facts, bins, created, capped, prices, blocked=bool(blocked)) if bins else Holds()
+    held = held if blocked or not requests.deleted else held.with_deleted(requests.deleted)
     missed = stock_outs(facts.launches, facts.demands, created, placement.unplaced, facts.cluster_now)
     objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered, blocked=bool(blocked))
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
     once = one_shot_memory(outcomes, bins, view, facts.cluster_now)
     resized = static_pool_changes(facts.effective.node_pools, view.objects, applied, bins, facts.instance_types)
+    freed = () if blocked else requests.freed
     node_claims = NodeClaimChanges(created, held.delete, held.hold, held.release, freed)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
     return Plan(
@@ -122,7 +121,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         blocked=blocked,
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(facts, created, held, pruning)
-        | records_memory(remembered(requests, applied, facts.cluster_now))
+        | (records_memory(remembered(requests, applied, facts.cluster_now)) if requests.records else {})
         | once
         | shares_memory(facts.demands, view),
         stock_outs=missed,
@@ -171,7 +170,8 @@ def _objects(
     """What becomes of objects: updates to the repository's, deletions of others, and all changes in the order of applying."""
     view = facts.view
     declared = with_balloons(facts.repository, facts.demands, view, rules.balloon_image)
-    objects = object_changes(still_to_run(declared, requests), view, rules.owner, rules.drift)
+    to_run = tuple(item for item in declared.manifests if item.ref not in requests.ended)
+    objects = object_changes(replace(declared, manifests=to_run), view, rules.owner, rules.drift)
     pruning = prune(
         declared,
         view,
@@ -182,12 +182,14 @@ def _objects(
         bins=bins,
         live=facts.live,
     )
-    collection = collect(
-        facts.demands, requests, view, facts.cluster_now, rules=rules.requests, applyset_id=rules.owner.id
-    )
+    collection: tuple[ObjectChange, ...] = ()
+    if requests.decisions and not blocked:
+        collection = collect(
+            facts.demands, requests, view, facts.cluster_now, rules=rules.requests, applyset_id=rules.owner.id
+        )
     added = priority_class_changes(facts.demands, view)
     changes = (change for change in objects.changes if change.ref not in unrendered)
-    return objects, pruning, (*added, *changes, *pruning.changes, *(() if blocked else collection))
+    return objects, pruning, (*added, *changes, *pruning.changes, *collection)
 
 
 def _held(
@@ -196,7 +198,6 @@ def _held(
     created: Sequence[NodeClaimCreation],
     capped: Capped,
     prices: Prices,
-    requests: RequestPlan,
     *,
     blocked: bool,
 ) -> Holds:
@@ -214,7 +215,7 @@ def _held(
         """Whether what it held, or what runs there, has room that is not there yet."""
         return is_cut or not awaited.isdisjoint({f"Node/{item.name}", *(demand for demand, _ in item.held_before)})
 
-    held = holds(
+    return holds(
         bins,
         now=facts.cluster_now,
         node_pools={pool.name: pool for pool in facts.effective.node_pools},
@@ -224,10 +225,22 @@ def _held(
         price_of=prices.of,
         blocked=blocked,
     )
-    return held if blocked else held.with_deleted(rolled_back(bins, facts.demands, requests.decisions, prices.of))
 
 
-def _requests(facts: Facts, rules: RequestRules, bins: Sequence[Bin], tallies: Tallies) -> RequestPlan:
+def _has_requests(facts: Facts, bins: Sequence[Bin]) -> bool:
+    """Whether a ProvisioningRequest is there, or was and has left something behind."""
+    asked = any(demand.request is not None for demand in facts.demands)
+    return asked or REQUESTS_KEY in facts.view.inventory.memory or any(item.is_reserved for item in bins)
+
+
+def _requests(
+    facts: Facts,
+    rules: RequestRules,
+    bins: Sequence[Bin],
+    tallies: Tallies,
+    created: tuple[NodeClaimCreation, ...],
+    prices: Prices,
+) -> RequestPlan:
     unread = "; ".join(facts.view.gaps) if facts.view.unread & {"Node", "NodeClaim"} else ""
     tried = attempts_tried(facts.demands, facts.view, facts.launches)
     availability = {
@@ -238,6 +251,8 @@ def _requests(facts: Facts, rules: RequestRules, bins: Sequence[Bin], tallies: T
     declared = facts.repository
     return request_plan(
         *(facts.demands, availability, bins, facts.view, facts.cluster_now),
+        created=created,
+        price_of=prices.of,
         rules=rules,
         unknown=bool(declared.broken or declared.broken_files),
     )
@@ -307,5 +322,7 @@ def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pru
     others = {key: value for key, value in facts.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.memory(created, deleted, facts.cluster_now)
-    left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
+    left: Mapping[str, Any] = {}
+    if facts.departures:
+        left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
     return dict(sorted((others | launches | dict(pruning.memory) | left).items()))

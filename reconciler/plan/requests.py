@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
 from reconciler.model.conditions import Availability
-from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
 from reconciler.model.machines import Machine
 from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
@@ -34,24 +33,35 @@ from reconciler.requests.life import Decision, cancelled, decide
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """decisions: by request. records: what the inventory remembers. edges: instants at which a request asks for something else."""
+    """decisions: by request. records: what the inventory remembers. created: the plan's new nodes, with what requests on them ask for.
+    deleted: empty nodes of failed attempts. freed: nodes that any pod may use from now on. ended: requests that must not run again.
+    edges: instants at which a request asks for something else."""
 
+    created: tuple[NodeClaimCreation, ...]
     decisions: Mapping[ObjectRef, Decision] = field(default_factory=dict)
     records: Mapping[str, RequestRecord] = field(default_factory=dict)
+    deleted: tuple[NodeClaimAction, ...] = ()
+    freed: tuple[NodeClaimAction, ...] = ()
+    ended: frozenset[ObjectRef] = frozenset()
     edges: tuple[Edge, ...] = ()
 
 
 def request_plan(
-    demands: Iterable[Demand],
+    demands: Sequence[Demand],
     availability: Mapping[ObjectRef, Availability],
     bins: Sequence[Bin],
     view: ClusterView,
     now: datetime,
     *,
+    created: tuple[NodeClaimCreation, ...],
+    price_of: Callable[[Bin], float | None],
     rules: RequestRules,
     unknown: bool,
 ) -> RequestPlan:
-    """now: by the cluster's clock. unknown: some documents could not be read, so a request may be declared although none is seen."""
+    """now: by the cluster's clock. created: the plan's new nodes. unknown: some documents could not be read, so a request may be declared
+    although none is seen.
+
+    The document of a request that never had an object runs on after the end: only an object can tell its user how it ended."""
     decisions: dict[ObjectRef, Decision] = {}
     asked = [(demand, demand.request) for demand in demands if demand.request is not None]
     records = _kept(read_records(view.inventory.memory), view, now, rules, unknown=unknown)
@@ -68,7 +78,15 @@ def request_plan(
         else:
             records.pop(name, None)
         edges += _edges(demand.ref, state, decision.record, rules, view.clock_skew)
-    return RequestPlan(decisions, records, tuple(sorted(edges, key=lambda edge: (edge.at, edge.why))))
+    return RequestPlan(
+        _for_requests(created, demands, decisions),
+        decisions,
+        records,
+        _rolled_back(bins, demands, decisions, price_of),
+        _untainted(bins, demands, decisions),
+        frozenset(ref for ref, item in decisions.items() if item.record.ended and item.record.uid),
+        tuple(sorted(edges, key=lambda edge: (edge.at, edge.why))),
+    )
 
 
 def _kept(
@@ -130,12 +148,6 @@ def _edges(
             yield Edge(state.valid_until + skew, f"{ref} is not valid any more")
 
 
-def attempts_since(view: ClusterView) -> datetime | None:
-    """When the first of the attempts under way began; None if there are none."""
-    records = read_records(view.inventory.memory).values()
-    return min((record.began for record in records if record.under_way and record.began is not None), default=None)
-
-
 def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: LaunchRecord) -> frozenset[ObjectRef]:
     """Requests whose current attempt has made NodeClaims or set nodes aside, even if those are gone since the last pass."""
     asked = [(demand.ref, demand.request.record) for demand in demands if demand.request is not None]
@@ -152,7 +164,7 @@ def attempts_tried(demands: Iterable[Demand], view: ClusterView, launches: Launc
     return frozenset(ref for name, (ref, label) in under_way.items() if label in labels or name in held)
 
 
-def for_requests(
+def _for_requests(
     created: Sequence[NodeClaimCreation], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimCreation, ...]:
     """New nodes with what the requests on them ask for: a bounded life, and labels.
@@ -187,29 +199,30 @@ def for_requests(
 
 
 @dataclass(frozen=True, slots=True)
-class BookedPlaces:
+class Bookings:
     """held: name of a node, or of a NodeClaim without one; request; its chunks there by pod set. kept: nodes that are not replaced while
-    the booking lasts."""
+    the booking lasts. since: when the first of the attempts under way began; None if there are none."""
 
     held: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     kept: frozenset[str] = frozenset()
+    since: datetime | None = None
 
 
-def booked_places(view: ClusterView) -> BookedPlaces:
-    """From the records of requests that are provisioned and have not ended."""
+def bookings(view: ClusterView) -> Bookings:
+    """From the records of requests: those that are provisioned and have not ended, and attempts under way."""
+    records = read_records(view.inventory.memory)
+    since = min((item.began for item in records.values() if item.under_way and item.began is not None), default=None)
     booked = {
-        name: record
-        for name, record in read_records(view.inventory.memory).items()
-        if record.provisioned is not None and record.ended is None
+        name: record for name, record in records.items() if record.provisioned is not None and record.ended is None
     }
     if not booked:
-        return BookedPlaces()
+        return Bookings(since=since)
     held = tuple(
         (node, f"{REQUEST_KIND}/{name}", counts)
         for name, record in sorted(booked.items())
         for node, counts in sorted(record.located.items())
     )
-    return BookedPlaces(held, frozenset(node for node, _, _ in held) | _saying(view, booked.keys()))
+    return Bookings(held, frozenset(node for node, _, _ in held) | _saying(view, booked.keys()), since)
 
 
 def _saying(view: ClusterView, booked: Collection[str]) -> frozenset[str]:
@@ -225,7 +238,7 @@ def _held_by(machine: Machine) -> Iterable[str]:
             yield from (demand for demand, _ in read_holdings(words))
 
 
-def rolled_back(
+def _rolled_back(
     bins: Iterable[Bin],
     demands: Iterable[Demand],
     decisions: Mapping[ObjectRef, Decision],
@@ -270,7 +283,7 @@ def _has_failed(decision: Decision, number: str) -> bool:
     return number != str(record.attempt) or not (record.under_way or record.provisioned is not None)
 
 
-def untainted(
+def _untainted(
     bins: Sequence[Bin], demands: Iterable[Demand], decisions: Mapping[ObjectRef, Decision]
 ) -> tuple[NodeClaimAction, ...]:
     """Nodes that any pod may use from now on. A NodeClaim cannot be changed: its node is freed in a later pass, once it exists."""
@@ -301,17 +314,6 @@ def _values(item: Bin) -> list[str]:
 
 def _has_not_ended(decision: Decision | None) -> bool:
     return decision is None or decision.record.ended is None
-
-
-def still_to_run(declared: Declared, requests: RequestPlan) -> Declared:
-    """Leaves out documents of requests that have ended: they must not run again.
-
-    The document of a request that never had an object stays: only an object can tell its user how it ended.
-    """
-    ended = {ref for ref, decision in requests.decisions.items() if decision.record.ended and decision.record.uid}
-    if not ended:
-        return declared
-    return replace(declared, manifests=tuple(item for item in declared.manifests if item.ref not in ended))
 
 
 def remembered(requests: RequestPlan, changes: Iterable[ObjectChange], now: datetime) -> Mapping[str, RequestRecord]:

@@ -141,6 +141,8 @@ class Consolidate:
         """The state with the placement that leaves a node, or else the same placement."""
         if not state.is_whole or state.settled or state.include_pending or not state.demands:
             return state
+        if not state.placement.occupied and not state.departures:
+            return state  # no node holds anything
         watched = frozenset(demand.ref for demand in state.demands if not demand.holds_nodes)
         bins = all_bins(state.prepared.room, state.placement.occupied, watched)
         savings = savings_of(state, self.rules.consolidation, self.memory)

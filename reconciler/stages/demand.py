@@ -12,8 +12,9 @@ Demand is that of schedules first, then of buffers, requests and pods that wait.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from reconciler.demand.combine import demands, settled, with_leaving
@@ -30,9 +31,13 @@ from reconciler.demand.schedules import follow_schedules
 from reconciler.demand.shares import with_shrink_after
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
+from reconciler.model.departures import Departure
+from reconciler.model.findings import Finding
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.provisioning_requests import RequestRules
+from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.model.schedules import Edge
+from reconciler.model.view import ClusterView
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.placement.nodes.machines import with_nominated
@@ -42,8 +47,21 @@ from reconciler.plan.holding.consolidation import departures, opened, rooms
 from reconciler.plan.holding.replacement import briefly_not_ready, leaving_bins, suspended_bins
 from reconciler.plan.launching.back_offs import BackOffRules, launch_record
 from reconciler.plan.objects.prune import let_down
-from reconciler.plan.requests import attempts_since, booked_places
+from reconciler.plan.requests import Bookings, bookings
 from reconciler.stages.state import PassState, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class ChangingNodes:
+    """Names of nodes: those that take no more chunks, those whose chunks stay and that take no others, and those that hold chunks of suspended
+    buffers. ends: instants at which that changes, and why."""
+
+    leaving: frozenset[str] = frozenset()
+    keeping: frozenset[str] = frozenset()
+    suspended: frozenset[str] = frozenset()
+    departures: tuple[Departure, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    ends: tuple[tuple[datetime | None, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,51 +77,61 @@ class Prepare:
 
     def run(self, state: PassState) -> PassState:
         seen = state.view
-        view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen))
+        view = self.memory.once("nominated", (seen,), lambda: with_nominated(seen)) if seen.pods else seen
         now = state.now - view.clock_skew  # objects are dated by the cluster's clock
         leaving = leaving_demands(view, now) if state.include_pending else ()
         launches = launch_record(view, now, state.instance_types, self.back_off)
-        since = attempts_since(view)
-        places = booked_places(view)
+        booked = bookings(view) if REQUESTS_KEY in view.inventory.memory else Bookings()
+        nodes = self._nodes(state, view, now, booked.kept) if view.machines else ChangingNodes()
+        options = replace(
+            self.options,
+            include_pending=state.include_pending,
+            back_offs=launches.avoided(now, since=booked.since),
+            leaving=nodes.leaving,
+            booked=booked.held,
+            keeping=nodes.keeping,
+        )
+        ends = ((launches.next_end(now), "an offering that ran out may be tried again"), *nodes.ends)
+        edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
+        prepared = Prepared(
+            *(without_leaving(view, leaving), leaving, options, nodes.suspended),
+            failed_in_attempts=launches.failed_since(booked.since),
+        )
+        return replace(
+            state,
+            view=view,
+            prepared=prepared,
+            launches=launches,
+            departures=nodes.departures,
+            edges=(*state.edges, *edges),
+            findings=(*state.findings, *nodes.findings),
+        )
+
+    def _nodes(self, state: PassState, view: ClusterView, now: datetime, booked: Collection[str]) -> ChangingNodes:
+        """booked: nodes that keep their chunks for a request."""
         suspended = suspended_bins(view, suspended_buffers(state.effective.buffers, view))
-        leaving_now = leaving_bins(
-            view, state.effective.node_pools, now, kept=places.kept | suspended.only, spared=suspended.some
+        leaving = leaving_bins(
+            view, state.effective.node_pools, now, kept=suspended.only.union(booked), spared=suspended.some
         )
         departing = departures(view, now)
+        under_way = [item for item in departing if item.is_under_way(now)]
         bins = all_bins(view)
         # Once Karpenter evicts a node's pods, kube-scheduler binds them in the room that was made for them.
         evicts = any(pod.node_name is None for pod in view.pods) if departing else False
         going = {item.name for item in bins if item.is_going and evicts}
         kept_free = rooms(bins, (item for item in departing if item.node not in going), now)
         waiting = briefly_not_ready(bins, now, self.not_ready_grace, for_ever=suspended.only)
-        options = replace(
-            self.options,
-            include_pending=state.include_pending,
-            back_offs=launches.avoided(now, since=since),
-            leaving=leaving_now.names.union((item.node for item in departing if item.is_under_way(now)), kept_free),
-            booked=places.held,
-            keeping=waiting.names | opened(bins, departing, now),
-        )
-        ends = (
-            (waiting.until, "a node has not been ready for long enough"),
-            (launches.next_end(now), "an offering that ran out may be tried again"),
-            *((item.until, "chunks may come back to a node") for item in departing if item.is_under_way(now)),
-            (leaving_now.next_expiry, "a held node nears its expiry, and its chunks leave"),
-        )
-        edges = [Edge(end + view.clock_skew, why) for end, why in ends if end is not None]
-        prepared = Prepared(
-            *(without_leaving(view, leaving), leaving, options, suspended.some),
-            failed_in_attempts=launches.failed_since(since),
-        )
-        findings = (*state.findings, *leaving_now.findings)
-        return replace(
-            state,
-            view=view,
-            prepared=prepared,
-            launches=launches,
-            departures=departing,
-            edges=(*state.edges, *edges),
-            findings=findings,
+        return ChangingNodes(
+            leaving.names.union((item.node for item in under_way), kept_free),
+            waiting.names | opened(bins, departing, now),
+            suspended.some,
+            departing,
+            leaving.findings,
+            (
+                (waiting.until, "a node has not been ready for long enough"),
+                *((item.until, "chunks may come back to a node") for item in under_way),
+                (leaving.next_expiry, "a held node nears its expiry, and its chunks leave"),
+            ),
         )
 
 

@@ -74,6 +74,9 @@ class Rehearse:
     memory: Memory = field(default_factory=Memory)
 
     def run(self, state: PassState) -> PassState:
+        rehearsed = [demand for demand in state.demands if demand.is_rehearsed]
+        if len(rehearsed) <= 1 and not any(map(may_fail_alone, rehearsed)):
+            return state
         sources = {demand.ref: demand.source for demand in state.demands}
         known, doubts = self.memory.latest("waits", _NOTHING)
         if state.trigger not in HURRIED:

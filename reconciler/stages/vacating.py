@@ -35,7 +35,7 @@ class Vacate:
 
     def run(self, state: PassState) -> PassState:
         """The state with the placement that leaves the most placeholders; the same state if none can be left."""
-        if state.placement.planned or not state.demands or not state.is_whole:
+        if state.placement.planned or not state.placement.occupied or not state.is_whole:
             return state
         bins = all_bins(state.prepared.room, state.placement.occupied)
         found, next_look = vacancies(

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from reconciler.model.changes import Annotate, NodeClaimAction
 from reconciler.model.nodes import DO_NOT_DISRUPT, HELD_ANNOTATION, HELD_TAINT, SCARCE_TAINT, NodePool
-from reconciler.model.placement import Holding
+from reconciler.model.placement import chunk_words
 from reconciler.model.provisioning_requests import reserved_taints
-from reconciler.model.refs import ObjectRef, abridged
+from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.node_pools.disruption_budgets import EMPTY, PoolState, allowed, pool_states
@@ -148,14 +148,6 @@ def _deletable(
 
 def _is_a_persons(item: Bin) -> bool:
     return any(is_kept(side) and not is_marked(side) for side in item.sides)
-
-
-def chunk_words(holdings: Iterable[Holding], most: int = 3) -> str:
-    """`3 of CapacityBuffer/shop/web and 1 of …`, groups of one demand added up."""
-    counts: dict[str, int] = {}
-    for holding in holdings:
-        counts[str(holding.demand)] = counts.get(str(holding.demand), 0) + holding.count
-    return abridged((f"{count:,} of {demand}" for demand, count in sorted(counts.items())), most)
 
 
 def releases(view: ClusterView) -> tuple[Annotate, ...]:

@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand, Keeper, autoscaler_of, keeper_of
-from reconciler.model.placement import PlannedNode
+from reconciler.model.placement import PlannedNode, chunk_words
 from reconciler.model.refs import ObjectRef
-from reconciler.plan.holding.hold import chunk_words
 
 LONGEST = 63
 """Characters of a DNS-1123 label, which a NodeClaim's name becomes in several labels."""
