@@ -67,7 +67,7 @@ def apply_command(*, now: datetime | None, timings: str | None, yes: bool, allow
     Exits 1 when anything could not be applied; whatever can be applied is. A write that waits for another one is not a failure.
     """
     from reconciler.cli.plan import print_plan, write_timings
-    from reconciler.wiring.pages import reported_cluster
+    from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)

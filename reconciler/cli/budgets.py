@@ -176,7 +176,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     from reconciler.plan.node_pools.budget_timeline import spans_over
     from reconciler.plan.node_pools.disruption_budgets import budget_outcomes
     from reconciler.report.budgets.document import budget_chart
-    from reconciler.report.drawing.svg import local_zone
+    from reconciler.report.words import local_zone
 
     if span[1] - span[0] > _LONGEST_PICTURE:
         raise click.UsageError(
@@ -186,7 +186,7 @@ def _picture(output: str, found: Pools, now: datetime, span: tuple[datetime, dat
     if output == "svg":
         return budget_chart(spans, zone=zone or local_zone(now), now=now, findings=found.findings)
     from reconciler.report.budgets.document import budget_page
-    from reconciler.wiring.pages import rendered_page
+    from reconciler.wiring.posting import rendered_page
 
     outcomes = budget_outcomes(found.pools, found.states, now)
     page = budget_page(outcomes, spans, heading=found.heading, now=now, zone=zone, findings=found.findings)
@@ -208,7 +208,7 @@ def _of_repository(values: dict[str, Any], counts: Mapping[str, int], now: datet
     from reconciler.manifests.local_budgets import in_utc, named_as_written
     from reconciler.manifests.node_pool import budgets_alone
     from reconciler.manifests.repository.declared import read
-    from reconciler.wiring.repository import repository_tree
+    from reconciler.wiring.inputs import repository_tree
 
     settings = settings_from(values)
     with Progress() as progress:
@@ -243,7 +243,7 @@ def _of_cluster(values: dict[str, Any], counts: Mapping[str, int], now: datetime
     from reconciler.plan.bins import all_bins
     from reconciler.plan.node_pools.disruption_budgets import pool_states
     from reconciler.plan.objects.objects import pool_not_there
-    from reconciler.wiring.cluster import NoClusterHere
+    from reconciler.wiring.inputs import NoClusterHere
     from reconciler.wiring.session import open_session
 
     try:

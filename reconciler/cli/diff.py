@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from reconciler.report.difference.difference import Difference
     from reconciler.settings.settings import Settings
     from reconciler.source.merging import Sides
-    from reconciler.wiring.pages import ReportedCluster
+    from reconciler.wiring.inputs import ReportedCluster
 
 
 def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -167,7 +167,7 @@ def _report(
     from reconciler.cli.plan import write_file, write_timings
     from reconciler.comparison import compare
     from reconciler.report.difference.headline import Gates
-    from reconciler.wiring.pages import reported_cluster
+    from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.posting import complete_page
     from reconciler.wiring.session import caps_of, open_session
 
@@ -212,7 +212,7 @@ def _foreign(*, said: bool | None, poster: Posting | None) -> bool:
 def _sides(settings: Settings, revisions: str, other: str | None) -> Sides:
     from reconciler.model.errors import Invalid
     from reconciler.source.merging import Revisions, folders, sides_of
-    from reconciler.wiring.repository import git_options
+    from reconciler.wiring.inputs import git_options
 
     if other is not None:
         return folders(revisions, other, settings.path, templates=settings.templates)

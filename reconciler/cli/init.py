@@ -133,7 +133,7 @@ def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
 
 def _view(settings: Settings, notes: list[str]) -> ClusterView | None:
     """The cluster's view; None for the embedded one. A cluster that was not named need not exist."""
-    from reconciler.wiring.cluster import NoClusterHere
+    from reconciler.wiring.inputs import NoClusterHere
     from reconciler.wiring.session import seen_cluster
 
     if settings.cluster == "embedded":

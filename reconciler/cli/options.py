@@ -16,8 +16,7 @@ import click
 
 from reconciler.model.quantity import whole_number
 from reconciler.report.escaping import Paint, plain
-from reconciler.settings.clusters import ClusterSettings, load_one, load_served
-from reconciler.settings.load import load_settings
+from reconciler.settings.load import ClusterSettings, load_one, load_served, load_settings
 from reconciler.settings.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reconciler.cycle import Cycle
     from reconciler.ports import Cluster
     from reconciler.stages.state import PassResult
-    from reconciler.wiring.pages import ReportedCluster
+    from reconciler.wiring.inputs import ReportedCluster
 
 
 @click.command("plan")
@@ -46,7 +46,7 @@ def plan_command(
         headroom plan --path clusters/production
         headroom plan --cluster snapshot:before.tar.gz --now 2026-12-24T18:00:00Z --output json
     """
-    from reconciler.wiring.pages import reported_cluster
+    from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.session import open_session
 
     settings = settings_from(values)
@@ -112,7 +112,7 @@ def print_page(page: Mapping[str, Any], output: str) -> None:
     if output == "text":
         click.echo(page_text(page, paint=paint_for_stdout(), width=width_of_stdout()), nl=False)
         return
-    from reconciler.wiring.pages import rendered_page
+    from reconciler.wiring.posting import rendered_page
 
     name = {"markdown": "report.md.j2", "html": "report.html.j2"}[output]
     click.echo(rendered_page(name, page), nl=False)
@@ -135,7 +135,7 @@ def write_file(flag: str, path: str, text: str) -> None:
 
 def tell_age(cluster: Cluster, now: datetime) -> None:
     """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
-    from reconciler.wiring.repository import PublishedCluster
+    from reconciler.wiring.inputs import PublishedCluster
 
     if not isinstance(cluster, PublishedCluster):
         return

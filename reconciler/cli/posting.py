@@ -18,7 +18,7 @@ from reconciler.settings.settings import Settings
 if TYPE_CHECKING:
     from reconciler.comparison import Comparison
     from reconciler.report.difference.difference import Difference
-    from reconciler.wiring.pages import ReportedCluster
+    from reconciler.wiring.inputs import ReportedCluster
     from reconciler.wiring.posting import PullRequestTarget
 
 F = TypeVar("F", bound=Callable[..., Any])

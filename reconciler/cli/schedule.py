@@ -154,7 +154,7 @@ def _printed(
         return schedule_chart(in_whole_days(schedules, asked, now), now=now, findings=findings)
     if output == "html":
         from reconciler.report.schedules.page import schedule_page
-        from reconciler.wiring.pages import rendered_page
+        from reconciler.wiring.posting import rendered_page
 
         broken = broken_documents(files, findings, _KIND)
         page = schedule_page(in_whole_days(schedules, asked, now), now=now, findings=findings, broken=broken)
@@ -200,7 +200,7 @@ def _files(
     settings = settings_from(values)
     if not settings.repository and not settings.revision:
         return read_paths((settings.path or ".",))
-    from reconciler.wiring.repository import repository_tree
+    from reconciler.wiring.inputs import repository_tree
 
     return repository_tree(settings, now).files, ()
 

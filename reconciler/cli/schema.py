@@ -73,7 +73,7 @@ def _without_those_there(chosen: list[Manifest]) -> list[Manifest]:
     """If the cluster does not say what it has, the kind that may be somebody else's is left out."""
     from reconciler.manifests.crds import why_left_out
     from reconciler.model.errors import Failure
-    from reconciler.wiring.cluster import definitions_there
+    from reconciler.wiring.inputs import definitions_there
 
     try:
         there = definitions_there(item["metadata"]["name"] for item in chosen)

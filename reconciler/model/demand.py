@@ -172,6 +172,15 @@ class Demand:
         return not others and self.recreation is not Recreation.KEEP_MINIMUM
 
     @property
+    def may_fail_alone(self) -> bool:
+        """False: its pods find the room that its chunks have, whichever comes first. They are alike and under no rule between pods."""
+        shapes = [group.shape for group in self.groups]
+        return len(shapes) > 1 or any(
+            shape.topology_spread or shape.pod_affinity or shape.pod_anti_affinity or shape.host_ports
+            for shape in shapes
+        )
+
+    @property
     def rank(self) -> Rank:
         """Its rank, compared with other demands': the least is served first, whatever is placed already."""
         if self.is_pending_pod:

@@ -31,7 +31,7 @@ from reconciler.plan.buffers.keeping import (
     with_balloons,
     with_shortages,
 )
-from reconciler.plan.buffers.memory import one_shot_edges, one_shot_memory, share_edges, shares_memory
+from reconciler.plan.buffers.memory import remembered_buffers
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.findings import clock_findings, hostname_findings, nominated_notes
@@ -95,8 +95,14 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
     missed = stock_outs(facts.launches, facts.demands, created, placement.unplaced, facts.cluster_now)
     objects, pruning, applied = _objects(facts, rules, requests, bins, unrendered, blocked=bool(blocked))
     outcomes = with_waiting(with_shortages(_outcomes(facts, bins, created, tallies, requests), view), pruning)
-    once = one_shot_memory(outcomes, bins, view, facts.cluster_now)
-    resized = static_pool_changes(facts.effective.node_pools, view.objects, applied, bins, facts.instance_types)
+    of_buffers: dict[str, Any] = {}
+    edges: tuple[Edge, ...] = ()
+    if _remembers_buffers(facts):
+        of_buffers, edges = remembered_buffers(outcomes, facts.demands, bins, view, facts.cluster_now)
+    pools = facts.effective.node_pools
+    static = [pool for pool in pools if pool.replicas is not None]
+    resized = static_pool_changes(pools, view.objects, applied, bins, facts.instance_types) if static else ()
+    kept = static_pool_findings(static, bins, view, facts.cluster_now) if static else ()
     freed = () if blocked else requests.freed
     node_claims = NodeClaimChanges(created, held.delete, held.hold, held.release, freed)
     states = with_new_nodes(pool_states(bins), new_node_pools(created, resized))
@@ -108,9 +114,9 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         objects=applied,
         static_pools=resized,
         schedules=tuple(state_at(schedule, facts.now) for schedule in facts.effective.schedules),
-        budgets=budget_outcomes(facts.effective.node_pools, states, facts.now),
+        budgets=budget_outcomes(pools, states, facts.now),
         cost=cost_of(bins, prices, node_claims, static=resized, assumptions=_assumptions(facts, capped)),
-        findings=_findings(facts, rules.owner, bins, (*objects.findings, *pruning.findings)),
+        findings=_findings(facts, rules.owner, (*objects.findings, *pruning.findings, *kept)),
         pending=pending_outcome(outcomes),
         occupied=placement.occupied,
         unused={
@@ -122,10 +128,9 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(facts, created, held, pruning)
         | (records_memory(remembered(requests, applied, facts.cluster_now)) if requests.records else {})
-        | once
-        | shares_memory(facts.demands, view),
+        | of_buffers,
         stock_outs=missed,
-        edges=_edges(facts, (*requests.edges, *pruning.edges, *one_shot_edges(outcomes, once, view)), outcomes),
+        edges=_edges(facts, (*requests.edges, *pruning.edges, *edges), outcomes),
         waiting=pruning.waiting,
         departures=tuple(item for item in facts.departures if item.is_under_way(facts.cluster_now)),
     )
@@ -143,8 +148,7 @@ def _tallies(facts: Facts, bins: Sequence[Bin], created: Sequence[NodeClaimCreat
 
 def _edges(facts: Facts, own: Sequence[Edge], outcomes: Sequence[DemandOutcome]) -> tuple[Edge, ...]:
     of_keepers = keeping_edges(outcomes, facts.view, facts.cluster_now)
-    of_shares = share_edges(facts.demands, facts.view.clock_skew)
-    return tuple(sorted((*facts.edges, *own, *of_keepers, *of_shares), key=attrgetter("at")))
+    return tuple(sorted((*facts.edges, *own, *of_keepers), key=attrgetter("at")))
 
 
 def _created(
@@ -233,6 +237,12 @@ def _has_requests(facts: Facts, bins: Sequence[Bin]) -> bool:
     return asked or REQUESTS_KEY in facts.view.inventory.memory or any(item.is_reserved for item in bins)
 
 
+def _remembers_buffers(facts: Facts) -> bool:
+    """Whether a one-shot buffer or a share of running pods is there, or was."""
+    there = any(demand.one_shot or demand.share is not None for demand in facts.demands)
+    return there or not facts.view.inventory.memory.keys().isdisjoint({ONE_SHOTS_KEY, SHARES_KEY})
+
+
 def _requests(
     facts: Facts,
     rules: RequestRules,
@@ -287,13 +297,10 @@ def _notes(facts: Facts, of_the_changes: Sequence[str], missed: Sequence[StockOu
     return tuple(notes)
 
 
-def _findings(
-    facts: Facts, owner: Owner, bins: Sequence[Bin], of_the_changes: Sequence[Finding]
-) -> tuple[Finding, ...]:
+def _findings(facts: Facts, owner: Owner, of_the_changes: Sequence[Finding]) -> tuple[Finding, ...]:
     of_the_view = (*hostname_findings(facts.view.nodes), *clock_findings(facts.view.clock_skew))
     new = new_inventory_finding(facts.view, owner)
-    static = static_pool_findings(facts.effective.node_pools, bins, facts.view, facts.cluster_now)
-    found = {*facts.findings, *of_the_changes, *of_the_view, *static, *(() if new is None else (new,))}
+    found = {*facts.findings, *of_the_changes, *of_the_view, *(() if new is None else (new,))}
     return tuple(sorted(found, key=lambda finding: (finding.sort_key, str(finding.ref))))
 
 

@@ -15,6 +15,13 @@ MOST_NAMES = 3
 Row = dict[str, Any]
 
 
+def local_zone(now: datetime) -> tzinfo:
+    """The machine's own time zone at `now`, the default."""
+    zone = now.astimezone().tzinfo
+    assert zone is not None
+    return zone
+
+
 def counted(count: int, noun: str) -> str:
     """`1 node`, `2 nodes`, `1,000 nodes`."""
     plural = noun if count == 1 else f"{noun}s"

@@ -1,10 +1,12 @@
-"""Settings from the file, the environment and the command line: which source wins, and what a value may be."""
+"""Settings from the file, the environment and the command line: which source wins, and what a value may be. And the clusters that one process
+serves: each has the common settings, with its own over them. A file without `clusters` serves one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -12,6 +14,7 @@ from reconciler.files import read_named_file
 from reconciler.forge import FORGES
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.quantity import parse_duration
+from reconciler.model.refs import abridged
 from reconciler.settings.settings import Settings, setting_names
 
 _CHOICES = {
@@ -194,7 +197,7 @@ def settings_of(
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
     """The settings of a file, overridden by the environment, then by flags (values by dotted name, None if not given). path: where
-    the file was read. What it has under `clusters` is left to `settings/clusters.py`.
+    the file was read. What it has under `clusters` is left to `load_served`.
 
     Raises `Misused` with the file or variable, the setting and what was expected. It also does so for a HEADROOM_* variable that is
     similar to a setting, since a typing error would go unnoticed.
@@ -286,3 +289,112 @@ def _closest(name: str, known: Sequence[str], *, before: str = "") -> str:
 
     close = difflib.get_close_matches(name, known, n=1)
     return f", did you mean {before + close[0]!r}?" if close else ""
+
+
+OF_PROCESS = ("listen", "allowed_hosts", "webhooks", "logs")
+"""Settings that a process has once, whatever it serves."""
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One cluster. name: for pages, logs and metrics, unique in the process; "" for the only one."""
+
+    name: str
+    settings: Settings
+
+
+def load_served(
+    path: str | None, *, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+) -> tuple[ClusterSettings, ...]:
+    """Every cluster to serve, in the file's order. The flag `cluster` chooses one by its name. Raises `Misused`."""
+    document = {} if path is None else read_settings_file(path)
+    rows = document.get("clusters")
+    if rows is None:
+        return (ClusterSettings("", settings_of(document, path or "", environment=environment, flags=flags)),)
+    where = f"{path}: clusters"
+    if not isinstance(rows, list) or not rows:
+        raise Misused(
+            f"{where} is {rows!r}, expected a list", hint="write - name: production, and its path and cluster"
+        )
+    flags = dict(flags or {})
+    chosen = flags.pop("cluster", None)
+    common = settings_of(document, path or "", environment=environment, flags=flags)
+    served = tuple(_served(common, row, f"{where}[{number}]") for number, row in enumerate(rows))
+    _refuse_twins(served, where)
+    if chosen is None:
+        return served
+    named = tuple(each for each in served if each.name == chosen)
+    if not named:
+        raise Misused(f"--cluster {chosen} is none of the clusters in {path}", hint=f"it has {_names(served)}")
+    return named
+
+
+def load_one(path: str | None, *, flags: Mapping[str, object]) -> Settings:
+    """The settings of the one cluster that a command is about. Raises `Misused` if there are several to choose from."""
+    served = load_served(path, flags=flags)
+    if len(served) > 1:
+        raise Misused(f"{path} serves several clusters", hint=f"name one with --cluster: {_names(served)}")
+    return served[0].settings
+
+
+def _served(common: Settings, row: object, where: str) -> ClusterSettings:
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+        raise Misused(f"{where} has no name", hint="each cluster has a name, such as name: production")
+    name = row["name"]
+    if _NAME.fullmatch(name) is None:
+        raise Misused(
+            f"{where}.name is {name!r}, expected lower-case letters, digits and dashes",
+            hint="it stands in addresses and in the label `cluster` of metrics",
+        )
+    for key in row:
+        if snake(str(key)) in OF_PROCESS:
+            raise Misused(
+                f"{where} ({name}): {key} is a setting of the whole process", hint="write it outside of clusters"
+            )
+    its_settings = {key: value for key, value in row.items() if key != "name"}
+    return ClusterSettings(name, overlaid(common, its_settings, f"{where} ({name}): "))
+
+
+def _refuse_twins(served: Sequence[ClusterSettings], where: str) -> None:
+    """Raises where two entries would write the same: a name, a cluster's inventory, a branch."""
+    marks: tuple[tuple[str, Callable[[ClusterSettings], Hashable | None], str], ...] = (
+        ("name", lambda each: each.name, "give each a name of its own"),
+        (
+            "cluster and inventory",
+            lambda each: (
+                (each.settings.cluster, each.settings.kubeconfig, each.settings.inventory)
+                if not each.settings.cluster.startswith("embedded")
+                else None
+            ),
+            "set cluster or kubeconfig, or another inventory.name for a second set of manifests on one cluster",
+        ),
+        (
+            "snapshot.branch",
+            lambda each: (
+                (each.settings.repository, each.settings.snapshot.branch) if each.settings.snapshot.publish else None
+            ),
+            "a branch has the snapshot of one cluster: headroom/snapshot-production",
+        ),
+        (
+            "proposal.branch",
+            lambda each: (
+                (each.settings.repository, each.settings.proposal.branch) if each.settings.proposal.branch else None
+            ),
+            "a branch has the proposal for one cluster: headroom/production",
+        ),
+    )
+    for what, mark, hint in marks:
+        seen: dict[Any, ClusterSettings] = {}
+        for each in served:
+            key = mark(each)
+            if key is None:
+                continue
+            if key in seen:
+                raise Misused(f"{where}: {seen[key].name} and {each.name} have the same {what}", hint=hint)
+            seen[key] = each
+
+
+def _names(served: Sequence[ClusterSettings]) -> str:
+    return abridged([each.name for each in served], _MOST_NAMED)

@@ -19,8 +19,9 @@ from reconciler.source.commands import (
     person,
     stalled,
 )
-from reconciler.source.credentials import Address, Authorization, authorize, is_remote, parse_address
+from reconciler.source.credentials import Address, Authorization, authorize, parse_address
 from reconciler.source.objects import ObjectReader
+from reconciler.source.opening import is_remote
 from reconciler.source.remote import Remote
 from reconciler.source.revision import find_repository
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ _ANY_USER = "x-access-token"
 """GitHub expects this user with an app's token. Other hosts accept any user with a token."""
 _SHORTEST_TOKEN = 20
 """A user of this length without a password is a token (`https://TOKEN@host/…`)."""
-_SSH_SHORT = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//).+")
 _SCHEMES = ("https", "http", "ssh", "git", "file")
 
 
@@ -82,11 +80,6 @@ class Address:
             return not ip_address(host).is_loopback
         except ValueError:
             return host != "localhost" and not host.endswith(".localhost")
-
-
-def is_remote(repository: str) -> bool:
-    """Whether this is a URL or ssh's short form of one (`git@host:group/repository.git`), and not a path."""
-    return "://" in repository or bool(_SSH_SHORT.fullmatch(repository))
 
 
 def parse_address(repository: str) -> Address:

@@ -26,11 +26,11 @@ from reconciler.source.commands import (
     person,
     stalled,
 )
-from reconciler.source.credentials import is_remote, parse_address
+from reconciler.source.credentials import parse_address
 from reconciler.source.objects import Loaded, read_commit
-from reconciler.source.opening import WorkingTree, folder_of, near_path
+from reconciler.source.opening import WorkingTree, folder_of, is_remote, is_repository, near_path
 from reconciler.source.remote import Remote
-from reconciler.source.revision import commit_of, find_repository, is_repository
+from reconciler.source.revision import commit_of, find_repository
 from reconciler.source.selection import Scope, TreeLimits
 from reconciler.source.signatures import verify_signatures
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,20 @@ from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
 from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.commands import CommandFailedError, Commands, GitOptions
-from reconciler.source.credentials import is_remote
 from reconciler.source.selection import EntryKind, Scope, TreeLimits, load
 from reconciler.source.walk import select
+
+_SSH_SHORT = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//).+")
+
+
+def is_remote(repository: str) -> bool:
+    """Whether this is a URL or ssh's short form of one (`git@host:group/repository.git`), and not a path."""
+    return "://" in repository or bool(_SSH_SHORT.fullmatch(repository))
+
+
+def is_repository(path: Path) -> bool:
+    """Whether the folder is a bare repository, of which only a revision can be read."""
+    return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
 class WorkingTree:
@@ -145,7 +157,7 @@ def open_source(
 
         return GitSource(repository, clock=clock, revision=revision, scope=scope, options=options)
     folder_of(repository)
-    from reconciler.source.revision import LocalRevision, is_repository
+    from reconciler.source.revision import LocalRevision
 
     if not revision and is_repository(path):
         revision = "HEAD"

@@ -119,11 +119,6 @@ def commit_of(commands: Commands, place: str, revision: str) -> str:
         ) from error
 
 
-def is_repository(path: Path) -> bool:
-    """Whether the folder is a bare repository, of which only a revision can be read."""
-    return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
-
-
 def find_repository(
     path: Path, *, hint: str = "leave --revision out to read the folder as it stands"
 ) -> tuple[Path, str]:

@@ -16,7 +16,7 @@ from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
-from reconciler.placement.surge.rehearsal import Rehearsal, may_fail_alone
+from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
 
@@ -41,7 +41,7 @@ class MakeFirm:
         if mode is SurgeMode.PLANNED or not state.is_whole:
             return state
         if mode is SurgeMode.ALONE and not any(
-            may_fail_alone(item) for item in state.demands if item.ref.kind != REQUEST_KIND
+            item.may_fail_alone for item in state.demands if item.ref.kind != REQUEST_KIND
         ):
             return state
         problem, tight = state.problem, state.placement
@@ -75,7 +75,7 @@ class Rehearse:
 
     def run(self, state: PassState) -> PassState:
         rehearsed = [demand for demand in state.demands if demand.is_rehearsed]
-        if len(rehearsed) <= 1 and not any(map(may_fail_alone, rehearsed)):
+        if len(rehearsed) <= 1 and not any(demand.may_fail_alone for demand in rehearsed):
             return state
         sources = {demand.ref: demand.source for demand in state.demands}
         known, doubts = self.memory.latest("waits", _NOTHING)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 from uuid import uuid4
@@ -27,7 +27,7 @@ from reconciler.model.refs import abridged
 from reconciler.ports import Clock, Cluster, PassResult
 from reconciler.report.plan.page import pass_text
 from reconciler.report.status.document import Seen
-from reconciler.settings.clusters import ClusterSettings, sharing_a_copy
+from reconciler.settings.load import ClusterSettings
 from reconciler.settings.settings import Settings
 from reconciler.source.state import LatestTree
 from reconciler.telemetry.gauges import ScheduledCapacity
@@ -37,10 +37,9 @@ from reconciler.telemetry.metrics import MergedMetrics, Metrics, ShownPasses
 from reconciler.timetable.agenda import Pacing, Trigger
 from reconciler.web.pages import check_page, named_hosts, text_page
 from reconciler.web.server import PageServer
-from reconciler.wiring.cluster import open_catalog, open_cluster
 from reconciler.wiring.daemon_pages import ClusterPages, DaemonPages
 from reconciler.wiring.forge import Announced, Reporter, proposals_of, receive_webhooks
-from reconciler.wiring.repository import latest_tree
+from reconciler.wiring.inputs import latest_tree, open_catalog, open_cluster
 from reconciler.wiring.session import make_cycle
 from reconciler.wiring.snapshot_publisher import SnapshotPublisher
 
@@ -277,7 +276,7 @@ def run_daemon(
     with ExitStack() as stack:
         if len(clusters) > 1:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="headroom-git-"))
-            clusters = sharing_a_copy(clusters, folder)
+            clusters = _sharing_a_copy(clusters, folder)
         watchdogs = Watchdogs()
         is_told = len(clusters) == 1 and settings.logs.form == "console"
         told = (progress,) if is_told else ()
@@ -299,6 +298,17 @@ def run_daemon(
         code = _run(served, until_settled=until_settled, at_most=limit)
     logger().info("ended", exit_code=code)
     return code
+
+
+def _sharing_a_copy(served: Sequence[ClusterSettings], folder: str) -> tuple[ClusterSettings, ...]:
+    """The same, with one folder for the copies of repositories: clusters of one repository then share its copy."""
+    return tuple(
+        replace(
+            each,
+            settings=replace(each.settings, git=replace(each.settings.git, state=each.settings.git.state or folder)),
+        )
+        for each in served
+    )
 
 
 def _share_memory() -> None:

@@ -30,7 +30,7 @@ from reconciler.settings.settings import Settings
 from reconciler.spending.steady import standing_nodes
 from reconciler.telemetry.last_pass import LastPass
 from reconciler.web.pages import JSON, Page, Response, kept_page, tagged
-from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.posting import rendered_page
 
 _CLUSTERS = "/clusters/"
 _LATE_AFTER = 2

@@ -27,16 +27,22 @@ from reconciler.source.state import LatestTree
 from reconciler.telemetry.logs import logger
 from reconciler.web.pages import HTML, Page, Response
 from reconciler.web.server import PATH, WebhookServer
-from reconciler.wiring.cluster import open_catalog
-from reconciler.wiring.pages import rendered_page, reported_cluster
-from reconciler.wiring.posting import check_forge_of, complete_page, failed, forge_of, is_too_little, publication
-from reconciler.wiring.repository import git_options
+from reconciler.wiring.inputs import git_options, open_catalog, reported_cluster
+from reconciler.wiring.posting import (
+    check_forge_of,
+    complete_page,
+    failed,
+    forge_of,
+    is_too_little,
+    publication,
+    rendered_page,
+)
 from reconciler.wiring.session import caps_of, make_cycle
 
 
 def _check(settings: Settings, what: str) -> None:
     """Raises `Invalid` if a setting is missing that this one needs."""
-    from reconciler.source.credentials import is_remote
+    from reconciler.source.opening import is_remote
 
     if not settings.forge.kind:
         raise Invalid(f"{what} needs a forge", hint=f"set forge.kind to one of {', '.join(FORGES)}")

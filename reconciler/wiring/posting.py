@@ -1,15 +1,16 @@
-"""Turns a difference into what is posted on a pull request, and opens the forge for it."""
+"""Reports as pages, Markdown shortened to what a forge takes, and what is posted of a difference on a pull request."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from reconciler.comparison import Comparison
+from reconciler.files import packaged_texts
 from reconciler.forge.forges import check_forge, forge_token, kind_of, open_forge
 from reconciler.forge.kind import CiJob
 from reconciler.forge.pull_requests import Publication, Report
@@ -17,12 +18,35 @@ from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
 from reconciler.model.source import Annotation, CommitState, CommitStatus
 from reconciler.ports import Forge
+from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems
 from reconciler.report.difference.page import difference_page
+from reconciler.report.escaping import PAGE_FILTERS, page_value
+from reconciler.report.plan.rows import trimmed
 from reconciler.report.plan.words import sample_words
 from reconciler.settings.settings import Settings
-from reconciler.wiring.pages import ReportedCluster, rendered_page
+from reconciler.wiring.inputs import ReportedCluster
+
+MOST_BYTES = 60_000
+"""Of a Markdown report: GitHub takes 65,536 characters in a comment, and bytes are never fewer."""
+_ROWS = (60, 30, 15, 8, 4, 2, 1, 0)
+_MARKDOWN = "report.md.j2"
+
+
+def rendered_page(name: str, page: Mapping[str, object]) -> str:
+    """One of the packaged pages: `report.html.j2`, `schedule.html.j2`, … A Markdown report keeps below `MOST_BYTES`. Its lists are
+    shortened until it does, and say by how much. The summary stays whole, and so does every other page."""
+    templates = Templates(packaged_texts("templates", suffix=".j2"), filters=PAGE_FILTERS, finalize=page_value)
+    if name != _MARKDOWN:
+        return templates.render(name, page, most_output=MOST_PAGE)
+    text = ""
+    for most in _ROWS:
+        text = templates.render(name, trimmed(page, most), most_output=MOST_PAGE)
+        if len(text.encode()) < MOST_BYTES:
+            break
+    return text
+
 
 _CONTEXT = "headroom/plan"
 

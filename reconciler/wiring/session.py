@@ -27,8 +27,13 @@ from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.settings.settings import Settings
 from reconciler.source.opening import WorkingTree
 from reconciler.stages.state import Rules
-from reconciler.wiring.cluster import inventory_parent, open_catalog, open_cluster, open_cluster_or_published
-from reconciler.wiring.repository import open_source
+from reconciler.wiring.inputs import (
+    inventory_parent,
+    open_catalog,
+    open_cluster,
+    open_cluster_or_published,
+    open_source,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 from reconciler.model.errors import Invalid
 from reconciler.ports import Clock, Cluster
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cluster import inventory_parent, open_catalog
-from reconciler.wiring.repository import MOST_BYTES, SnapshotNote, git_options, manifests_folder
+from reconciler.wiring.inputs import (
+    MOST_BYTES,
+    SnapshotNote,
+    git_options,
+    inventory_parent,
+    manifests_folder,
+    open_catalog,
+)
 
 if TYPE_CHECKING:
     from reconciler.cluster.snapshot.capture import Captured
@@ -23,7 +29,7 @@ class SnapshotPublisher:
     """Raises `Invalid` if a setting is missing."""
 
     def __init__(self, settings: Settings, cluster: Cluster, clock: Clock) -> None:
-        from reconciler.source.credentials import is_remote
+        from reconciler.source.opening import is_remote
 
         branch = settings.snapshot.branch
         if not is_remote(settings.repository):

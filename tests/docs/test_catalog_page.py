@@ -12,7 +12,7 @@ from reconciler.catalog.file import FileCatalog
 from reconciler.model.errors import Invalid
 from reconciler.model.view import ClusterView
 from reconciler.settings.settings import Settings
-from reconciler.wiring.cluster import open_cluster
+from reconciler.wiring.inputs import open_cluster
 from tests.fakes.clock import ManualClock
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "catalog.md").read_text()

@@ -76,7 +76,7 @@ class Rehearsal:
         standing = standing_nodes(problem, placement, names)
         nodes = [_marked(item.node, scarce=item.node.name in scarce) for item in standing]
         demands = {item.ref: item for item in problem.demands if item.is_rehearsed}
-        self._doubtful = {item.ref for item in demands.values() if may_fail_alone(item)}
+        self._doubtful = {item.ref for item in demands.values() if item.may_fail_alone}
         kinds: dict[PodKind, int] = {}
         held: dict[ObjectRef, Counter[tuple[int, str]]] = {ref: Counter() for ref in sorted(demands)}
         groups: dict[ObjectRef, dict[int, int]] = {ref: {} for ref in demands}
@@ -290,14 +290,6 @@ def shuffled(count: int, seed: int) -> Numbers:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
     return np.argsort(keys ^ (keys >> np.uint64(31)), kind="stable").astype(np.int64)
-
-
-def may_fail_alone(demand: Demand) -> bool:
-    """Pods that are alike and under no rule between pods find the room that their chunks have, whichever of it comes first."""
-    shapes = [group.shape for group in demand.groups]
-    return len(shapes) > 1 or any(
-        shape.topology_spread or shape.pod_affinity or shape.pod_anti_affinity or shape.host_ports for shape in shapes
-    )
 
 
 def _kind(demand: Demand, group: int) -> PodKind:

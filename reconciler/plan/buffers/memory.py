@@ -5,7 +5,7 @@ Of a one-shot buffer: that it was filled, what is left of it, what ended it. Of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,6 +28,19 @@ from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
+
+
+def remembered_buffers(
+    outcomes: Sequence[DemandOutcome],
+    demands: Sequence[Demand],
+    bins: Collection[Bin],
+    view: ClusterView,
+    now: datetime,
+) -> tuple[dict[str, Any], tuple[Edge, ...]]:
+    """What the inventory remembers, and when time alone changes a buffer. now: by the cluster's clock."""
+    once = one_shot_memory(outcomes, bins, view, now)
+    edges = (*one_shot_edges(outcomes, once, view), *share_edges(demands, view.clock_skew))
+    return once | shares_memory(demands, view), edges
 
 
 def one_shot_memory(

@@ -104,9 +104,6 @@ def static_pool_findings(
     pools: Iterable[NodePool], bins: Sequence[Bin], view: ClusterView, now: datetime
 ) -> tuple[Finding, ...]:
     """One for every static pool whose pods keep more nodes than it is to have."""
-    pools = [pool for pool in pools if pool.replicas is not None]
-    if not pools:
-        return ()
     by_node: dict[str, list[str]] = {}
     for pod in view.pods:
         if pod.node_name is None:
@@ -117,7 +114,8 @@ def static_pool_findings(
     by_pool = by_node_pool(bins)
     found = []
     for pool in pools:
-        assert pool.replicas is not None
+        if pool.replicas is None:
+            continue
         nodes = by_pool.get(pool.name, [])
         blocked = {item.name: by_node[item.name] for item in nodes if item.name in by_node}
         if len(nodes) > pool.replicas and len(blocked) > pool.replicas:

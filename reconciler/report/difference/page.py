@@ -13,7 +13,6 @@ from reconciler.report.costs import cost_parts, loss_words, short_words
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import SPAN, headline, hourly_words, pace_words, title, verdict
 from reconciler.report.difference.room import size_words
-from reconciler.report.drawing.svg import local_zone
 from reconciler.report.plan.rows import (
     action_row,
     creation_row,
@@ -27,7 +26,7 @@ from reconciler.report.plan.rows import (
 from reconciler.report.plan.words import sample_words
 from reconciler.report.timeline.chart import difference_chart
 from reconciler.report.timeline.rows import change_rows
-from reconciler.report.words import Row, amounts_words, change_words, cluster_title, grouped, listed, moment
+from reconciler.report.words import Row, amounts_words, change_words, cluster_title, grouped, listed, local_zone, moment
 
 _CHUNK = "A chunk is room for one pod that is kept ready; a demand is the buffer or request that asks for it."
 _WORKED_OUT = (

@@ -162,13 +162,6 @@ MOST_DAYS = 400
 """The longest span with a mark for each day, in days. A longer one has no marks."""
 
 
-def local_zone(now: datetime) -> tzinfo:
-    """The machine's own time zone at `now`, the default."""
-    zone = now.astimezone().tzinfo
-    assert zone is not None
-    return zone
-
-
 def day_words(day: date) -> str:
     """`Mon 23 Nov`."""
     return f"{_WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"

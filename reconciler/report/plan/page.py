@@ -11,7 +11,6 @@ from reconciler.model.demand import Keeper
 from reconciler.model.spending import Spending
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.report.costs import cost_parts
-from reconciler.report.drawing.svg import local_zone
 from reconciler.report.escaping import terminal_lines
 from reconciler.report.plan.pending import launches, left_over, pending_words
 from reconciler.report.plan.rows import (
@@ -47,6 +46,7 @@ from reconciler.report.words import (
     dollars,
     keeper_words,
     listed,
+    local_zone,
     moment,
     short_revision,
     signed_dollars,

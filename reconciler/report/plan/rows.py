@@ -66,7 +66,7 @@ def _fewer_fields(row: Mapping[str, Any], most: int) -> Row:
 
 
 def local_budgets_section(plan: Plan, objects: Iterable[ObjectChange], zone: tzinfo | None) -> Row:
-    pools = changing_local_budgets(plan, objects)
+    pools = changing_local_budgets(plan, objects) if plan.local_budgets else []
     rows = [
         {
             "name": f"NodePool/{pool.node_pool}",

@@ -13,7 +13,7 @@ from typing import Any
 
 from reconciler.model.refs import abridged
 from reconciler.model.timelines import CapacityTimeline, FillPoint
-from reconciler.report.drawing.svg import day_words, instant_words, local_zone, midnight, midnights
+from reconciler.report.drawing.svg import day_words, instant_words, midnight, midnights
 from reconciler.report.drawing.value_lanes import UNBOUNDED, number_of
 from reconciler.report.escaping import timestamp
 from reconciler.report.timeline.chart import (
@@ -29,7 +29,7 @@ from reconciler.report.timeline.chart import (
     shared_out,
     timeline_chart,
 )
-from reconciler.report.words import moment
+from reconciler.report.words import local_zone, moment
 from reconciler.zone_data import time_zone
 
 BLOCKS = "▁▂▃▄▅▆▇█"

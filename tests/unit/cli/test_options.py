@@ -19,8 +19,7 @@ from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
 from reconciler.placement.loops import kernel
 from reconciler.settings.settings import Settings
-from reconciler.wiring.pages import ReportedCluster, reported_cluster
-from reconciler.wiring.repository import PublishedCluster
+from reconciler.wiring.inputs import PublishedCluster, ReportedCluster, reported_cluster
 from tests.controlplane.waiting import eventually
 
 

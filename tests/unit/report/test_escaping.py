@@ -26,7 +26,7 @@ from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import masked_changes, to_json
 from reconciler.report.findings import findings_text, github_annotations, sarif_document
 from reconciler.report.plan.rows import page_text
-from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.posting import rendered_page
 from tests.builders import buffer_ref
 from tests.plans import NOW
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import Misused
-from reconciler.settings.clusters import load_one, load_served
+from reconciler.settings.load import load_one, load_served
 
 TWO = """\
 repository: https://git.example/capacity.git

@@ -16,8 +16,9 @@ import pytest
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.source.child import heard_by
 from reconciler.source.commands import CommandFailedError, Commands, stalled
-from reconciler.source.credentials import Credentials, authorize, is_remote, parse_address, ssh_command
+from reconciler.source.credentials import Credentials, authorize, parse_address, ssh_command
 from reconciler.source.git import Backoff, after_failure, may_try, retry_delay
+from reconciler.source.opening import is_remote
 from reconciler.source.selection import parse_rules, verdict
 from tests.fakes.clock import START
 

@@ -29,7 +29,7 @@ from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.timetable.compiled_budgets import compiled
 from reconciler.timetable.windows import instant_of, ticks
-from reconciler.wiring.pages import rendered_page
+from reconciler.wiring.posting import rendered_page
 from tests.builders import node_pool
 from tests.plans import NOW, full_plan
 

@@ -28,7 +28,7 @@ from reconciler.report.difference.objects import written_differences
 from reconciler.report.difference.page import difference_page
 from reconciler.report.escaping import markdown_text, plain
 from reconciler.report.plan.rows import object_row, row_lines
-from reconciler.wiring.pages import MOST_BYTES, rendered_page
+from reconciler.wiring.posting import MOST_BYTES, rendered_page
 from tests.builders import buffer_ref, demand
 from tests.plans import NOW, planned
 

@@ -1,17 +1,34 @@
-"""The cluster and the catalog that the settings name."""
+"""What a pass reads, as the settings name it: the repository, the cluster, its catalog, and the snapshot that the daemon has published for CI."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
+from reconciler.clocks import FixedClock
+from reconciler.cluster.apply import InventoryParent
+from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_at, snapshot_of
 from reconciler.model.errors import Invalid, Misused, Stalled
-from reconciler.ports import Catalog, Clock, Cluster
+from reconciler.model.source import SourceTree
+from reconciler.ports import Catalog, Clock, Cluster, Source
+from reconciler.report.words import moment
 from reconciler.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.daemon.ending import Watchdog
+    from reconciler.model.nodes import InstanceType
+    from reconciler.model.view import Manifest
+    from reconciler.source.commands import GitOptions
+    from reconciler.source.state import LatestTree
 
 
 def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
@@ -33,12 +50,6 @@ def open_catalog(settings: Settings, cluster: Cluster, clock: Clock) -> Catalog:
     from reconciler.catalog.file import FileCatalog
 
     return FileCatalog(choice)
-
-
-if TYPE_CHECKING:
-    from reconciler.cluster.apply import InventoryParent
-    from reconciler.model.nodes import InstanceType
-    from reconciler.model.view import Manifest
 
 
 CLUSTER_CHOICES = "kubeconfig[:CONTEXT], in-cluster, snapshot:PATH, published[:BRANCH] or embedded[:SNAPSHOT]"
@@ -63,8 +74,6 @@ def open_cluster(settings: Settings, clock: Clock, count: Count = _uncounted, *,
     choice = settings.cluster or ("kubeconfig" if settings.kubeconfig else _what_is_there())
     kind, _, rest = choice.partition(":")
     if kind == "snapshot" and rest:
-        from reconciler.cluster.snapshot.files import snapshot_at
-
         return snapshot_at(rest, inventory_parent(settings))
     if kind == "published":
         return _published_cluster(settings, rest)
@@ -86,8 +95,6 @@ def open_cluster_or_published(settings: Settings, clock: Clock) -> Cluster:
     try:
         return open_cluster(settings, clock)
     except NoClusterHere as error:
-        from reconciler.wiring.repository import published_cluster
-
         try:
             snapshot = published_cluster(settings, inventory_parent(settings))
         except Stalled as failure:
@@ -126,8 +133,6 @@ def definitions_there(names: Iterable[str]) -> dict[str, Manifest]:
 
 
 def _published_cluster(settings: Settings, branch: str) -> Cluster:
-    from reconciler.wiring.repository import published_cluster
-
     snapshot = published_cluster(settings, inventory_parent(settings), branch)
     if snapshot is None:
         raise Invalid(
@@ -165,14 +170,12 @@ def _sold(settings: Settings) -> tuple[InstanceType, ...] | None:
 
 
 def inventory_parent(settings: Settings) -> InventoryParent:
-    from reconciler.cluster.apply import InventoryParent
-
     return InventoryParent(settings.inventory.namespace, settings.inventory.name, _path_in_repository(settings))
 
 
 def _path_in_repository(settings: Settings) -> str | None:
     """The folder that is read, from the top of its repository; None for a folder in no repository."""
-    from reconciler.source.credentials import is_remote
+    from reconciler.source.opening import is_remote
 
     path = PurePosixPath(settings.path)
     if is_remote(settings.repository):
@@ -193,3 +196,163 @@ def _what_is_there() -> str:
         "there is no cluster here: not inside one, and no kubeconfig with a current context",
         hint=f"name one with --cluster: {CLUSTER_CHOICES}",
     )
+
+
+def open_source(settings: Settings, clock: Clock, reader: str = "") -> Source:
+    """reader: as in `GitOptions`."""
+    from reconciler.source.opening import open_source as opened
+
+    return opened(
+        settings.repository or ".",
+        clock=clock,
+        revision=settings.revision or None,
+        subdirectory=settings.path,
+        options=git_options(settings, reader),
+    )
+
+
+def latest_tree(settings: Settings, clock: Clock, watchdog: Watchdog, reader: str) -> LatestTree:
+    """The repository as a daemon polls it. Which passes end is remembered beside its clone. reader: as in `GitOptions`."""
+    from reconciler.source.git import GitSource
+    from reconciler.source.state import LatestTree
+
+    source = open_source(settings, clock, reader)
+    passes = source.passes if isinstance(source, GitSource) else None
+    tree = LatestTree(source, progress=watchdog.git_progress, passes=passes)
+    watchdog.on_stuck = tree.stuck
+    return tree
+
+
+def repository_tree(settings: Settings, now: datetime) -> SourceTree:
+    """The tree that the settings name, for a command that needs no cluster. Raises as `tree_at`."""
+    from reconciler.source.opening import tree_at
+
+    return tree_at(
+        settings.repository or ".",
+        settings.revision or None,
+        settings.path,
+        clock=FixedClock(now),
+        options=git_options(settings),
+    )
+
+
+def git_options(settings: Settings, reader: str = "") -> GitOptions:
+    from reconciler.source.commands import GitOptions
+    from reconciler.source.credentials import Credentials
+
+    git = settings.git
+    return GitOptions(
+        credentials=Credentials(git.username, git.token_file, git.ssh_key, git.known_hosts, plain_http=git.plain_http),
+        state=git.state,
+        allowed_signers=git.allowed_signers,
+        timeout=git.timeout,
+        rewind_hold=git.rewind_hold,
+        templates=settings.templates,
+        reader=reader,
+        heard_for=git.interval / 2,
+    )
+
+
+MOST_BYTES = 90 * 2**20
+"""The largest snapshot in bytes. GitHub accepts no file of more than 100 MiB."""
+_TAKEN = re.compile(r"^Headroom-Snapshot: (\S+)$", re.MULTILINE)
+_PATH = re.compile(r"^Headroom-Path: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotNote:
+    """What a snapshot's commit message records: when it was taken, and the folder of manifests that its daemon reads."""
+
+    taken: datetime
+    path: str
+
+    @property
+    def message(self) -> str:
+        taken = self.taken.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"Snapshot of the cluster\n\nHeadroom-Snapshot: {taken}\nHeadroom-Path: {self.path}"
+
+    @classmethod
+    def of(cls, message: str) -> SnapshotNote | None:
+        """The note in a commit message; None for a commit that is not a snapshot."""
+        taken, path = _TAKEN.search(message), _PATH.search(message)
+        try:
+            time = datetime.fromisoformat(taken[1]) if taken else None
+        except ValueError:
+            return None
+        return None if time is None or time.tzinfo is None else cls(time, path[1].strip() if path else "")
+
+
+class PublishedCluster(SnapshotCluster):
+    """The snapshot on a branch."""
+
+    def __init__(
+        self, files: Mapping[str, bytes], inventory: InventoryParent, *, taken: datetime, folder: str, branch: str
+    ) -> None:
+        """folder: that of its manifests, "" for the whole repository."""
+        name = f"published:{branch}, as of {moment(taken, UTC)}"
+        super().__init__(name, partial(snapshot_of, name, files), inventory)
+        self.taken = taken
+        self.folder = folder
+        self.branch = branch
+
+
+def published_cluster(settings: Settings, inventory: InventoryParent, branch: str = "") -> PublishedCluster | None:
+    """The snapshot on a branch of the settings' repository; None where there is none. branch: "" is the settings' own.
+
+    Raises `Invalid` for a branch that has something else, or the snapshot of another folder's cluster, and `Stalled`.
+    """
+    from reconciler.source.branches import read_branch
+
+    name = branch or settings.snapshot.branch
+    found = read_branch(settings.repository or ".", name, git_options(settings), most_bytes=MOST_BYTES)
+    if found is None:
+        return None
+    note = SnapshotNote.of(found.message)
+    if note is None:
+        raise Invalid(
+            f"branch {name!r} has no snapshot that headroom has published",
+            hint="set snapshot.branch as the daemon has it, or name a cluster with --cluster",
+        )
+    if not branch and note.path != manifests_folder(settings):
+        path = f"give --path {note.path}" if note.path else "leave --path out"
+        raise Invalid(
+            f"the snapshot on branch {name!r} is of the cluster that {note.path or 'the whole repository'} is for",
+            hint=f"{path}, or name the branch of the right cluster: --cluster published:BRANCH",
+        )
+    return PublishedCluster(found.files, inventory, taken=note.taken, folder=note.path, branch=name)
+
+
+def manifests_folder(settings: Settings) -> str:
+    """The manifests' folder as a snapshot names it; "" is the whole repository."""
+    folder = normpath(settings.path.strip("/"))
+    return "" if folder == "." else folder
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedCluster:
+    """name: for titles. snapshot: in words, the published snapshot that is planned with; "" for any other cluster."""
+
+    name: str
+    snapshot: str = ""
+
+
+def reported_cluster(cluster: Cluster, settings: Settings) -> ReportedCluster:
+    """The cluster's name. One without a name gets that of its manifests' folder: `clusters/production` is `production`."""
+    if isinstance(cluster, PublishedCluster):
+        of = f" of {cluster.folder}" if cluster.folder else ""
+        snapshot = f"planned on the snapshot{of} as of {moment(cluster.taken, UTC)}"
+        return ReportedCluster(_last(cluster.folder) or _repository(settings) or cluster.branch, snapshot)
+    if cluster.name == "in-cluster":
+        return ReportedCluster(_last(manifests_folder(settings)) or cluster.name)
+    return ReportedCluster(cluster.name)
+
+
+def _last(folder: str) -> str:
+    return folder.rpartition("/")[2]
+
+
+def _repository(settings: Settings) -> str:
+    """The last part of the repository's URL or folder: `git@git.example:platform/capacity.git` is `capacity`."""
+    written = settings.repository or "."
+    place = str(Path(written).resolve()) if Path(written).is_dir() else written
+    return re.split("[/:]", place.rstrip("/"))[-1].removesuffix(".git")
