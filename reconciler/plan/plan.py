@@ -329,7 +329,7 @@ def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pru
     others = {key: value for key, value in facts.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.memory(created, deleted, facts.cluster_now)
-    left: Mapping[str, Any] = {}
+    left: dict[str, Any] = {}
     if facts.departures:
         left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
     return dict(sorted((others | launches | dict(pruning.memory) | left).items()))
