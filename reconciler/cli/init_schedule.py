@@ -6,13 +6,17 @@ Plain words (`mon-fri 9-17`) become the YAML of a MetricsProducer, whose fields 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from reconciler.manifests.metrics_producer import GROUP
 from reconciler.model.errors import Invalid, Misused
+from reconciler.model.refs import ObjectRef
+from reconciler.model.schedules import METRICS_PRODUCER_KIND, Behavior, Schedule, TimePattern
+from reconciler.report.schedules.page import schedule_document
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MOST = 2**31 - 1
@@ -73,9 +77,10 @@ def command(
     if replicas is None and any(window.replicas is None for window in read):
         raise click.UsageError('Give the replicas: --replicas 3, or in the window: --window "mon-fri 9-17 = 3".')
     own = [(window, (replicas or 0) if window.replicas is None else window.replicas) for window in read]
-    text = schedule_yaml(
-        name=name, namespace=namespace, timezone=timezone, default=default, windows=own, lead_time=lead_time
-    )
+    schedule = schedule_of(ObjectRef(GROUP, METRICS_PRODUCER_KIND, namespace, name), timezone, default, own)
+    text = schedule_document(schedule, [window.words for window, _ in own])
+    text += f"# A buffer follows it with these annotations:\n#   headroom.dev/replicas-from: {name}\n"
+    text += f"#   headroom.dev/lead-time: {lead_time}\n" if lead_time else ""
     file = None if output == "-" else Path(output)
     written = () if file is None else _write(file, text)
     _check("stdout" if file is None else output, text if file is None else file.read_text(encoding="utf-8"))
@@ -230,54 +235,20 @@ def _minutes(words: str) -> int:
     return int(hours) * _MINUTES + int(minutes or 0)
 
 
-def schedule_yaml(
-    *,
-    name: str,
-    namespace: str,
-    timezone: str,
-    default: int,
-    windows: Sequence[tuple[Window, int]],
-    lead_time: str = "",
-) -> str:
-    """The MetricsProducer as YAML.
-
-    windows: with their replicas; where they overlap the first wins. name, namespace: valid, as the caller has checked.
-    """
-    lines = [
-        "apiVersion: autoscaling.karpenter.sh/v1alpha1",
-        "kind: MetricsProducer",
-        "metadata:",
-        f"  name: {name}",
-        f"  namespace: {namespace}",
-        "spec:",
-        "  schedule:",
-        f"    timezone: {timezone}",
-        f"    defaultReplicas: {default}",
-        "    behaviors:",
-    ]
-    for window, replicas in windows:
-        lines += [
-            f"      # {window.words}",
-            f"      - replicas: {replicas}",
-            f"        start: {_pattern(window.days, window.start)}",
-            f"        end: {_pattern(window.last_days, window.end)}",
-        ]
-    lines += ["# A buffer follows it with these annotations:", f"#   headroom.dev/replicas-from: {name}"]
-    if lead_time:
-        lines.append(f"#   headroom.dev/lead-time: {lead_time}")
-    return "\n".join(lines) + "\n"
-
-
-def _pattern(days: frozenset[int], time: int) -> str:
-    """The pattern in YAML flow style, without fields that match every value."""
-    hours, minutes = divmod(time, _MINUTES)
-    names = [_DAYS[day % 7] for day in range(1, 8) if day % 7 in days]
-    parts = (
-        []
-        if days == _NAMED["daily"]
-        else [f'weekdays: "{",".join(names)}"' if len(names) > 1 else f"weekdays: {names[0]}"]
+def schedule_of(ref: ObjectRef, timezone: str, default: int, windows: Iterable[tuple[Window, int]]) -> Schedule:
+    """windows: with their replicas; where they overlap the first wins."""
+    behaviors = (
+        Behavior(replicas, _pattern(window.days, window.start), _pattern(window.last_days, window.end))
+        for window, replicas in windows
     )
-    parts.append(f"hours: {hours}")
-    if minutes:
-        parts.append(f"minutes: {minutes}")
-    return f"{{{', '.join(parts)}}}"
+    return Schedule(ref, default, tuple(behaviors), timezone)
+
+
+def _pattern(days: frozenset[int], time: int) -> TimePattern:
+    """Without fields that match every value."""
+    hours, minutes = divmod(time, _MINUTES)
+    return TimePattern(
+        minutes=(minutes,) if minutes else None,
+        hours=(hours,),
+        weekdays=None if days == _NAMED["daily"] else tuple(sorted(days)),
+    )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import zip_longest
 from math import ceil
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -306,7 +307,8 @@ def _about(finding: Finding, broken: Sequence[BrokenDocument]) -> str:
     return "" if finding.ref is None else f"{finding.ref.namespace}/{finding.ref.name}"
 
 
-def schedule_document(schedule: Schedule) -> str:
+def schedule_document(schedule: Schedule, comments: Sequence[str] = ()) -> str:
+    """The MetricsProducer as YAML. comments: a line above each behavior."""
     lines = [
         "apiVersion: autoscaling.karpenter.sh/v1alpha1",
         "kind: MetricsProducer",
@@ -325,7 +327,8 @@ def schedule_document(schedule: Schedule) -> str:
         lines.append("    behaviors: []")
     else:
         lines.append("    behaviors:")
-    for behavior in schedule.behaviors:
+    for behavior, comment in zip_longest(schedule.behaviors, comments):
+        lines += [f"      # {comment}"] if comment else []
         lines.append(f"      - replicas: {behavior.replicas}")
         if behavior.priority:
             lines.append(f"        priority: {behavior.priority}")

@@ -99,15 +99,15 @@ def test_a_schedule_that_never_changes_anything_is_written_with_a_warning(number
 def test_windows_with_numbers_of_their_own_and_a_word_about_overlaps() -> None:
     done = init("schedule", "--window", "fri 17 - mon 9 = 0", "--window", "daily 22-6 = 1", "--default", "3")
     assert [behavior.replicas for behavior in written(done.stdout).behaviors] == [0, 1]
-    assert "stdout:16:9: warning" in done.stderr
+    assert "stdout:19:9: warning" in done.stderr
     assert "[overlapping-behaviors]" in done.stderr
 
 
 def test_a_warning_names_the_line_of_the_file_that_was_written(tmp_path: Path) -> None:
     file = tmp_path / "hours.yaml"
     done = init("schedule", "--window", "fri 17 - mon 9 = 0", "--window", "daily 22-6 = 1", "-o", str(file))
-    assert f"{file}:17:9: warning" in done.stderr
-    assert file.read_text().splitlines()[16].startswith("      - replicas: 1")
+    assert f"{file}:20:9: warning" in done.stderr
+    assert file.read_text().splitlines()[19].startswith("      - replicas: 1")
     example = ("--window", "fri 17 - mon 9 = 0", "--window", "mon-thu 22-6 = 1")
     assert "warning" not in init("schedule", *example, "--default", "3").stderr
 

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.cli.init_schedule import Window, read_window, schedule_yaml
+from reconciler.cli.init_schedule import Window, read_window, schedule_of
 from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import MOST_COLLISIONS, schedule_findings
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Finding
+from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, TimePattern
+from reconciler.report.schedules.page import schedule_document
 from reconciler.timetable.capacity_schedule import state_at, timeline
 from tests.unit.manifests.reading import declared
 
@@ -192,7 +194,7 @@ SUNDAY = datetime(2026, 11, 22, tzinfo=UTC)
 
 def schedule(*words: str) -> Schedule:
     windows = [(window, window.replicas or 3) for window in map(read_window, words)]
-    text = schedule_yaml(name="hours", namespace="shop", timezone="UTC", default=1, windows=windows)
+    text = schedule_document(schedule_of(ObjectRef("", "MetricsProducer", "shop", "hours"), "UTC", 1, windows))
     declared = read({"hours.yaml": text.encode()})
     assert declared.findings == ()
     (found,) = declared.schedules
