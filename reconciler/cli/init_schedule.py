@@ -15,7 +15,7 @@ import click
 from reconciler.manifests.metrics_producer import GROUP
 from reconciler.model.errors import Invalid, Misused
 from reconciler.model.refs import ObjectRef
-from reconciler.model.schedules import METRICS_PRODUCER_KIND, Behavior, Schedule, TimePattern
+from reconciler.model.schedules import METRICS_PRODUCER_KIND, WEEKDAYS, Behavior, Schedule, TimePattern
 from reconciler.report.schedules.page import schedule_document
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -150,7 +150,6 @@ def _write(path: Path, text: str) -> tuple[Path, ...]:
     return path, schema
 
 
-_DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _NAMED = {"daily": frozenset(range(7)), "weekdays": frozenset(range(1, 6)), "weekend": frozenset({0, 6})}
 _TIME = r"\d{1,2}(?::\d{2})?"
 _WINDOW = re.compile(
@@ -219,12 +218,12 @@ def _weekdays(words: str) -> frozenset[int]:
 
 
 def _weekday(word: str) -> int:
-    if word.capitalize() not in _DAYS:
+    if word.capitalize() not in WEEKDAYS:
         raise Invalid(
             f"{word!r} is not a weekday",
-            hint=f"write {', '.join(_DAYS)}, a range such as mon-fri, weekdays, weekend or daily",
+            hint=f"write {', '.join(WEEKDAYS)}, a range such as mon-fri, weekdays, weekend or daily",
         )
-    return _DAYS.index(word.capitalize())
+    return WEEKDAYS.index(word.capitalize())
 
 
 def _minutes(words: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -64,11 +64,13 @@ class Span:
     days: int | None
 
     def whole_days(self, zone: ZoneInfo) -> tuple[datetime, datetime]:
+        from reconciler.report.drawing.svg import midnight
+
         first = self.start.astimezone(zone).date()
         if self.days is not None:
-            return _midnight(first, zone), _midnight(first + timedelta(days=self.days), zone)
+            return midnight(first, zone), midnight(first + timedelta(days=self.days), zone)
         last = (self.end - timedelta(microseconds=1)).astimezone(zone).date()
-        return _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
+        return midnight(first, zone), midnight(last + timedelta(days=1), zone)
 
 
 @click.command("schedule")
@@ -229,7 +231,3 @@ def _is_about_schedules(finding: Finding, names: Sequence[str]) -> bool:
     """Whether the finding is to be shown. One without an object may be about an unreadable schedule, so it is shown as well."""
     ref = finding.ref
     return ref is None or (ref.kind == _KIND and _is_named(ref.namespace, ref.name, names))
-
-
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
-    return datetime.combine(day, time(), zone).astimezone(UTC)

@@ -20,11 +20,9 @@ from reconciler.model import codes
 from reconciler.model.errors import Invalid
 from reconciler.model.findings import Code
 from reconciler.model.refs import ObjectRef, Path
-from reconciler.model.schedules import NO_PLACES, Behavior, Schedule, TimePattern
+from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Behavior, Schedule, TimePattern
 from reconciler.model.view import Manifest
 
-_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BOUNDS: dict[str, tuple[int, int]] = {
     "minutes": (0, 59),
     "hours": (0, 23),
@@ -32,7 +30,7 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "months": (1, 12),
     "weekdays": (0, 6),
 }
-_NAMES: dict[str, tuple[str, ...]] = {"months": _MONTHS, "weekdays": _WEEKDAYS}
+_NAMES: dict[str, tuple[str, ...]] = {"months": MONTHS, "weekdays": WEEKDAYS}
 _OFFSETS = {"months": 1, "weekdays": 0}
 _RANGE = re.compile(r"(\*|[A-Za-z0-9]{1,9}(?:\s*-\s*[A-Za-z0-9]{1,9})?)(?:/([0-9]{1,4}))?")
 _MOST_CHARACTERS = 500

@@ -15,6 +15,10 @@ NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
 """Files in the zone database of some machines that name no place and differ between machines."""
 
 
+WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
 @dataclass(frozen=True, slots=True)
 class TimePattern:
     """Calendar fields as sorted numbers. None: absent; then minutes and hours are 0, and all others match. Weekday 0 is Sunday."""

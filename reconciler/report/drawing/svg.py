@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from textwrap import wrap
 
+from reconciler.model.schedules import MONTHS, WEEKDAYS
 from reconciler.report.escaping import visible, xml_text
 
 STEPS = 6
@@ -154,8 +155,6 @@ def _n(value: float) -> str:
 
 _HOUR = timedelta(hours=1)
 _SECOND = timedelta(seconds=1)
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BETWEEN = 6
 """The least distance of two names of days, in pixels."""
 MOST_DAYS = 400
@@ -164,7 +163,7 @@ MOST_DAYS = 400
 
 def day_words(day: date) -> str:
     """`Mon 23 Nov`."""
-    return f"{_WEEKDAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"
+    return f"{WEEKDAYS[day.isoweekday() % 7]} {day.day} {MONTHS[day.month - 1]}"
 
 
 def instant_words(time: datetime, zone: tzinfo) -> str:

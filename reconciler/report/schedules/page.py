@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from reconciler.model.changes import ScheduleOutcome
 from reconciler.model.findings import Finding
 from reconciler.model.refs import DEFAULT_NAMESPACE
-from reconciler.model.schedules import NO_PLACES, Schedule, TimePattern
+from reconciler.model.schedules import MONTHS, NO_PLACES, WEEKDAYS, Schedule, TimePattern
 from reconciler.model.timelines import Collision, ScheduleTimeline
 from reconciler.report.drawing.svg import (
     Drawing,
@@ -210,8 +210,6 @@ spec:
         end: {weekdays: "Mon,Tue,Wed,Thu,Fri", hours: 17}
 """
 """The editor's initial text if there is no schedule."""
-_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def schedules_document(
@@ -346,9 +344,9 @@ def _text(name: str) -> str:
 def _pattern(name: str, pattern: TimePattern) -> Iterator[str]:
     fields = {
         "weekdays": pattern.weekdays
-        and [_WEEKDAYS[number] for number in sorted(pattern.weekdays, key=lambda number: (number - 1) % 7)],
+        and [WEEKDAYS[number] for number in sorted(pattern.weekdays, key=lambda number: (number - 1) % 7)],
         "days": pattern.days,
-        "months": pattern.months and [_MONTHS[number - 1] for number in pattern.months],
+        "months": pattern.months and [MONTHS[number - 1] for number in pattern.months],
         "hours": pattern.hours,
         "minutes": pattern.minutes,
     }
