@@ -67,21 +67,6 @@ def repository(tmp_path: Path) -> Repository:
     return repository
 
 
-def test_a_demand_that_loses_its_place_is_told(repository: Repository) -> None:
-    """It was: one node less, $139 a month saved, and no word of the chunks."""
-    repository.branch("change", {"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "8"')})
-    (row,) = repository.changes("main..change")["demands"]
-    assert (row["name"], row["before"], row["after"], row["unplacedBefore"], row["unplaced"]) == ("web", 10, 10, 0, 3)
-    assert "limit" in row["unplacedReasons"][0]["example"]
-    text = repository.diff("main..change").stdout
-    assert (
-        text.splitlines()[1]
-        .strip()
-        .startswith("Less room: shop/web 10 → 7 chunks (NodePool general is at its cpu limit of 8)")
-    )
-    assert "web: 10 chunks, 3 without a place" in text
-
-
 def test_caps_of_a_pass_do_not_cut_the_price(repository: Repository) -> None:
     """It was: 100 nodes, as many as one pass makes."""
     repository.commit({"pool.yaml": POOL.replace('cpu: "400"', 'cpu: "9000"')})
@@ -177,31 +162,6 @@ def test_gates_look_at_all_of_the_coming_days(repository: Repository, gate: str,
     done = repository.diff("main..change", gate)
     assert done.returncode == code, done.stdout
     assert (code == 3) == ("allowed" in done.stderr)
-
-
-def test_no_unplaced_sees_what_has_no_place_on_monday(repository: Repository) -> None:
-    repository.commit({"office.yaml": office(3), "web.yaml": buffer("web", "replicas: 1", FOLLOWING)})
-    repository.branch("change", {"office.yaml": office(600)})
-    done = repository.diff("main..change", "--no-unplaced")
-    assert done.returncode == 3, done.stdout
-    assert "without a place from 2026-11-23 08:00 CET" in done.stderr
-    assert repository.diff("main..change", "--no-unplaced", "--detailed-exitcode").returncode == 1
-
-
-def test_two_folders_are_compared(repository: Repository, tmp_path: Path) -> None:
-    for name, size in (("before", 10), ("after", 20)):
-        (tmp_path / name).mkdir()
-        for path, text in {**START, "web.yaml": buffer("web", f"replicas: {size}")}.items():
-            (tmp_path / name / path).write_text(text)
-    done = repository.diff(str(tmp_path / "before"), str(tmp_path / "after"), "--output=json")
-    (row,) = json.loads(done.stdout)["changes"]["demands"]
-    assert (row["before"], row["after"]) == (10, 20)
-    text = repository.diff(str(tmp_path / "before"), str(tmp_path / "after")).stdout
-    assert text.startswith(f"What differs between {tmp_path / 'before'} and {tmp_path / 'after'}")
-    for output in ("text", "markdown", "html"):
-        done = repository.diff(str(tmp_path / "before"), str(tmp_path / "after"), f"--output={output}")
-        assert "differs" in done.stdout
-        assert "merg" not in done.stdout
 
 
 def test_the_folder_of_a_new_cluster_need_not_be_checked_out(repository: Repository) -> None:

@@ -358,21 +358,6 @@ def test_a_commit_since_the_last_one_may_allow_removals(
     assert not poll().removals_allowed
 
 
-@WHATEVER_THE_SERVER
-@pytest.mark.parametrize(
-    "message",
-    ["Headroom-Allow-Removals: true\n\nis what I would write", "Say it\n\nHeadroom-Allow-Removals: false\n"],
-    ids=["a title", "no"],
-)
-def test_only_a_trailer_that_says_true_counts(
-    repository: GitRepository, poll: Callable[[], SourceTree], message: str
-) -> None:
-    poll()
-    repository.git("commit", "--allow-empty", "--quiet", "--message", message)
-    repository.push({"pool.yaml": "more"})
-    assert not poll().removals_allowed
-
-
 def test_after_a_force_push_only_the_newest_commit_counts(
     repository: GitRepository, poll: Callable[[], SourceTree]
 ) -> None:

@@ -233,21 +233,6 @@ def test_a_restart_while_the_remote_is_down_loses_nothing(
     server.start()
 
 
-def test_a_token_that_rotates_is_read_anew(server: GitHttpServer, tmp_path: Path, clock: ManualClock) -> None:
-    file = tmp_path / "token"
-    file.write_text(TOKEN)
-    server.token = TOKEN
-    daemon = Daemon(server.url, tmp_path, clock, credentials=Credentials(token_file=str(file)))
-    assert daemon.poll().stalled is None
-    server.token = "glpat-the-next-one-of-them"
-    refused = daemon.poll()
-    assert refused.stalled is not None
-    assert refused.stalled[0] == "AuthenticationFailed"
-    assert TOKEN not in refused.stalled[1]
-    file.write_text(f"{server.token}\n")
-    assert daemon.poll().stalled is None
-
-
 def test_a_password_in_the_url_is_used_and_kept_nowhere(
     server: GitHttpServer, tmp_path: Path, clock: ManualClock
 ) -> None:

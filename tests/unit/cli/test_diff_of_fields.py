@@ -75,22 +75,6 @@ spec:
     assert (path, line, text) == ("spec.scalableRef.name", 9, "name: wbe")
 
 
-def test_a_schedule_that_is_not_there(folders: Folders) -> None:
-    buffer = """
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: web
-  namespace: shop
-  annotations:
-    example.com/owner: shop
-    headroom.dev/replicas-from: ofice
-spec: {podTemplateRef: {name: web}}
-"""
-    path, line, _ = found(folders, "schedule-not-found", START | {"web.yaml": buffer}, START)
-    assert (path, line) == ("metadata.annotations['headroom.dev/replicas-from']", 9)
-
-
 def test_a_pool_that_becomes_static(folders: Folders) -> None:
     folders.lists["nodepools"] = [
         manifest("karpenter.sh/v1", "NodePool", "general", spec={"template": {"spec": {"requirements": []}}})

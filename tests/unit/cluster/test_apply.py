@@ -83,16 +83,6 @@ def test_the_inventory_says_in_which_kinds_and_namespaces_members_are() -> None:
     assert cluster.view().inventory.members == {BUFFER, POOL}
 
 
-def test_the_same_again_writes_nothing_at_all() -> None:
-    cluster = FakeCluster()
-    writes = [apply(BUFFER), apply(POOL)]
-    run(cluster, writes, {"backOffs": ["a"]})
-    cluster.done.clear()
-    changes = run(cluster, writes, {"backOffs": ["a"]})
-    assert cluster.done == []
-    assert outcomes(changes) == {"CapacityBuffer/shop/web": "unchanged", "NodePool/general": "unchanged"}
-
-
 def test_without_members_or_memory_there_is_no_inventory() -> None:
     cluster = FakeCluster()
     run(cluster, [apply(CLAIM, member=False)])

@@ -41,16 +41,6 @@ class World:
         )
 
 
-def test_the_first_to_ask_leads() -> None:
-    world = World()
-    first, second = world.candidate("a"), world.candidate("b")
-    first.step()
-    second.step()
-    assert (first.is_leader(), second.is_leader()) == (True, False)
-    assert (world.record.holder, world.record.transitions) == ("a", 0)
-    assert world.record.acquired == "2026-03-01T12:00:00.000000Z"
-
-
 def test_an_api_server_that_does_not_answer_ends_the_lead_after_the_renew_deadline() -> None:
     world = World()
     first = world.candidate("a")

@@ -5,51 +5,27 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from reconciler.cluster.apply import InventoryParent, applyset_id, group_kind, parent_manifest
+from reconciler.cluster.apply import InventoryParent, applyset_id, parent_manifest
 from reconciler.cluster.resources import (
     BY_KIND,
     CAPACITY_BUFFERS,
     CONFIG_MAPS,
-    DEPLOYMENTS,
     NODE_POOLS,
     NODES,
     PODS,
-    STATEFUL_SETS,
 )
 from reconciler.cluster.view import ViewStore
 from reconciler.model.refs import ObjectRef
-from tests.unit.cluster.documents import Document, buffer, deployment, node, pod
+from tests.unit.cluster.documents import Document, buffer, node, pod
 
 PARENT = InventoryParent("headroom-system", "headroom")
 BUFFER = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
-
-
-def test_a_view_holds_what_was_put_in_sorted_by_namespace_and_name() -> None:
-    store = ViewStore()
-    store.replace(PODS, [pod("b"), pod("a")])
-    store.put(DEPLOYMENTS, deployment("web"))
-    store.put(STATEFUL_SETS, deployment("db"))
-    view = store.view()
-    assert [item.name for item in view.pods] == ["a", "b"]
-    assert [str(item.ref) for item in view.workloads] == ["StatefulSet/shop/db", "Deployment/shop/web"]
 
 
 def test_json_text_and_plain_values_are_the_same() -> None:
     store = ViewStore()
     store.put(PODS, pod())
     assert store.put(PODS, msgspec.json.encode(pod())) is False
-
-
-def test_a_change_moves_the_revision_and_leaves_the_other_parts_the_same_tuples() -> None:
-    store = ViewStore()
-    store.put(NODES, node())
-    store.put(PODS, pod())
-    before = store.view()
-    assert store.put(PODS, pod(node="node-2")) is True
-    after = store.view()
-    assert after.revision != before.revision
-    assert after.pods[0].node_name == "node-2"
-    assert after.nodes is before.nodes
 
 
 def test_a_pod_that_finishes_leaves_the_view() -> None:
@@ -168,32 +144,6 @@ def test_the_id_of_an_applyset_is_the_one_kubectl_reckons() -> None:
     # The id that kubectl's own tests expect for Secret test/my-set.
     parent = ObjectRef("", "Secret", "test", "my-set")
     assert applyset_id(parent) == "applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1"
-
-
-def test_members_are_what_carries_the_sets_label() -> None:
-    store = ViewStore(PARENT)
-    store.put(CAPACITY_BUFFERS, buffer(labels={"applyset.kubernetes.io/part-of": PARENT.id}))
-    store.put(CAPACITY_BUFFERS, buffer("theirs", labels={"applyset.kubernetes.io/part-of": "applyset-other-v1"}))
-    inventory = store.view().inventory
-    assert inventory.members == {BUFFER}
-    assert inventory.recorded is False
-
-
-def test_the_parent_says_where_members_may_be_and_what_to_remember() -> None:
-    store = ViewStore(PARENT)
-    memory = {"backOffs": {"b": 1, "a": [2]}}
-    document = parent_manifest(
-        PARENT,
-        group_kinds=[group_kind(BUFFER), "PodTemplate"],
-        namespaces=["shop", "headroom-system", ""],
-        memory=memory,
-    )
-    store.put(CONFIG_MAPS, document)
-    inventory = store.view().inventory
-    assert inventory.recorded is True
-    assert inventory.group_kinds == ("CapacityBuffer.autoscaling.x-k8s.io", "PodTemplate")
-    assert inventory.namespaces == ("shop",), "the parent's own namespace is not additional"
-    assert inventory.memory == memory
 
 
 def test_a_spoiled_memory_is_a_gap_and_not_forgotten() -> None:

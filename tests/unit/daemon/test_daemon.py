@@ -48,16 +48,6 @@ def test_passes_never_overlap_and_changes_during_one_make_one_more() -> None:
         assert passes.next() is Trigger.REQUEST
 
 
-def test_a_change_waits_for_quiet_on_the_given_clock() -> None:
-    with Running(Passes(), pacing=Pacing(quiet=timedelta(seconds=10))) as running:
-        running.passes.next()
-        running.daemon.changed()
-        running.clock.advance(9)
-        assert running.passes.begun.empty()
-        running.clock.advance(1)
-        assert running.passes.next() is Trigger.CHANGE
-
-
 def test_ticks_come_without_any_change() -> None:
     with Running(Passes(), tick=timedelta(milliseconds=50)) as running:
         assert [running.passes.next() for _ in range(3)] == [Trigger.START, Trigger.TICK, Trigger.TICK]

@@ -11,7 +11,6 @@ from reconciler.manifests.repository import declared
 from reconciler.manifests.repository.declared import KnownFiles, live_declared, read, read_live, with_last_good
 from reconciler.manifests.repository.in_force import InForce, in_force, served_form
 from reconciler.manifests.repository.reading import ReadDocument, read_document
-from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
@@ -150,28 +149,6 @@ def live(kind: str, spec: object, *, group: str = "autoscaling.x-k8s.io", **more
         "annotations": {"karpenter.sh/nodepool-hash": "1", "karpenter.sh/nodepool-hash-version": "v3"},
     }
     return LiveObject(ref, {"kind": kind, "metadata": metadata, "spec": spec, **more})
-
-
-def test_a_live_buffer_has_its_status() -> None:
-    conditions = [{"type": "Provisioning", "status": "True", "reason": "R", "message": "m"}]
-    item = live("CapacityBuffer", {"podTemplateRef": {"name": "t"}}, status={"conditions": conditions})
-    (read_buffer,) = read_live([item]).buffers
-    assert (read_buffer.generation, read_buffer.created) == (4, "2026-01-01T00:00:00Z")
-    assert read_buffer.status_conditions == (Condition("Provisioning", ConditionStatus.TRUE, "R", "m"),)
-    assert read_buffer.position is None
-
-
-def test_a_live_pool_has_its_observed_state() -> None:
-    item = live(
-        "NodePool",
-        {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", "name": "n"}, "requirements": []}}},
-        group="karpenter.sh",
-        status={"resources": {"cpu": "6", "nodes": "2"}, "conditions": [{"type": "Ready", "status": "False"}]},
-    )
-    (read_pool,) = read_live([item]).node_pools
-    assert (read_pool.ready, read_pool.deleting, read_pool.uid) == (False, False, "u1")
-    assert (read_pool.hash, read_pool.hash_version) == ("1", "v3")
-    assert read_pool.usage.quantities() == {"cpu": "6", "nodes": "2"}
 
 
 @pytest.mark.parametrize("spec", [None, [], {"template": {"spec": {}}}, {"template": 5}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.manifests.metrics_producer import BadField, read_field
-from reconciler.model.schedules import Behavior, Schedule, TimePattern
+from reconciler.model.schedules import Schedule
 from reconciler.zone_data import zone_data
 from tests.unit.manifests.reading import declared, findings, only
 
@@ -23,39 +23,6 @@ spec:
 def schedule(text: str) -> Schedule:
     (read,) = declared(text).schedules
     return read
-
-
-def test_the_example_of_the_scheduled_capacity_proposal() -> None:
-    read = schedule(
-        HEAD
-        + """\
-    timezone: America/Los_Angeles
-    defaultReplicas: 2
-    behaviors:
-      # Scale way down on Friday evening for the weekend
-      - replicas: 1
-        start:
-          weekdays: Fri
-          hours: 17
-        end:
-          weekdays: Mon
-          hours: 9
-      - replicas: 3
-        priority: 5
-        start:
-          weekdays: Mon,Tue,Wed,Thu,Fri
-          hours: "9"
-        end: {}
-"""
-    )
-    assert (read.timezone, read.default_replicas) == ("America/Los_Angeles", 2)
-    first, second = read.behaviors
-    assert first == Behavior(
-        1, TimePattern(weekdays=(5,), hours=(17,)), TimePattern(weekdays=(1,), hours=(9,)), 0, first.position
-    )
-    assert second.start == TimePattern(weekdays=(1, 2, 3, 4, 5), hours=(9,))
-    assert (second.end, second.priority) == (TimePattern(), 5)
-    assert [behavior.position and behavior.position.line for behavior in read.behaviors] == [10, 17]
 
 
 def test_no_behaviors_and_no_zone() -> None:
@@ -125,21 +92,6 @@ def test_values_of_the_wrong_type(value: Any) -> None:
     with pytest.raises(BadField) as raised:
         read_field("hours", value)
     assert raised.value.code.name == "wrong-type"
-
-
-def test_every_wrong_field_is_told_at_its_place() -> None:
-    text = HEAD + (
-        "    defaultReplicas: 1\n"
-        "    behaviors:\n"
-        "      - replicas: 2\n"
-        "        start: {weekdays: Mon-Fri, hours: 25}\n"
-        "        end: {minutes: '*/5'}\n"
-    )
-    assert [(finding.code, finding.path) for finding in findings(text)] == [
-        ("list-only", "spec.schedule.behaviors[0].start.weekdays"),
-        ("invalid-value", "spec.schedule.behaviors[0].start.hours"),
-        ("list-only", "spec.schedule.behaviors[0].end.minutes"),
-    ]
 
 
 def test_everything_that_is_wrong_is_told_in_one_go() -> None:

@@ -202,20 +202,6 @@ BUFFER = "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetada
 POOL = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n"
 
 
-def test_one_wrong_value_hides_nothing_else() -> None:
-    """Only the wrong type was told; the rest came after it had been mended."""
-    text = BUFFER.replace("shop}", "shop, annotations: {headroom.dev/prioriti: '1'}}")
-    text += "{replicas: three, provisioningStrategy: other, limits: {memory: -5Gi}, percentage: -4}\n"
-    assert set(codes_of(text)) == {
-        "wrong-type",
-        "invalid-value",
-        "misspelt-annotation",
-        "unknown-strategy",
-        "negative-limit",
-        "buffer-without-reference",
-    }
-
-
 @pytest.mark.parametrize(
     "spec",
     [

@@ -97,14 +97,6 @@ def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() 
     ]
 
 
-def test_what_a_cap_cut_is_unplaced_and_says_which_cap() -> None:
-    answer = outcome(demand(count=2), cuts=(Cut(planned(chunks(2)), "at most 1 new nodes a pass"),))
-    assert answer.unplaced == 2
-    assert [reason.cause for reason in answer.unplaced_reasons] == ["beyond a cap"]
-    assert "at most 1 new nodes a pass" in answer.unplaced_reasons[0].example
-    assert "at most 1 new nodes a pass" in provisioning(answer)[2]
-
-
 @pytest.mark.parametrize(
     ("item", "reason"), [(demand(count=0), "BufferEmpty"), (Demand(buffer_ref()), "NotReadyForProvisioning")]
 )

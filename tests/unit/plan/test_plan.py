@@ -11,7 +11,7 @@ from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodeOverlay
-from reconciler.model.placement import OccupiedBin, Placement
+from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Inventory
@@ -22,10 +22,8 @@ from reconciler.plan.plan import make_plan
 from tests.builders import demand, instance_type, node_pool
 from tests.unit.plan.worlds import (
     HELD,
-    HOLDS_ONE,
     NOW,
     OWNER,
-    carried_out,
     chunks,
     occupied,
     planned,
@@ -129,32 +127,6 @@ def test_price_overlays_are_an_assumption() -> None:
         assert "price overlays count for new nodes" in answer.cost.assumptions[1]
 
 
-def test_what_vanished_is_told() -> None:
-    first = plan(placement=Placement(planned=(planned(),)))
-    arrived = plan(carried_out(ClusterView(), first))
-    name = first.node_claims.create[0].name
-    lost = plan(ClusterView(inventory=Inventory(memory=arrived.memory)))
-    assert lost.notes == (
-        f"NodeClaim {name} gave no node (m-4x in zone-a or zone-b as on-demand): tried again at 12:03:00 UTC",
-    )
-    assert "backOffs" in lost.memory
-
-
 def test_what_others_remember_in_the_inventory_stays() -> None:
     view = ClusterView(inventory=Inventory(memory={"finishedRequests": {"a": 1}, "launches": {}}))
     assert plan(view).memory == {"finishedRequests": {"a": 1}}
-
-
-def test_a_replaced_node_is_released_once_its_successor_is_there() -> None:
-    old = with_node("node-1", HOLDS_ONE)
-    inputs: dict[str, Any] = {"demands": (demand(),), "replaced": frozenset({"node-1"})}
-    first = plan(old, placement=Placement(planned=(planned(chunks(3)),)), **inputs)
-    assert first.node_claims.release == ()
-    name = first.node_claims.create[0].name
-    on_its_way = Placement((OccupiedBin(None, name, (chunks(3),)),))
-    assert plan(carried_out(old, first), placement=on_its_way, **inputs).node_claims.release == ()
-    there = together(old, with_node("node-2", HELD))
-    successor = occupied(node_2=[chunks(3)])
-    of_another = plan(there, placement=Placement(successor, (planned(chunks(1, "other")),)), **inputs)
-    for done in (plan(there, placement=Placement(successor), **inputs), of_another):
-        assert [action.node for action in done.node_claims.release] == ["node-1"]

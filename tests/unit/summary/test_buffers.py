@@ -111,16 +111,6 @@ def test_a_condition_that_is_gone_is_a_change() -> None:
     ]
 
 
-def test_conditions_of_others_are_neither_written_nor_a_change() -> None:
-    status = written(outcome(), live())
-    reviewed = {"type": "ReviewedBy", "status": "True", "reason": "Bot", "message": "", "lastTransitionTime": "x"}
-    both = {**status, "conditions": [reviewed, *status["conditions"]]}
-    managers = {"bot": frozenset({"status.conditions.ReviewedBy"}), "headroom": OWNED}
-    assert buffer_status(outcome(), live(both, managers=managers), NOON) is None
-    changed = written(outcome(READY, MISSING), live(both, managers=managers))
-    assert [item["type"] for item in changed["conditions"]] == ["Provisioning", "ReadyForProvisioning"]
-
-
 def test_conditions_keep_their_places_and_new_ones_come_last() -> None:
     status = written(outcome(), live())
     turned = {**status, "conditions": status["conditions"][::-1]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,11 +26,10 @@ from reconciler.cluster.resources import (
     RESOURCE_QUOTAS,
     Resource,
 )
-from reconciler.model.nodes import Node, NodeClaim, NodeClassRef
-from reconciler.model.pods import DaemonSet, Pod, PodDisruptionBudget, PriorityClass, Workload
+from reconciler.model.pods import DaemonSet, PodDisruptionBudget, PriorityClass
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
+from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import LiveObject, ResourceQuota
 from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
 
@@ -39,20 +38,6 @@ def value(resource: Resource, document: dict[str, Any]) -> Any:
     decoded = decode(resource, document)
     assert decoded.problem == ""
     return decoded.value
-
-
-def test_a_node() -> None:
-    assert value(NODES, node(annotations={"headroom.dev/held": "true", "example.com/other": "x"})) == Node(
-        name="node-1",
-        allocatable=Resources.parse({"cpu": "3900m", "memory": "15Gi", "pods": "110"}),
-        labels=(("a", "1"), ("b", "2")),
-        annotations=(("headroom.dev/held", "true"),),
-        taints=(Taint("team", "red", "NoSchedule"),),
-        capacity=Resources.parse({"cpu": "4", "memory": "16Gi", "pods": "110"}),
-        uid="uid-node-1",
-        provider_id="test://node-1",
-        ready=True,
-    )
 
 
 @pytest.mark.parametrize("status", ["False", "Unknown"])
@@ -67,41 +52,11 @@ def test_a_node_that_says_nothing_about_itself_is_not_ready() -> None:
     assert (found.ready, found.allocatable) == (False, Resources())
 
 
-def test_a_node_claim() -> None:
-    assert value(NODE_CLAIMS, node_claim()) == NodeClaim(
-        name="general-1",
-        labels=(("headroom.dev/placeholder", "true"), ("karpenter.sh/nodepool", "general")),
-        annotations=(("karpenter.sh/nodepool-hash", "1234"),),
-        requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, ("a", "b"), min_values=2),),
-        requests=Resources.parse({"cpu": "2"}),
-        startup_taints=(Taint("warming", "", "NoSchedule"),),
-        node_class=NodeClassRef("karpenter.kwok.sh", "KWOKNodeClass", "default"),
-        uid="uid-general-1",
-        node_name="node-1",
-        provider_id="test://node-1",
-        conditions=(("Launched", "True"), ("Registered", "True")),
-        allocatable=Resources.parse({"cpu": "3900m"}),
-        expire_after=timedelta(hours=48),
-    )
-
-
 @pytest.mark.parametrize(("written", "expected"), [("Never", None), (None, timedelta(hours=720))])
 def test_expire_after(written: str | None, expected: timedelta | None) -> None:
     document = node_claim()
     document["spec"]["expireAfter"] = written
     assert value(NODE_CLAIMS, document).expire_after == expected
-
-
-def test_a_pod() -> None:
-    found = value(PODS, pod())
-    assert isinstance(found, Pod)
-    assert found.shape.requests == Resources.parse({"cpu": "250m", "memory": "512Mi", "pods": "1"})
-    assert found.shape.labels == (("app", "web"),)
-    assert (found.namespace, found.name, found.uid) == ("shop", "web-1", "uid-web-1")
-    assert (found.node_name, found.phase, found.priority) == ("node-1", "Running", 100)
-    assert (found.owner_kind, found.owner_name) == ("ReplicaSet", "web-abc")
-    assert found.created == datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert (found.deleting, found.gated) == (False, False)
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -120,17 +75,6 @@ def test_of_a_pods_annotations_only_those_that_headroom_acts_on() -> None:
     document = pod()
     document["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true", "prometheus.io/scrape": "true"}
     assert value(PODS, document).annotations == (("karpenter.sh/do-not-disrupt", "true"),)
-
-
-def test_a_deployment() -> None:
-    found = value(DEPLOYMENTS, deployment())
-    assert isinstance(found, Workload)
-    assert found.ref == ObjectRef("apps", "Deployment", "shop", "web")
-    assert (found.replicas, found.observed_replicas, found.generation) == (3, 2, 4)
-    assert found.selector == LabelSelector((("app", "web"),))
-    assert found.shape is not None
-    assert found.shape.requests.get("cpu") == 1000
-    assert found.shape.volume_claims == (), "a virtual pod has no claims"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from reconciler.model.nodes import HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LAB
 from reconciler.model.placement import Placement
 from reconciler.model.pods import HostPort, NodeSelectorTerm, Pod, PodAffinityTerm, PodShape, TopologySpread
 from reconciler.model.quantity import Resources
-from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import LabelSelector, Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import Batch
 from reconciler.placement.checker.violations import violations
@@ -104,21 +104,6 @@ def test_a_host_port_clashes_by_address_and_protocol() -> None:
     assert on(placed(other_address, nodes=(node("a"),), pods=(there,))) == {"a": 1}
     assert on(placed(other_protocol, nodes=(node("a"),), pods=(there,))) == {"a": 1}
     assert on(placed(everywhere, nodes=(node("a"),), pods=(there,))) == {}
-
-
-def test_terms_are_alternatives_and_name_nodes_too() -> None:
-    by_zone = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
-    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("a",)),))
-    nodes = (node("a", cpu="200m"), node("b", cpu="200m", zone="zone-b"), node("c", cpu="200m"))
-    wanted = demand(count=6, pod_shape=web(required_node_terms=(by_zone, by_name)))
-    assert on(placed(wanted, nodes=nodes)) == {"a": 2, "b": 2}
-
-
-def test_a_toleration_without_a_key_tolerates_everything() -> None:
-    everything = web(tolerations=(Toleration("", "Exists"),))
-    assert on(placed(demand(count=1, pod_shape=everything), nodes=(node("a", taints=(DEDICATED,)),))) == {"a": 1}
-    other_value = web(tolerations=(Toleration("dedicated", "Equal", "web", "NoSchedule"),))
-    assert on(placed(demand(count=1, pod_shape=other_value), nodes=(node("a", taints=(DEDICATED,)),))) == {}
 
 
 def test_spread_over_some_nodes_is_not_at_liberty_to_come_after_spread_over_all() -> None:
@@ -212,3 +197,11 @@ def test_a_new_node_beside_limited_pools_is_charged_to_none() -> None:
         placement = place(Problem(ClusterView(), pools, types, demands))
 
     assert [node.node_pool for node in placement.planned] == ["free"]
+
+
+def test_terms_are_alternatives_and_name_nodes_too() -> None:
+    by_zone = NodeSelectorTerm((Requirement(ZONE_LABEL, Operator.IN, ("zone-b",)),))
+    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("a",)),))
+    nodes = (node("a", cpu="200m"), node("b", cpu="200m", zone="zone-b"), node("c", cpu="200m"))
+    wanted = demand(count=6, pod_shape=web(required_node_terms=(by_zone, by_name)))
+    assert on(placed(wanted, nodes=nodes)) == {"a": 2, "b": 2}

@@ -111,14 +111,6 @@ def test_min_domains_hold_back_what_would_crowd_too_few() -> None:
     )
 
 
-def test_a_spread_over_a_label_that_nothing_has_says_that_no_domain_is_there() -> None:
-    placement = placed(ClusterView(), demand(count=1, pod_shape=web(topology_spread=spread("example.com/rack"))))
-
-    assert placement.unplaced[0].reasons[0].example == (
-        "NodePool general: ruled out by spread over example.com/rack (maxSkew 1; no node has that label)"
-    )
-
-
 def test_min_domains_of_hosts_count_the_nodes_that_are_there() -> None:
     constraint = spread(HOSTNAME_LABEL, min_domains=2)
     view = ClusterView(nodes=(node("one"),))
@@ -140,49 +132,12 @@ def test_a_revision_of_its_own_is_spread_by_itself() -> None:
     assert by_zone(placed(view, demand(count=1, pod_shape=labelled("2"))), view) == {"zone-a": 1}
 
 
-def test_hosts_are_spread_over_too() -> None:
-    placement = placed(ClusterView(), demand(count=3, pod_shape=web(topology_spread=spread(HOSTNAME_LABEL))))
-
-    assert [made.holdings[0].count for made in placement.planned] == [1, 1, 1]
-
-
 def test_hosts_that_are_there_fill_evenly() -> None:
     view = ClusterView(nodes=(node("one"), node("two")))
 
     placement = placed(view, demand(count=6, pod_shape=web(topology_spread=spread(HOSTNAME_LABEL))))
 
     assert [item.holdings[0].count for item in placement.occupied] == [3, 3]
-
-
-@pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
-def test_those_that_keep_apart_get_a_domain_each(key: str) -> None:
-    placement = placed(ClusterView(), demand(count=3, pod_shape=web(pod_anti_affinity=(PodAffinityTerm(key, WEB),))))
-
-    assert [made.holdings[0].count for made in placement.planned] == [1, 1, 1]
-    assert placement.unplaced == ()
-
-
-def test_pods_that_run_keep_others_off() -> None:
-    guard = shape("100m", labels={"app": "guard"})
-    guard = replace(guard, pod_anti_affinity=(PodAffinityTerm(ZONE_LABEL, WEB),))
-    view = ClusterView(nodes=(node("one"),), pods=(pod("guard", node="one", pod_shape=guard),))
-
-    assert by_zone(placed(view, demand(count=2, pod_shape=web())), view) == {"zone-b": 2}
-
-
-def test_chunks_keep_later_chunks_off() -> None:
-    guard = replace(shape("100m"), pod_anti_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
-
-    placement = placed(ClusterView(), demand("a", count=1, pod_shape=guard), demand("b", count=1, pod_shape=web()))
-
-    assert len(placement.planned) == 2
-
-
-@pytest.mark.parametrize("key", [HOSTNAME_LABEL, ZONE_LABEL])
-def test_those_that_want_company_share_one_domain(key: str) -> None:
-    placement = placed(ClusterView(), demand(count=5, pod_shape=web(pod_affinity=(PodAffinityTerm(key, WEB),))))
-
-    assert [made.holdings[0].count for made in placement.planned] == [5]
 
 
 def test_company_may_be_placed_later_in_order() -> None:
@@ -192,16 +147,6 @@ def test_company_may_be_placed_later_in_order() -> None:
 
     assert placement.unplaced == ()
     assert len({made.zones for made in placement.planned}) == 1
-
-
-def test_without_the_company_it_wants_a_chunk_goes_nowhere() -> None:
-    near = replace(shape("100m"), pod_affinity=(PodAffinityTerm(HOSTNAME_LABEL, WEB),))
-
-    placement = placed(ClusterView(), demand(count=1, pod_shape=near))
-
-    assert [reason.example for reason in placement.unplaced[0].reasons] == [
-        "NodePool general: ruled out by affinity by kubernetes.io/hostname to pods with app=web, of which there are none"
-    ]
 
 
 def test_whom_a_chunk_wants_near_is_told_in_order() -> None:

@@ -12,7 +12,7 @@ from reconciler.model.placement import Holding, Placement
 from reconciler.model.pods import DaemonSet
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
-from reconciler.model.requirements import Operator, Requirement, Taint, Toleration
+from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.offerings import overlaid_price
 from reconciler.placement.place import place
@@ -57,21 +57,6 @@ def test_asks_for_what_it_holds_and_for_daemons() -> None:
     assert node_made.holdings == (Holding(buffer_ref(), 0, 1),)
 
 
-def test_daemons_that_do_not_tolerate_the_pool_are_not_reckoned_with() -> None:
-    taint = Taint("dedicated", "gpu", "NoSchedule")
-    agent = DaemonSet("system", "agent", shape("2", namespace="system"))
-    tolerating = shape(tolerations=[Toleration("dedicated", "Exists")])
-
-    placement = placed(
-        demand(count=1, pod_shape=tolerating),
-        pools=(node_pool(taints=[taint]),),
-        types=(SMALL,),
-        view=ClusterView(daemon_sets=(agent,)),
-    )
-
-    assert len(placement.planned) == 1
-
-
 def test_lists_only_types_that_are_sold_in_every_listed_place() -> None:
     elsewhere = instance_type("elsewhere", cpu="2", memory="8Gi", price=0.11, zones=("zone-a",))
     sold_out = instance_type("sold-out", cpu="2", memory="8Gi", price=0.01, available=False)
@@ -109,21 +94,6 @@ def test_min_values_make_the_list_longer_and_the_nodes_smaller() -> None:
 
     assert all(len(item.instance_types) == 2 for item in placement.planned)
     assert sum(item.holdings[0].count for item in placement.planned) == 4
-
-
-@pytest.mark.parametrize("minimum", [1, 2])
-def test_min_values_of_a_label_that_no_type_has_are_never_met(minimum: int) -> None:
-    """Whatever value the pool would give the label; a pool that asks for none takes the chunks."""
-    family = Requirement("example.com/family", Operator.IN, ("m", "c", "r"), minimum)
-
-    placement = placed(demand(count=4), pools=(node_pool(requirements=[family]),))
-
-    assert placement.planned == ()
-    assert reasons(placement) == [
-        f"NodePool general: no instance type has label example.com/family, of which its minValues asks for {minimum}"
-    ]
-    both = placed(demand(count=4), pools=(node_pool(weight=9, requirements=[family]), node_pool("other")))
-    assert {item.node_pool for item in both.planned} == {"other"}
 
 
 def test_types_without_the_label_add_no_value_to_what_min_values_count() -> None:
@@ -203,15 +173,6 @@ def test_chunks_of_several_demands_share_a_node() -> None:
     ]
 
 
-def test_the_heaviest_pool_wins_and_price_decides_among_equals() -> None:
-    dear, cheap = node_pool("dear", weight=10), node_pool("cheap")
-    arm = node_pool("arm", requirements=[Requirement("node.kubernetes.io/instance-type", Operator.IN, ("large",))])
-
-    assert placed(demand(count=1), pools=(cheap, dear)).planned[0].node_pool == "dear"
-    assert placed(demand(count=1), pools=(arm, cheap)).planned[0].node_pool == "cheap"
-    assert placed(demand(count=1), pools=(node_pool("b"), node_pool("a"))).planned[0].node_pool == "a"
-
-
 @pytest.mark.parametrize("change", [{"replicas": 1}, {"deleting": True}, {"ready": False}])
 def test_pools_that_make_no_nodes_for_others_are_left_alone(change: dict[str, object]) -> None:
     placement = placed(demand(count=1), pools=(replace(node_pool(), **change),))  # type: ignore[arg-type]
@@ -238,34 +199,10 @@ def test_limits_count_existing_nodes_by_the_capacity_of_their_type() -> None:
     )
 
 
-def test_the_number_of_nodes_can_be_limited() -> None:
-    placement = placed(
-        demand(count=3, pod_shape=shape("1500m")), types=(SMALL,), pools=(node_pool(limits={"nodes": "2"}),)
-    )
-
-    assert len(placement.planned) == 2
-    assert "NodePool general is at its nodes limit of 2" in reasons(placement)
-
-
-def test_a_limit_that_rules_out_the_best_size_leaves_the_others() -> None:
-    placement = placed(demand(count=7), pools=(node_pool(limits={"cpu": "4"}),))
-
-    assert [item.instance_types for item in placement.planned] == [("small",), ("small",)]
-    assert placement.unplaced[0].count == 5
-
-
 def test_larger_alternatives_are_listed_only_where_the_limit_allows_them() -> None:
     two = placed(demand(count=2, pod_shape=shape("1500m")), pools=(node_pool(limits={"cpu": "10"}),), types=TYPES)
 
     assert sorted(item.instance_types for item in two.planned) == [("small",), ("small", "large")]
-
-
-def test_backed_off_offerings_are_not_asked_for() -> None:
-    tired = frozenset({("small", zone, "on-demand") for zone in ("zone-a", "zone-b")})
-
-    placement = placed(demand(count=1), options=PlacementOptions(back_offs=tired))
-
-    assert placement.planned[0].instance_types == ("large",)
 
 
 def test_a_demand_may_be_all_or_nothing() -> None:
@@ -322,22 +259,6 @@ def test_a_price_in_the_cluster_that_is_none_ends_no_plan(changed: dict[str, str
     overlay = NodeOverlay(ObjectRef("karpenter.sh", "NodeOverlay", "", "dear"), **changed)  # type: ignore[arg-type]  # names of texts only
     assert placed(demand(count=1), overlays=(overlay,)).planned[0].price == pytest.approx(price)
     assert overlaid_price((overlay,), {}, 0.1) == pytest.approx(price)
-
-
-def test_says_what_was_nearly_enough() -> None:
-    assert reasons(placed(demand(count=1, pod_shape=shape("8", "1Gi")))) == [
-        "NodePool general: 1 type fits but for 100m CPU (large has 7900m CPU for pods), 1 more lacks more"
-    ]
-
-
-def test_says_when_there_is_no_pool() -> None:
-    assert reasons(placed(demand(count=1), pools=())) == ["there is no NodePool to make nodes from"]
-
-
-def test_says_which_label_nobody_defines() -> None:
-    placement = placed(demand(count=1, pod_shape=shape(node_selector={"disk": "ssd"})))
-
-    assert reasons(placement) == ["NodePool general does not define label disk, nor does any instance type"]
 
 
 def test_of_overlays_of_equal_weight_the_last_by_name_counts_as_karpenter_orders_them() -> None:

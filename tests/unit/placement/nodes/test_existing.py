@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
-    DISRUPTED_TAINT,
     HELD_ANNOTATION,
     HOLDS_ANNOTATION,
     NODEPOOL_LABEL,
@@ -62,30 +59,6 @@ def on_its_way(name: str = "claim", *, types: tuple[str, ...] = ("small", "large
     )
 
 
-def test_takes_only_what_is_free() -> None:
-    view = ClusterView(nodes=(node("one", cpu="4"),), pods=(pod(node="one", pod_shape=shape("2500m")),))
-
-    placement = placed(view, demand(count=3))
-
-    assert held(placement) == {"one": 1}
-    assert sum(item.holdings[0].count for item in placement.planned) == 2
-
-
-@pytest.mark.parametrize(
-    "unfit",
-    [
-        replace(node("no"), ready=False),
-        replace(node("no"), unschedulable=True),
-        replace(node("no"), deleting=True),
-        node("no", taints=[Taint(DISRUPTED_TAINT, "", "NoSchedule")]),
-        node("no", taints=[Taint("gpu", "", "NoExecute")]),
-    ],
-    ids=["not ready", "cordoned", "being deleted", "being disrupted", "tainted"],
-)
-def test_puts_nothing_on_nodes_that_take_no_pods(unfit: Node) -> None:
-    assert held(placed(ClusterView(nodes=(unfit,)), demand(count=1))) == {}
-
-
 def test_a_node_that_is_about_to_be_replaced_takes_nothing() -> None:
     view = ClusterView(nodes=(node("old"),))
 
@@ -103,12 +76,6 @@ def test_startup_taints_of_a_young_node_are_looked_past() -> None:
     assert held(placed(view, demand(count=1))) == {"young": 1}
 
 
-def test_other_taints_of_a_young_node_count() -> None:
-    view = ClusterView(nodes=(young(taints=(Taint("gpu", "", "NoSchedule"),)),))
-
-    assert held(placed(view, demand(count=1))) == {}
-
-
 def test_a_node_claim_counts_as_the_smallest_it_may_become() -> None:
     placement = placed(ClusterView(node_claims=(on_its_way(),)), demand(count=3))
 
@@ -119,10 +86,6 @@ def test_a_launched_node_claim_counts_as_what_it_is() -> None:
     launched = on_its_way(allocatable=resources("7900m", "15Gi", pods="110"))
 
     assert held(placed(ClusterView(node_claims=(launched,)), demand(count=3))) == {"claim": 3}
-
-
-def test_a_node_claim_that_is_going_takes_nothing() -> None:
-    assert held(placed(ClusterView(node_claims=(on_its_way(deleting=True),)), demand(count=1))) == {}
 
 
 def test_a_zone_that_is_not_decided_meets_only_what_all_its_zones_meet() -> None:
@@ -296,3 +259,9 @@ def test_nothing_is_known_of_overlays_where_its_type_is_not_sold() -> None:
 
     assert unplaced("zone-a") == 0
     assert unplaced("zone-b") == 1
+
+
+def test_other_taints_of_a_young_node_count() -> None:
+    view = ClusterView(nodes=(young(taints=(Taint("gpu", "", "NoSchedule"),)),))
+
+    assert held(placed(view, demand(count=1))) == {}

@@ -8,8 +8,6 @@ import pytest
 
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.nodes import (
-    CAPACITY_TYPE_LABEL,
-    HOSTNAME_LABEL,
     NODEPOOL_LABEL,
     ZONE_LABEL,
     InstanceType,
@@ -24,7 +22,7 @@ from reconciler.model.requirements import Operator, Requirement, Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
-from tests.builders import demand, instance_type, node, node_pool, pod, shape
+from tests.builders import demand, instance_type, node, node_pool, shape
 
 TYPES = tuple(instance_type(f"m-{cpu}x", cpu=str(cpu), memory="64Gi") for cpu in (4, 8, 16))
 
@@ -43,56 +41,6 @@ def reasons(
     return left.reasons
 
 
-def where(key: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm((Requirement(key, Operator.IN, values),))
-
-
-def test_types_that_would_do_if_the_chunk_asked_for_a_little_less() -> None:
-    alike = (*TYPES, instance_type("c-16x", cpu="16", memory="32Gi"))
-    (reason,) = reasons(demand(count=1, pod_shape=shape("16100m")), types=alike)
-    assert reason == UnplacedReason(
-        "instance type too small",
-        4,
-        "NodePool general: 2 types fit but for 200m CPU (c-16x has 15900m CPU for pods), 2 more lack more",
-    )
-
-
-def test_the_node_that_lacks_least() -> None:
-    nodes = (node("a", cpu="1"), node("b", cpu="3"), node("c", cpu="2"))
-    (reason,) = reasons(
-        replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=ClusterView(nodes=nodes)
-    )
-    assert reason == UnplacedReason("node too small", 3, "b lacks 500m CPU even without the pods on it")
-
-
-def test_a_node_that_is_large_enough_and_full() -> None:
-    """What is free is told, so that one sees what would have to go."""
-    view = ClusterView(nodes=(node("a"), node("b")), pods=(pod("x", node="a"), pod("y", node="b"), pod("z", node="b")))
-    (reason,) = reasons(replace(demand(count=1, pod_shape=shape("3500m")), opens_nodes=False), view=view)
-    assert reason == UnplacedReason("node full", 2, "a lacks 500m CPU, with 3 CPU free")
-
-
-def test_the_node_with_the_fewest_wrong_labels() -> None:
-    nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
-    asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
-    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
-    assert reason == UnplacedReason("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
-    lonely = ClusterView(nodes=nodes[2:])
-    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
-    assert reason.example == "c has no label disk"
-
-
-def test_a_node_that_is_asked_for_by_name() -> None:
-    by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", Operator.IN, ("gone",)),))
-    asked = replace(shape(), required_node_terms=(by_name,))
-    (reason,) = reasons(
-        replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=(node("a"),))
-    )
-    assert reason.example == "a is not the node that is asked for by name"
-    (reason,) = reasons(demand(count=1, pod_shape=asked))
-    assert reason.example == "NodePool general: a node by name is asked for, which no new node can be"
-
-
 def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     """Neither a node that is there nor a new one (k8s.io/api, core/v1, NodeSelectorTerm)."""
     words = "its required node affinity has none but empty terms, and an empty term matches no node"
@@ -101,17 +49,6 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     assert reason == UnplacedReason("node labels", 1, words)
     (reason,) = reasons(nothing)
     assert reason == UnplacedReason("NodePool labels", 1, f"NodePool general: {words}")
-
-
-def test_a_limit_that_is_reached() -> None:
-    pools = (node_pool("gpu", limits={"cpu": "64"}), node_pool("single", limits={"nodes": "1"}))
-    view = ClusterView(nodes=tuple(node(f"n-{n}", pool="gpu", cpu="16", ready=False) for n in range(4)))
-    view = replace(view, nodes=(*view.nodes, node("z", pool="single", ready=False)))
-    found = reasons(demand(count=1), view=view, pools=pools)
-    assert [reason.example for reason in found if reason.cause == "NodePool limit"] == [
-        "NodePool gpu is at its cpu limit of 64",
-        "NodePool single is at its nodes limit of 1",
-    ]
 
 
 def test_what_nobody_could_ever_hold_is_rounded() -> None:
@@ -134,39 +71,6 @@ def test_that_nothing_is_for_sale_comes_before_what_is_asked_for() -> None:
     assert (
         other.example
         == "NodePool general: the catalog has no instance type with topology.kubernetes.io/zone=zone-x, which the NodePool requires"
-    )
-
-
-def test_what_is_sold_out_or_backed_off_from() -> None:
-    gone = tuple(
-        instance_type(f"m-{cpu}x", cpu=str(cpu), zones=("zone-a", "zone-b"), available=False) for cpu in (4, 8)
-    )
-    (reason,) = reasons(demand(count=1, pod_shape=shape("5")), types=(*gone, TYPES[0]), pools=(_only("m-8x"),))
-    words = "NodePool general: what would do is not available now: m-8x in zone-a as on-demand and 1 other"
-    assert reason == UnplacedReason("offering not available", 2, words)
-    backed_off = PlacementOptions(back_offs=frozenset({("m-4x", zone, "on-demand") for zone in ("zone-a", "zone-b")}))
-    (reason,) = reasons(demand(count=1), types=TYPES[:2], options=backed_off, pools=(_only("m-4x"),))
-    assert reason.cause == "offering not available"
-
-
-def _only(name: str) -> NodePool:
-    return node_pool(requirements=(Requirement("node.kubernetes.io/instance-type", Operator.IN, (name,)),))
-
-
-def test_the_label_that_no_offering_has() -> None:
-    asked = replace(shape(), required_node_terms=(where(ZONE_LABEL, "zone-q"),))
-    (reason,) = reasons(demand(count=1, pod_shape=asked))
-    assert reason.example == f"NodePool general: no offering has {ZONE_LABEL}=zone-q: there are zone-a and zone-b"
-    spot_in_a = instance_type("m-4x", zones=("zone-a",), capacity_types=("spot",))
-    plain_in_b = instance_type("m-8x", cpu="8", zones=("zone-b",))
-    together = shape(node_selector={ZONE_LABEL: "zone-b", CAPACITY_TYPE_LABEL: "spot"})
-    (reason,) = reasons(demand(count=1, pod_shape=together), types=(spot_in_a, plain_in_b))
-    assert reason.example == (
-        f"NodePool general: no offering has {CAPACITY_TYPE_LABEL}=spot and {ZONE_LABEL}=zone-b together"
-    )
-    (reason,) = reasons(demand(count=1, pod_shape=shape(node_selector={HOSTNAME_LABEL: "n-1"})))
-    assert (
-        reason.example == "NodePool general makes nodes whose names are not known before, and one is asked for by name"
     )
 
 
@@ -257,3 +161,13 @@ def test_a_request_that_finds_all_nodes_full_learns_what_to_ask_for_instead() ->
     small, none = reasons(replace(demand(pod_shape=shape("2")), request=CHECK, opens_nodes=False), view=view)
     assert small.cause == "node too small"
     assert none == UnplacedReason("no new nodes", 1, GETS_NONE)
+
+
+def test_the_node_with_the_fewest_wrong_labels() -> None:
+    nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
+    asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
+    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
+    assert reason == UnplacedReason("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
+    lonely = ClusterView(nodes=nodes[2:])
+    (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
+    assert reason.example == "c has no label disk"

@@ -123,18 +123,6 @@ def test_a_plan_does_not_differ_from_itself() -> None:
     assert change.per_month_delta == 0
 
 
-def test_a_new_object_says_where_it_is_declared_and_an_update_says_its_fields() -> None:
-    applied, deleted = [
-        item for item in plan_page(full_plan(), cluster="production")["sections"] if "Objects" in item["title"]
-    ]
-    update, create = applied["rows"]
-    (delete,) = deleted["rows"]
-    assert (applied["columns"], deleted["columns"]) == (["Name", "What", "Fields"], ["Name", "What", "Why"])
-    assert update["fields"] == ["spec.weight: 10 → 20", 'spec.limits: (absent) → {"cpu": "64"}']
-    assert (create["why"], create["fields"]) == ("declared in buffers.yaml:1", [])
-    assert (delete["why"], delete["fields"]) == ("no longer in the repository", [])
-
-
 def test_fields_of_a_new_object_are_not_listed() -> None:
     creation = ObjectChange(buffer_ref("web"), Action.CREATE, (FieldChange("spec", None, {"replicas": 2}),))
     (section,) = plan_page(Plan(revision=None, now=NOW, objects=(creation,)), cluster="production")["sections"]
@@ -315,10 +303,6 @@ def test_a_line_for_a_pool_that_comes_to_have_another_size(base: Plan, head: Pla
     change = difference(base, head)
     assert change.has_changes
     assert f"{line}; " in page_text(difference_page(change, cluster="production"))
-
-
-def test_the_same_on_both_sides_is_no_difference() -> None:
-    assert not difference(plan_of_pools(GROWS), plan_of_pools(GROWS)).has_changes
 
 
 def test_the_plan_and_its_summary_name_them() -> None:
