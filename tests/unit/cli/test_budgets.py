@@ -133,20 +133,6 @@ def test_without_a_cluster_the_other_way_to_ask_is_named(
     assert done.exception.hint.endswith("or compute from the repository alone: --nodes N")
 
 
-def test_local_budgets_are_told_in_the_months_for_which_they_are_compiled(repository: Path) -> None:
-    general = node_pool("general")
-    general["metadata"]["annotations"] = {"headroom.dev/timezone": "Europe/Berlin"}
-    general["spec"]["disruption"]["budgets"] = [{"nodes": "20%"}, OFFICE]
-    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
-    asked = ("--repo", str(repository), "--nodes", "10", "--now", NOON)
-    winter, summer = (
-        [row["from"] for row in rows(*asked, "--from", day, "--to", f"{day[:10]}T23:00:00Z") if row["allowed"] == 0]
-        for day in ("2026-12-01T00:00:00Z", "2027-07-01T00:00:00Z")
-    )
-    assert winter == ["2026-12-01T08:00:00Z"]
-    assert summer == ["2027-07-01T07:00:00Z"]
-
-
 def test_budgets_in_local_time_over_years_are_compiled_again_as_often_as_they_run_out(tmp_path: Path) -> None:
     """From before the present month to three years on: Berlin's nine o'clock at every time of the year, in one row a day."""
     general = node_pool("general")
@@ -231,18 +217,6 @@ def test_why_names_what_was_written_and_not_what_it_was_compiled_into(repository
     assert noon["general", "Drifted"] == f"{only}; 0 2 * * sat for 4h (Europe/Berlin)"
     night = {row["why"] for row in rows(*asked, "--now", "2026-11-20T22:30:00Z") if row["nodePool"] == "general"}
     assert night == {"budgets[1] binds: 10% of 20 nodes is 2, for 2h from each '0 23 * * mon-fri' (Europe/Berlin)"}
-
-
-def test_a_span_is_one_row_whatever_many_budgets_it_was_compiled_into(repository: Path) -> None:
-    general = node_pool("general")
-    general["metadata"]["annotations"] = {
-        "headroom.dev/timezone": "Europe/Berlin",
-        "headroom.dev/allow-windows": "30 22 * * mon for 90m",
-    }
-    (repository / "pools.yaml").write_text(yaml.safe_dump(general))
-    span = ("--from", "2027-02-23T00:00:00Z", "--to", "2027-03-01T20:00:00Z")
-    found = rows("--repo", str(repository), "--nodes", "10", "--now", "2027-02-20T00:00:00Z", *span)
-    assert [row["from"] for row in found if row["reason"] == "Empty"] == ["2027-02-23T00:00:00Z"]
 
 
 def only_partial(repository: Path) -> None:

@@ -72,11 +72,6 @@ def test_the_pages_need_nothing_from_outside() -> None:
         assert "fetch(" not in page
 
 
-def test_the_page_without_a_schedule_begins_with_an_example(tmp_path: Path) -> None:
-    (tmp_path / "nothing.yaml").write_text("")
-    assert "name: office-hours" in printed("schedule", str(tmp_path), "--now", MONDAY, "--output", "html")
-
-
 def test_a_picture_of_too_many_weeks_is_refused() -> None:
     done = headroom(*BUDGETS, "--to", "2027-02-10T00:00:00Z", "--output", "svg")
     assert isinstance(done.exception, click.UsageError)

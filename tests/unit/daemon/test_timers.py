@@ -14,7 +14,7 @@ from reconciler.daemon.timers import PATIENCE, Edges, Requests
 from reconciler.model.errors import Transient
 from reconciler.model.schedules import Edge
 from reconciler.ports import PassResult
-from reconciler.timetable.agenda import Agenda, Pacing, Trigger
+from reconciler.timetable.agenda import Pacing, Trigger
 from tests.fakes.clock import START, ManualClock
 from tests.unit.daemon.running import PATIENCE as SOON
 from tests.unit.daemon.running import Passes, Running
@@ -46,35 +46,6 @@ class Watched:
             self.edges.look_from(self.clock.now())
         self.edges.look()
         return self.told[before:]
-
-
-def test_an_edge_is_told_when_it_comes_and_not_before() -> None:
-    watched = Watched()
-    assert watched.pass_time(HOUR - timedelta(seconds=1)) == []
-    assert watched.pass_time(timedelta(seconds=1)) == [START + HOUR]
-    assert watched.pass_time(timedelta(seconds=1)) == []
-
-
-def test_after_a_pause_the_present_counts_and_missed_edges_are_not_replayed() -> None:
-    watched = Watched()
-    assert watched.pass_time(timedelta(hours=30, minutes=10)) == [START + HOUR]
-    assert watched.edges.next == Edge(START + timedelta(hours=31), "hourly")
-    assert watched.pass_time(timedelta(minutes=50)) == [START + timedelta(hours=31)]
-
-
-def test_a_clock_that_was_set_back_meets_the_same_edge_again() -> None:
-    watched = Watched()
-    assert watched.pass_time(HOUR) == [START + HOUR]
-    assert watched.pass_time(timedelta(minutes=-30)) == []
-    assert watched.edges.next == Edge(START + HOUR, "hourly")
-    assert watched.pass_time(timedelta(minutes=30)) == [START + HOUR]
-
-
-def test_a_start_has_no_past() -> None:
-    """After a restart the first pass takes the present value; edges before it are nobody's any more."""
-    watched = Watched()
-    assert watched.edges.next == Edge(START + HOUR, "hourly")
-    assert watched.told == []
 
 
 def test_an_edge_that_a_commit_brought_while_its_pass_was_under_way_counts() -> None:
@@ -151,17 +122,6 @@ def test_the_daemon_wakes_at_an_edge_by_its_job_when_the_clock_is_the_machines()
     with Running(passes, clock=Machine(), next_edge=lambda after: edge if after < edge.at else None):
         assert [passes.next(), passes.next()] == [Trigger.START, Trigger.EDGE]
     assert datetime.now(UTC) >= edge.at
-
-
-def test_an_edge_ends_a_back_off() -> None:
-    minutes = timedelta(minutes=10)
-    agenda = Agenda(Pacing(retry_first=minutes))
-    agenda.want(Trigger.TICK, START)
-    agenda.begin(START)
-    agenda.ended(START, Transient("no answer"))
-    assert agenda.due() == (START + minutes, Trigger.RETRY)
-    agenda.want(Trigger.EDGE, START + timedelta(seconds=1))
-    assert agenda.due() == (START + timedelta(seconds=1), Trigger.EDGE)
 
 
 def test_edges_come_although_passes_fail() -> None:

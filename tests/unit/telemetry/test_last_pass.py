@@ -231,17 +231,6 @@ def test_its_document_and_that_of_a_replica_that_waits_are_what_the_schema_says(
     validator.validate(shown(last.report(), Live(leads=True)))
 
 
-def test_its_text_names_who_leads_and_what_was_before() -> None:
-    clock = ManualClock()
-    last = LastPass(cluster="embedded", clock=clock, metrics=Metrics(), log=logger())
-    last.observe("commit", PassResult(plan=full_plan(), change_set=wrote(Outcome.APPLIED, Outcome.APPLIED)))
-    clock.advance(60)
-    last.observe("tick", PassResult(plan=full_plan()))
-    text = daemon_status_text(shown(last.report(), Live(leads=False, leader="headroom-7f_1")))
-    assert text.startswith("This replica is on standby: headroom-7f_1 leads.\n")
-    assert "  before      2026-11-23 09:00 UTC, new commit: 2 writes applied (" in text
-
-
 # Which passes the daemon prints for a person at a console.
 
 
