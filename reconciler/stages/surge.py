@@ -19,9 +19,10 @@ from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
 from reconciler.plan.launching.creations import creations
 from reconciler.stages.state import PassState, Rules
+from reconciler.timetable.agenda import Trigger
 
 _NOTHING: tuple[tuple[Wait, ...], tuple[str, ...]] = ((), ())
-HURRIED = frozenset({"taken", "came", "change"})
+HURRIED = frozenset({Trigger.TAKEN, Trigger.CAME, Trigger.CHANGE})
 """Triggers of passes that answer what pods do."""
 
 

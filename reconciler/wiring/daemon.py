@@ -183,7 +183,7 @@ def open_served(
         publish = SnapshotPublisher(settings, cluster, clock).publish
         snapshots = Snapshots(Around(leads, settings.snapshot.interval, metrics.count_snapshot, log), publish)
     daemon = Daemon(
-        run_pass=lambda trigger: source.during(lambda: cycle.run(trigger.value)),
+        run_pass=lambda trigger: source.during(lambda: cycle.run(trigger)),
         poll_source=_polling(source, reviews),
         clock=clock,
         timing=_timing(settings),

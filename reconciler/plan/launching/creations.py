@@ -62,7 +62,7 @@ def _name(pool: str, content: str, ordinal: int) -> str:
 
 
 def made_by_others(created: Iterable[NodeClaimCreation], demands: Iterable[Demand]) -> tuple[NodeClaimCreation, ...]:
-    """Adds the maker to each node that holds only demands for which headroom makes none."""
+    """Adds the makers to each node that holds only demands for which headroom makes no nodes."""
     makers = {demand.ref: maker for demand in demands if (maker := maker_of(demand))}
     return tuple(_made(item, makers) for item in created)
 
@@ -79,7 +79,7 @@ def maker_of(demand: Demand) -> str:
 
 def _made(item: NodeClaimCreation, makers: Mapping[ObjectRef, str]) -> NodeClaimCreation:
     its_makers = {makers.get(holding.demand, "") for holding in item.planned.holdings}
-    if not makers or len(its_makers) != 1 or "" in its_makers:
+    if not its_makers or "" in its_makers:
         return item
-    maker = its_makers.pop()
+    maker = " and ".join(sorted(its_makers))
     return replace(item, made_by=maker, reason=f"{item.reason}, made by {maker}")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
 from reconciler.model.placement import Unplaced, UnplacedReason
 from reconciler.model.view import ClusterView, Inventory
@@ -26,10 +27,12 @@ from reconciler.plan.launching.back_offs import (
     stock_outs,
     without_launches,
 )
-from reconciler.plan.launching.creations import LONGEST, creations
+from reconciler.plan.launching.creations import LONGEST, creations, made_by_others, maker_of
 from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import NOW, chunks, planned
+
+NATIVE, BALLOON = Fulfilment.NATIVE, Fulfilment.BALLOON
 
 
 def names(*nodes: object, taken: tuple[str, ...] = ()) -> list[str]:
@@ -74,6 +77,13 @@ def test_names_fit_into_a_label() -> None:
     assert len(name) <= LONGEST
     assert re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", name)
     assert ".-" not in name
+
+
+def test_a_node_is_made_by_all_whom_its_demands_rely_on_and_by_headroom_if_one_relies_on_nobody() -> None:
+    native, balloon = (replace(demand(name), fulfilment=kind) for name, kind in (("a", NATIVE), ("b", BALLOON)))
+    both, with_own = planned(chunks(1, "a"), chunks(1, "b")), planned(chunks(1, "a"), chunks(1, "web"))
+    made = made_by_others(creations([both, with_own], ()), [native, balloon, demand("web")])
+    assert [item.made_by for item in made] == [f"{maker_of(native)} and {maker_of(balloon)}", ""]
 
 
 def test_the_reason_says_what_it_is_for() -> None:
