@@ -41,6 +41,11 @@ class InventoryRecord:
     memory: Mapping[str, Any]
     version: str = ""
 
+    @property
+    def requested_at(self) -> str:
+        """The value of the annotation that asks for a pass."""
+        return self.annotations.get(REQUESTED_AT_ANNOTATION, "")
+
 
 @dataclass(frozen=True, slots=True)
 class InventoryParent:
@@ -137,7 +142,7 @@ def inventory_of(members: Iterable[ObjectRef], record: InventoryRecord | None) -
         suspended=record.annotations.get(SUSPEND_ANNOTATION) == "true",
         path=record.annotations.get(PATH_ANNOTATION, ""),
         version=record.version,
-        requested_at=record.annotations.get(REQUESTED_AT_ANNOTATION, ""),
+        requested_at=record.requested_at,
     )
 
 

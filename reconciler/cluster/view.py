@@ -300,7 +300,7 @@ class ViewStore:
     def requested_at(self) -> str:
         """The annotation that asks for a pass. A cheap call, needed at every change, without a view."""
         with self._lock:
-            return self._inventory().requested_at
+            return "" if (record := self._record()) is None else record.requested_at
 
     def _inventory(self) -> Inventory:
         members = (
@@ -308,8 +308,11 @@ class ViewStore:
             for ref, item in self._part("objects", self._objects).items()
             if (item.body.get("metadata", {}).get("labels") or {}).get(PART_OF_LABEL) == self._parent.id
         )
+        return inventory_of(members, self._record())
+
+    def _record(self) -> InventoryRecord | None:
         record = self._values.get(CONFIG_MAPS.key, {}).get((self._parent.namespace, self._parent.name))
-        return inventory_of(members, cast("InventoryRecord | None", record))
+        return cast("InventoryRecord | None", record)
 
     def _all_gaps(self) -> tuple[str, ...]:
         """The gaps, grouped by kind: one webhook or version can make every object of a kind unreadable, with similar messages."""
