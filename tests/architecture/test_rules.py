@@ -179,7 +179,7 @@ def test_a_folder_or_file_of_nothing_is_noticed(tmp_path: Path) -> None:
 
 # The core reads no clock, opens no file and draws no lots: what no import shows.
 
-CORE = ("model", "timetable", "requests", "demand", "placement", "optimizer", "plan")
+CORE = re.findall(r"`(\w+)`", re.findall(r"The core \(([^)]*)\) is pure", (ROOT / "docs/architecture.md").read_text())[0])
 IMPURE = frozenset({"open", "input", "print", "exec", "eval", "compile", "__import__"})
 CLOCKS = frozenset({"datetime.now", "datetime.today", "datetime.utcnow", "date.today", "np.random", "numpy.random"})
 
@@ -212,10 +212,26 @@ def test_the_core_is_pure() -> None:
     ],
 )
 def test_what_is_impure_is_noticed_in_the_core_alone(tmp_path: Path, line: str, what: str) -> None:
-    for package in ("plan", "cli"):
+    for package in (*CORE, "cli"):
         (tmp_path / "reconciler" / package).mkdir(parents=True)
         (tmp_path / "reconciler" / package / "planted.py").write_text(f"def late():\n    return {line}\n")
-    assert impure(tmp_path) == [f"plan/planted.py:2: {what}"]
+    assert sorted(impure(tmp_path)) == [f"{package}/planted.py:2: {what}" for package in sorted(CORE)]
+    assert {"model", "plan", "spending"} <= set(CORE)
+
+
+# The table of a pass's stages in docs/architecture.md.
+
+
+def test_the_table_of_stages_has_every_stage_in_its_file() -> None:
+    page = (ROOT / "docs/architecture.md").read_text().partition("## One pass")[2]
+    rows = re.findall(r"^\| ([a-z ,]+) \| `(\w+\.py)` \|", page.partition("\n## ")[0], re.MULTILINE)
+    stages = {
+        (re.sub(r"(?<!^)(?=[A-Z])", " ", node.name).lower(), path.removeprefix("stages/"))
+        for path, tree in modules(ROOT)
+        for node in tree.body
+        if path.startswith("stages/") and isinstance(node, ast.ClassDef) and "phase: ClassVar" in ast.unparse(node)
+    }
+    assert {(name, file) for names, file in rows for name in names.split(", or ")} == stages
 
 
 # No regular expression takes time that grows with a power of its text: none has a repeat within a repeat.
