@@ -179,7 +179,9 @@ def test_a_folder_or_file_of_nothing_is_noticed(tmp_path: Path) -> None:
 
 # The core reads no clock, opens no file and draws no lots: what no import shows.
 
-CORE = re.findall(r"`(\w+)`", re.findall(r"The core \(([^)]*)\) is pure", (ROOT / "docs/architecture.md").read_text())[0])
+CORE = re.findall(
+    r"`(\w+)`", re.findall(r"The core \(([^)]*)\) is pure", (ROOT / "docs/architecture.md").read_text())[0]
+)
 IMPURE = frozenset({"open", "input", "print", "exec", "eval", "compile", "__import__"})
 CLOCKS = frozenset({"datetime.now", "datetime.today", "datetime.utcnow", "date.today", "np.random", "numpy.random"})
 
