@@ -7,10 +7,11 @@ import gc
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import click
 
-from reconciler.cli.application import application, exit_code_of
+from reconciler.cli.application import INTERRUPTED, READER_GONE, application, exit_code_of
 from reconciler.model.errors import PATH_NOT_FOUND, Failure, Misused, Stalled
 from reconciler.report.escaping import terminal, without_url_secrets
 
@@ -28,32 +29,54 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point of the console script; never returns. No failure ever shows a traceback unless HEADROOM_DEBUG is set."""
     words = sys.argv[1:] if arguments is None else arguments
     collect_rarely()
+    try:
+        sys.exit(_exit_code_after(words))
+    except BrokenPipeError:
+        # The reader (head, a pager) has gone. Python must not complain about that at exit.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            _let_go_of(stream)
+        sys.exit(READER_GONE)
+
+
+def _exit_code_after(words: list[str]) -> int:
+    """Runs the command; failures are told."""
     if sys.stdout is None:
         # The caller closed it (`>&-`). Nothing may run, since the first file to be opened would get its descriptor.
         click.echo("headroom: there is no standard output to write to: it is closed", err=True)
-        sys.exit(exit_code_of(words, usage=False))
+        return exit_code_of(words, usage=False)
     try:
-        result = application.main(args=words, prog_name=_called(), standalone_mode=False)
+        return _run(words)
     except click.exceptions.Abort:
         click.echo("headroom: interrupted", err=True)
-        sys.exit(130)
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
-        sys.exit(exit_code_of(words, usage=True))
+        return exit_code_of(words, usage=True)
     except Failure as failure:
         _tell(failure)
         # A path that does not exist is wrong usage, not a failure.
         not_there = isinstance(failure, Stalled) and failure.reason == PATH_NOT_FOUND
-        sys.exit(exit_code_of(words, usage=not_there or isinstance(failure, Misused)))
+        return exit_code_of(words, usage=not_there or isinstance(failure, Misused))
     except BrokenPipeError:
-        # The reader (head, a pager) has gone, which is no failure: Python must not complain about it at exit.
-        _let_go_of_stdout()
-        sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        raise
     except Exception as error:  # noqa: BLE001 - nobody but the user is left to hear of it
-        sys.exit(_tell_of(error, words))
-    sys.exit(result if isinstance(result, int) else 0)
+        return _tell_of(error, words)
+
+
+def _run(words: list[str]) -> int:
+    """Not by click's `main`: it ends with 1 when the reader of the output has gone, and of plan and diff 1 says "changes"."""
+    name = _called()
+    if "_HEADROOM_COMPLETE" in os.environ:  # set by a shell that completes what is typed
+        application.main(words, name)
+    try:
+        with application.make_context(name, list(words)) as context:
+            result = application.invoke(context)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except (KeyboardInterrupt, EOFError) as interrupted:
+        click.echo(err=True)  # ends the line of the terminal's ^C
+        raise click.exceptions.Abort from interrupted
+    return result if isinstance(result, int) else 0
 
 
 def _called() -> str:
@@ -61,16 +84,16 @@ def _called() -> str:
     return "kubectl headroom" if Path(sys.argv[0]).name == "kubectl-headroom" else "headroom"
 
 
-def _let_go_of_stdout() -> None:
+def _let_go_of(stream: TextIO) -> None:
     """Discards what could not be written, so that Python does not try again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _tell_of(error: Exception, words: list[str]) -> int:
     """Says what an error that no code expected means to the user, and returns the exit code."""
     if isinstance(error, OSError) and error.filename is None and error.errno in _NO_MORE_ROOM:
         click.echo(f"headroom: the output cannot be written: {error.strerror}", err=True)
-        _let_go_of_stdout()
+        _let_go_of(sys.stdout)
         return exit_code_of(words, usage=False)
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         name = str(error.filename or "")

@@ -88,13 +88,14 @@ def application() -> None:
       all others   0 done, 1 a failure, 2 wrong usage
                    validate, budgets and schedule: 1 also for an error in the manifests
     A cluster that is not there or does not answer is an error or a failure, not wrong usage.
-    Ctrl-C is 130; the daemon ends with 0 then.
+    Ctrl-C is 130; the daemon ends with 0 then. Where the reader of the output goes (headroom plan | head) it is 141.
     """
 
 
 CHANGES, ERROR, GATE = 1, 2, 3
 DETAILED_CHANGES, DETAILED_ERROR = 2, 1
 FAILURE, USAGE = 1, 2
+INTERRUPTED, READER_GONE = 130, 141
 DIFFERENCE_COMMANDS = frozenset({"plan", "diff"})
 DETAILED_FLAG = "--detailed-exitcode"
 

@@ -119,11 +119,11 @@ def _first_repository(
 
 def _forge(target: Path, forge: str | None, notes: list[str]) -> str | None:
     from reconciler.forge.forges import name_of
-    from reconciler.wiring.session import remote_of
+    from reconciler.source.opening import origin_of
 
     if forge is not None:
         return None if forge == "none" else forge
-    remote = remote_of(target)
+    remote = origin_of(target)
     name = name_of(remote) if remote else ""
     if not name:
         missing = "its remote origin names no forge that is known" if remote else "the folder has no remote origin"
@@ -179,9 +179,10 @@ def _write(target: Path, files: Mapping[str, str]) -> None:
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
-            click.echo(f"  {place}")
     except OSError as error:
         raise Invalid(
             f"{place}: cannot be written ({error.strerror})", hint="name a folder that you can write to"
         ) from error
+    for path in files:
+        click.echo(f"  {target / path}")
     click.echo(f"Wrote {len(files)} files.")

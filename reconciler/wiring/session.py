@@ -1,4 +1,4 @@
-"""Settings as rules of a pass, and what a one-shot command opens: sessions, snapshots, releases, what a first repository is written for."""
+"""Opens the adapters for a one-shot command, and turns settings into the rules of a pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from reconciler.clocks import FixedClock, SystemClock
 from reconciler.cycle import Cycle
@@ -116,13 +115,6 @@ def seen_cluster(settings: Settings) -> tuple[str, ClusterView]:
         return cluster.name, cluster.view()
     finally:
         cluster.close()
-
-
-def remote_of(folder: Path) -> str | None:
-    """The URL of the remote `origin` of the repository with this root folder; None if there is none."""
-    from reconciler.source.opening import origin_of
-
-    return origin_of(folder)
 
 
 def release_all(settings: Settings) -> tuple[WriteResult, ...]:

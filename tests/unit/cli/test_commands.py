@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.application import COMMANDS
 from tests import headroom_command
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -193,6 +194,47 @@ def test_output_that_cannot_be_written_is_one_plain_line(words: tuple[str, ...],
             [sys.executable, "-m", "reconciler", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (code, "headroom: the output cannot be written: No space left on device\n")
+
+
+_OUTPUT_OF = {
+    "plan": ("--cluster", "embedded"),
+    "diff": ("here", "here", "--cluster", "embedded"),
+    "apply": ("--yes", "--cluster", "embedded"),
+    "validate": (),
+    "schedule": (),
+    "budgets": ("--cluster", "embedded"),
+    "explain": ("NodePool/general", "--cluster", "embedded"),
+    "crd": ("--all",),
+    "init": ("capacity",),
+    "schema": ("plan.v1",),
+}
+"""Words with which a command prints something on a machine without a cluster."""
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["output", "errors too"])
+@pytest.mark.parametrize(
+    "words",
+    [*((name, *words) for name, words in _OUTPUT_OF.items()), *((name, "--help") for name in COMMANDS), ("--help",), ("--version",)],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_reader_that_goes_at_once_is_neither_changes_nor_a_failure(
+    tmp_path: Path, *, words: tuple[str, ...], both: bool
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "pool.yaml").write_text(NODE_POOL)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        done = subprocess.run(
+            ["headroom", *words],
+            cwd=tmp_path,
+            env={"PATH": headroom_command.path_with_headroom(), "HOME": str(tmp_path)},
+            stdout=gone,
+            stderr=gone if both else subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr or "") == (141, "")
 
 
 @pytest.mark.parametrize(("words", "code"), [(("crd",), 1), (("plan", "--cluster", "embedded"), 2)])
