@@ -5,7 +5,7 @@ daemon's reports on pull requests call it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.cycle import Cycle
@@ -83,11 +83,16 @@ def compare(
     )
     change = replace(change, failed_gates=(gates or Gates()).failures(change))
     timelines = None if base_timeline is None or head_timeline is None else (base_timeline, head_timeline)
-    timings = {
-        stage: base.timings.get(stage, 0.0) + head.timings.get(stage, 0.0)
-        for stage in (*base.timings, *(stage for stage in head.timings if stage not in base.timings))
-    }
-    return Comparison(change, timelines, timings)
+    return Comparison(change, timelines, summed((base.timings, head.timings)))
+
+
+def summed(timings: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The seconds of each stage in all of these."""
+    total: dict[str, float] = {}
+    for each in timings:
+        for stage, seconds in each.items():
+            total[stage] = total.get(stage, 0.0) + seconds
+    return total
 
 
 def _planned(cycle: Cycle, tree: SourceTree) -> tuple[PassResult, CapacityTimeline | None]:

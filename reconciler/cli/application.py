@@ -15,23 +15,22 @@ import click
 from reconciler import __version__
 
 COMMANDS = {
-    "run": "The daemon: keep the cluster as the repository declares.",
-    "plan": "What one pass would change.",
-    "apply": "One pass, applied.",
-    "diff": "What merging BASE..HEAD would change.",
-    "validate": "Check manifests; works with no cluster.",
-    "schedule": "The value of each capacity schedule, now and over time.",
-    "budgets": "Disruptions allowed by NodePool and reason, now and hour by hour.",
-    "explain": "Where each chunk of a demand landed, or why it did not.",
-    "status": "How buffers and nodes are.",
-    "snapshot": "Capture a cluster for offline planning.",
-    "release": "Hand every held node back, before headroom is removed.",
-    "crd": "Print headroom's CustomResourceDefinitions.",
-    "init": "Scaffold a capacity repository.",
-    "schema": "Print the JSON Schema of an output, or of manifests.",
+    "run": ("apply", "The daemon: keep the cluster as the repository declares."),
+    "plan": ("plan", "What one pass would change."),
+    "apply": ("apply", "One pass, applied."),
+    "diff": ("diff", "What merging BASE..HEAD would change."),
+    "validate": ("validate", "Check manifests; works with no cluster."),
+    "schedule": ("schedule", "The value of each capacity schedule, now and over time."),
+    "budgets": ("budgets", "Disruptions allowed by NodePool and reason, now and hour by hour."),
+    "explain": ("plan", "Where each chunk of a demand landed, or why it did not."),
+    "status": ("status", "How buffers and nodes are."),
+    "snapshot": ("status", "Capture a cluster for offline planning."),
+    "release": ("apply", "Hand every held node back, before headroom is removed."),
+    "crd": ("schema", "Print headroom's CustomResourceDefinitions."),
+    "init": ("init", "Scaffold a capacity repository."),
+    "schema": ("schema", "Print the JSON Schema of an output, or of manifests."),
 }
-_FILES = {"run": "apply", "release": "apply", "explain": "plan", "snapshot": "status", "crd": "schema"}
-"""Commands that stand in the file of another one. Each is a function: `plan_command`."""
+"""By name: the file of this folder where its function stands, such as `plan_command`, and one line of help."""
 
 
 class _Commands(click.Group):
@@ -43,8 +42,8 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        file = import_module(f"reconciler.cli.{_FILES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(file, f"{cmd_name}_command")
+        file, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"reconciler.cli.{file}"), f"{cmd_name}_command")
         return command
 
     def resolve_command(
@@ -62,7 +61,7 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import Progress, options, served_from, settings_from
+from reconciler.cli.options import Amount, Progress, options, served_from, settings_from
 from reconciler.model.changes import ChangeSet, Outcome
 from reconciler.model.errors import Transient
 from reconciler.report.escaping import terminal
@@ -26,7 +26,7 @@ _OF_A_PASS = (
 @click.option(
     "--at-most",
     metavar="SECONDS",
-    type=float,
+    type=Amount(),
     default=None,
     help="With --until-settled: give up after this many seconds.",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.application import exit_code_of_changes, exit_code_of_gates
-from reconciler.cli.options import Progress, options, output_option, settings_from
+from reconciler.cli.options import Amount, Progress, options, output_option, settings_from
 from reconciler.cli.plan import tell_age
 from reconciler.cli.posting import Posting, PostOptions, post_options, posting
 
@@ -50,21 +49,13 @@ if TYPE_CHECKING:
     from reconciler.wiring.inputs import ReportedCluster
 
 
-def _amount(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuses nan: no amount exceeds it, so the bound would have no effect."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not an amount: write a number of USD, such as 100.")
-    return value
-
-
 @click.command("diff")
 @click.argument("revisions", metavar="BASE..HEAD|FOLDER")
 @click.argument("other", metavar="[FOLDER]", required=False)
 @options("repo", "path", "cluster", "catalog", "dialect", "now", "config", "timings", "detailed_exitcode")
 @click.option(
     "--max-monthly-increase",
-    type=click.FloatRange(min=0),
-    callback=_amount,
+    type=Amount(),
     metavar="USD",
     help="Fail when merging costs more than this over the coming 30 days.",
 )
@@ -100,15 +91,14 @@ def diff_command(
     other: str | None,
     output: str,
     now: datetime | None,
-    timings: str | None,
     detailed_exitcode: bool,
     **values: Any,
 ) -> int:
     """Plan BASE and the result of merging HEAD into it on the same cluster, and show how the plans differ.
 
-    BASE...HEAD compares with the merge base of both instead. Without HEAD ("main..") it is the working tree that is
-    merged. Two folders are compared as they stand. Of several folders below clusters/ each has a report of its own. Exits 0 for no difference, 1 for a difference, 2 on an error, 3 when a bound is
-    not kept. Findings do not change the exit code.
+    BASE...HEAD compares with the merge base of both instead. "main.." merges the working tree. Two folders are
+    compared as they stand. With several folders under clusters/, each gets its own report. Exits 0 for no
+    difference, 1 for a difference, 2 on an error, 3 when a bound is not kept. Findings do not change the exit code.
 
     \b
         headroom diff main..my-branch --path clusters/production --output markdown
@@ -127,13 +117,14 @@ def diff_command(
     if len(clusters) > 1 and (output not in {"text", "markdown"} or values["page"]):
         names = ", ".join(clusters)
         raise click.UsageError(f"there are {len(clusters)} clusters, {names}: name the folder of one with --path.")
-    changes = []
+    changes: list[Difference] = []
+    spent: list[Mapping[str, float]] = []
     for path in clusters if len(clusters) > 1 else ("",):
         its_settings = replace(settings, path=path or settings.path)
         if path and output == "text":
             click.echo(f"{path}:")
         read = partial(_sides, its_settings, revisions, other)
-        changes.append(_report(its_settings, read, values, output=output, now=now, timings=timings, name=path))
+        changes.append(_report(its_settings, read, values, output=output, now=now, spent=spent, name=path))
         if path:
             click.echo()
     if any(change.failed_gates for change in changes):
@@ -160,12 +151,15 @@ def _report(
     *,
     output: str,
     now: datetime,
-    timings: str | None,
+    spent: list[Mapping[str, float]],
     name: str = "",
 ) -> Difference:
-    """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own."""
+    """Compares, prints and posts what differs for one cluster. read: reads the two sides. name: in the title; "" for its own.
+
+    spent: the seconds by stage of the clusters before, to which its own are added.
+    """
     from reconciler.cli.plan import write_file, write_timings
-    from reconciler.comparison import compare
+    from reconciler.comparison import compare, summed
     from reconciler.report.difference.headline import Gates
     from reconciler.wiring.inputs import reported_cluster
     from reconciler.wiring.posting import complete_page
@@ -186,8 +180,9 @@ def _report(
         print_difference(comparison.change, output, cluster=cluster, timelines=comparison.timelines)
         if values["page"]:
             write_file("--page", values["page"], complete_page(comparison, cluster))
-        if timings:
-            write_timings(timings, comparison.timings)
+        spent.append(comparison.timings)
+        if values["timings"]:
+            write_timings(values["timings"], summed(spent))
         for sentence in comparison.change.failed_gates:
             click.echo(f"headroom: {sentence}", err=True)
         # Posting comes last, so that everything else is printed even if it fails.

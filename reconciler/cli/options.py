@@ -46,6 +46,22 @@ class Moment(click.ParamType[datetime]):
         return instant.astimezone(UTC)
 
 
+_MOST = 1_000_000_000_000
+
+
+class Amount(click.FloatRange):
+    """A number from 0 to `_MOST`. Python reads nan and inf as numbers too: no amount exceeds them, so a bound would have no effect."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        amount = float(super().convert(value, param, ctx))
+        if not amount <= _MOST:
+            self.fail(f"{value!s} is not an amount up to {_MOST:,}: write one such as 100.", param, ctx)
+        return amount
+
+
 def _cluster_option(kinds: str, more: str = "") -> Callable[[F], F]:
     words = f"{kinds}. Default: in-cluster, else the current kubeconfig context{more}."
     return click.option("--cluster", metavar="CLUSTER", help=words)
@@ -145,7 +161,7 @@ def _flags(values: dict[str, Any]) -> dict[str, object]:
 
 PATIENCE = 2.0
 """Seconds without output that need no explanation."""
-STAGES = {
+PHASE_WORDS = {
     "git": "reading the repository",
     "manifests": "reading manifests",
     "view": "reading the cluster",
@@ -156,6 +172,8 @@ STAGES = {
     "render": "rendering",
     "apply": "applying",
 }
+"""The phases of a pass in their order, in words for people who wait. Checking templates is validate's own."""
+TIMED_PHASES = tuple(phase for phase in PHASE_WORDS if phase != "templates")
 COMPILING = "compiling the loops of placement, once on a machine"
 
 
@@ -208,7 +226,7 @@ class Progress:
     def _watch(self) -> None:
         told: tuple[str, float] = ("", 0.0)
         while not self._over.wait(0.25):
-            words = COMPILING if _compiled() > self._compiled else STAGES.get(self._stage, self._stage)
+            words = COMPILING if _compiled() > self._compiled else PHASE_WORDS.get(self._stage, self._stage)
             waited = time.monotonic() - self._began
             due = PATIENCE if told[0] != words else told[1] + 10
             if words and waited >= due:

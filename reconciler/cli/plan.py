@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.application import exit_code_of_changes
-from reconciler.cli.options import Progress, options, output_option, paint_for_stdout, settings_from, width_of_stdout
+from reconciler.cli.options import (
+    TIMED_PHASES,
+    Progress,
+    options,
+    output_option,
+    paint_for_stdout,
+    settings_from,
+    width_of_stdout,
+)
 from reconciler.model.changes import Plan
 from reconciler.model.errors import Invalid
 from reconciler.model.spending import Spending
@@ -85,7 +93,6 @@ def _forecast(cycle: Cycle, result: PassResult, *, thorough: bool) -> Spending |
     return spending(basis)
 
 
-STAGES = ("git", "manifests", "view", "demand", "placement", "plan", "render", "apply")
 _OLD = timedelta(hours=25)
 """The daemon renews its snapshot every day, even if nothing has changed."""
 
@@ -120,7 +127,7 @@ def print_page(page: Mapping[str, Any], output: str) -> None:
 
 def write_timings(path: str, timings: Mapping[str, float]) -> None:
     """Writes the seconds of each stage and their sum; 0 for a stage that did not run."""
-    stages = {name: round(timings.get(name, 0.0), 6) for name in STAGES}
+    stages = {name: round(timings.get(name, 0.0), 6) for name in TIMED_PHASES}
     document = {"stages": stages, "total": round(sum(stages.values()), 6)}
     write_file("--timings", path, json.dumps(document, indent=2) + "\n")
 
@@ -134,7 +141,7 @@ def write_file(flag: str, path: str, text: str) -> None:
 
 
 def tell_age(cluster: Cluster, now: datetime) -> None:
-    """Prints the age to stderr; nothing for other clusters. now: the time of the plan."""
+    """For a published snapshot, prints on stderr how old it was at `now`."""
     from reconciler.wiring.inputs import PublishedCluster
 
     if not isinstance(cluster, PublishedCluster):

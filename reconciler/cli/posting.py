@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from reconciler.cli.options import Amount
 from reconciler.forge import FORGES
 from reconciler.model.errors import FORBIDDEN, Failure, Stalled
 from reconciler.settings.settings import Settings
@@ -84,7 +85,7 @@ def post_options(function: F) -> F:
             ),
             click.option(
                 "--post-above",
-                type=click.FloatRange(min=0),
+                type=Amount(),
                 metavar="USD",
                 help="Make no first comment where nothing is lost or wrong and 30 days cost less than this more or less.",
             ),

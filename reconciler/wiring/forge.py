@@ -128,9 +128,6 @@ def _opened(settings: Settings) -> Iterator[Forge]:
         forge.close()
 
 
-_MOST_BODY = 60_000
-
-
 def proposals_of(settings: Settings, cluster: str) -> Proposals | None:
     """The proposals; None if plans are written to the cluster. Raises `Invalid` if a setting is missing."""
     if not settings.proposal.branch:
@@ -163,7 +160,7 @@ class PullRequestProposals:
         title = f"Capacity of {where}, rendered from {short_revision(state.revision)}"
         page = plan_page(state.plan, cluster=self._cluster)
         page["notes"] = [*state.waiting, *page["notes"]]
-        body = rendered_page("report.md.j2", page)[:_MOST_BODY]
+        body = rendered_page("report.md.j2", page)
         proposal = Proposal(settings.branch, settings.base, title, body)
         branch = WrittenBranch(self._settings.repository, settings.branch, git_options(self._settings))
         with _opened(self._settings) as forge:

@@ -114,7 +114,7 @@ def effects(change: Difference, zone: tzinfo | None = None) -> list[str]:
     if nodes:
         new, gone = len(change.added_nodes), len(change.removed_nodes)
         others = f" ({new:,} new, {gone:,} no longer needed)" if new and gone else ""
-        sentences.append(f"{counted(abs(nodes), 'node')} {'more' if nodes > 0 else 'fewer'} at once{others}")
+        sentences.append(f"{counted(abs(nodes), 'more node' if nodes > 0 else 'fewer node')} now{others}")
     elif change.added_nodes:
         sentences.append(f"{counted(len(change.added_nodes), 'node')} of another kind")
     sentences += [] if is_unrendered(change) else _growth(change, nodes, zone)
@@ -147,15 +147,15 @@ def _objects(change: Difference) -> list[str]:
     return [*sentences, *([listed(words)] if words else [])]
 
 
-def _growth(change: Difference, at_once: int, zone: tzinfo | None) -> list[str]:
-    """By how many nodes the head exceeds the base later, if by more than at once."""
+def _growth(change: Difference, now: int, zone: tzinfo | None) -> list[str]:
+    """By how many nodes the head exceeds the base later, if by more than now."""
     peak = None if change.cost is None else change.cost.new_nodes()
-    if peak is None or peak.count <= max(0, at_once):
+    if peak is None or peak.count <= max(0, now):
         return []
-    most, at = counted(peak.count, "node"), moment(peak.at, zone)
-    if at_once > 0 or peak.first == peak.at:
-        return [f"up to {most} more from {at}"]
-    first = f"{counted(peak.first_count, 'node')} more from {moment(peak.first, zone)}"
+    most, at = counted(peak.count, "more node"), moment(peak.at, zone)
+    if now > 0 or peak.first == peak.at:
+        return [f"up to {most} from {at}"]
+    first = f"{counted(peak.first_count, 'more node')} from {moment(peak.first, zone)}"
     return [f"{first}, up to {peak.count:,} from {at}"]
 
 

@@ -48,7 +48,7 @@ def findings_listing(title: str, findings: Iterable[Finding]) -> Row:
 
 
 def trimmed(page: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """The page with at most so many rows in each list, and counts of what is left out. The summary stays complete."""
+    """The page with at most `most` rows in each list, and counts of what is left out. The summary stays complete."""
 
     def fewer(item: Mapping[str, Any]) -> Row:
         shown = [{**row, **_fewer_fields(row, most)} for row in item["rows"][:most]]

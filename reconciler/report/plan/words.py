@@ -72,7 +72,7 @@ def held(holdings: Iterable[Holding]) -> str:
 
 
 def demand_facts(outcome: DemandOutcome) -> list[str]:
-    """What else is known of a demand: where it is suspended, once, a request's state, why it is served first, where its chunks are."""
+    """Further facts of a demand, in this order: suspended, one-shot, the request's state, why it is served first, where its chunks are."""
     demand = outcome.demand
     once = "one-shot" if demand.left_of is None else f"one-shot: what is left of {demand.left_of:,}"
     return [

@@ -158,7 +158,7 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
     text = folders.diff(after).stdout
     headline = text.splitlines()[1]
     assert (
-        "20 chunks lose their place (shop/web 20); 20 new chunks find no place (shop/web 20); 1 new error; 3 nodes fewer"
+        "20 chunks lose their place (shop/web 20); 20 new chunks find no place (shop/web 20); 1 new error; 3 fewer nodes now;"
         in headline
     )
     assert "more from" not in headline
@@ -168,10 +168,10 @@ def test_the_cost_of_nodes_whose_template_fails_is_that_of_a_mended_one(folders:
 
 def test_nodes_that_others_stand_in_for_are_no_mere_growth(folders: Folders) -> None:
     """Large nodes in place of small ones were told of by their number alone."""
-    assert "1 node more at once; " in folders.diff(START | {"web.yaml": buffer(28)}).stdout.splitlines()[1]
+    assert "1 more node now; " in folders.diff(START | {"web.yaml": buffer(28)}).stdout.splitlines()[1]
     spare = POOL.replace("name: general", "name: spare").replace("limits", "weight: 50\n  limits")
     text = folders.diff(START | {"web.yaml": buffer(28), "spare.yaml": spare}).stdout
-    assert "1 node more at once (4 new, 3 no longer needed); " in text.splitlines()[1]
+    assert "1 more node now (4 new, 3 no longer needed); " in text.splitlines()[1]
 
 
 def test_balloon_pods_have_the_room_that_is_free(folders: Folders) -> None:

@@ -66,7 +66,7 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
     done = folders.diff(after, "--max-new-nodes=1", before=before)
     lines = done.stdout.splitlines()
     # Seven chunks a node. From 14:00 on the base asks for 2 again.
-    assert "1 node more from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
+    assert "1 more node from 2026-11-22 13:00 UTC, up to 3 from 2026-11-22 14:00 UTC" in lines[1]
     assert "up to 3 new nodes from 2026-11-22 14:00 UTC; 1 is allowed" in done.stderr
     words = "2 or 16 → 24 chunks daily 13:00–16:00 UTC"
     assert f"  {NAME}: {words}" in lines

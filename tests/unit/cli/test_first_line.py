@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from reconciler import comparison
 from reconciler.cli import diff
 from reconciler.cli.application import application
 from reconciler.cluster.apply import InventoryParent, parent_manifest
@@ -180,7 +182,7 @@ def test_sample_prices_are_called_so_wherever_they_stand(tmp_path: Path) -> None
     words = ["diff", str(before), str(after), "--cluster", "embedded", "--output", "markdown"]
     text = CliRunner().invoke(application, words, standalone_mode=False).stdout
     assert (
-        "More room: shop/web new (5 chunks); 1 node more at once; 1 object added; +$109.46 over the coming 30 days at sample prices.**"
+        "More room: shop/web new (5 chunks); 1 more node now; 1 object added; +$109.46 over the coming 30 days at sample prices.**"
         in text
     )
     assert "> Sample prices, invented: no cloud charges them." in text
@@ -189,8 +191,17 @@ def test_sample_prices_are_called_so_wherever_they_stand(tmp_path: Path) -> None
     assert re.findall(r"types?, \$0\.1520/h", plan) == re.findall(r"types?, \$0\.1520/h", text) != []
 
 
-def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path) -> None:
+def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --path they were planned as one cluster, and one report was of both."""
+    seen = []
+
+    def compared(*sides: Any, **options: Any) -> comparison.Comparison:
+        made = compare(*sides, **options)
+        seen.append(made.timings["plan"])
+        return made
+
+    compare = comparison.compare
+    monkeypatch.setattr(comparison, "compare", compared)
     for side in ("before", "after"):
         for cluster in ("east", "west"):
             folder = tmp_path / side / "clusters" / cluster
@@ -199,8 +210,11 @@ def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path) -> Non
                 (folder / name).write_text(CASES["files"][name])
     (tmp_path / "after" / "clusters" / "west" / "web.yaml").unlink()
     words = ["diff", str(tmp_path / "before"), str(tmp_path / "after"), "--cluster", "embedded", "--no-less-room"]
-    done = CliRunner().invoke(application, words, standalone_mode=False)
+    timings = tmp_path / "timings.json"
+    done = CliRunner().invoke(application, [*words, "--timings", str(timings)], standalone_mode=False)
     assert done.return_value == 3
+    assert json.loads(timings.read_text())["stages"]["plan"] == pytest.approx(sum(seen), abs=1e-6)
+    assert len(seen) == 2
     east, west = done.stdout.split("clusters/west:\n")
     assert east.startswith("clusters/east:\n")
     assert "No change in capacity" in east

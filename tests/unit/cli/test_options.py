@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from reconciler import stages
 from reconciler.cli import options as console
 from reconciler.cli.application import COMMANDS, application
-from reconciler.cli.options import COMPILING, STAGES, Moment, Progress
+from reconciler.cli.options import COMPILING, PHASE_WORDS, TIMED_PHASES, Moment, Progress
 from reconciler.cli.plan import age_in_words
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import Snapshot, SnapshotCluster
@@ -44,6 +47,37 @@ def test_instants_are_read_in_utc() -> None:
     assert read("2026-03-01T09:30:00+01:00") == datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
 
 
+def test_every_phase_of_a_pass_is_timed_and_has_words() -> None:
+    """A stage without them would be missing in `--timings`, and in its total."""
+    modules = [import_module(module.name) for module in walk_packages(stages.__path__, f"{stages.__name__}.")]
+    phases = {
+        vars(found)["phase"]
+        for module in modules
+        for found in vars(module).values()
+        if "phase" in getattr(found, "__dict__", ())
+    }
+    assert "placement" in phases
+    assert {phase for phase in phases if isinstance(phase, str)} == set(TIMED_PHASES)
+    assert set(TIMED_PHASES) < set(PHASE_WORDS)
+
+
+FLOATS = [
+    (name, option.opts[0])
+    for name in COMMANDS
+    if (command := application.get_command(click.Context(application), name)) is not None
+    for option in command.params
+    if isinstance(option.type, (click.types.FloatParamType, click.FloatRange))
+]
+
+
+@pytest.mark.parametrize(("command", "option"), FLOATS)
+@pytest.mark.parametrize("amount", ["nan", "inf", "-inf", "-1", "-0.01", "1e308", "NaN", "infinity"])
+def test_an_amount_that_bounds_nothing_is_wrong_usage(command: str, option: str, amount: str) -> None:
+    done = CliRunner().invoke(application, [command, f"{option}={amount}"])
+    assert done.exit_code == 2
+    assert f"Invalid value for '{option}'" in done.output
+
+
 # What commands say on stderr of a stage that takes long.
 
 
@@ -61,7 +95,7 @@ def test_compiling_is_named_only_while_a_stage_compiles(
 
     with Progress() as progress:
         progress("placement")
-        eventually(lambda: tells(STAGES["placement"]), within=20, what="placing is named")
+        eventually(lambda: tells(PHASE_WORDS["placement"]), within=20, what="placing is named")
         assert COMPILING not in told
         kernel.not_cached.append("choose")
         eventually(lambda: tells(COMPILING), within=20, what="compiling is named")
