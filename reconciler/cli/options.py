@@ -55,7 +55,7 @@ class Amount(click.FloatRange):
     def __init__(self) -> None:
         super().__init__(min=0)
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         amount = float(super().convert(value, param, ctx))
         if not amount <= _MOST:
             self.fail(f"{value!s} is not an amount up to {_MOST:,}: write one such as 100.", param, ctx)

@@ -193,7 +193,7 @@ def test_sample_prices_are_called_so_wherever_they_stand(tmp_path: Path) -> None
 
 def test_each_of_several_clusters_has_a_report_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --path they were planned as one cluster, and one report was of both."""
-    seen = []
+    seen: list[float] = []
 
     def compared(*sides: Any, **options: Any) -> comparison.Comparison:
         made = compare(*sides, **options)
