@@ -23,7 +23,7 @@ from reconciler.model.changes import BudgetOutcome, Cost, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
+from reconciler.model.placement import Cause, Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import SourcePosition
 from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
@@ -207,7 +207,7 @@ def large_pass(now: datetime, *, buffers: int, nodes: int, pods: int) -> tuple[P
     for number in range(buffers):
         asked = demand(f"buffer-{number:03}", count=20)
         lacks = 4 if number % 100 == 7 else 0
-        why = (UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64,000", chunks=lacks),)
+        why = (UnplacedReason(Cause.AT_LIMIT, 1, "NodePool general is at its cpu limit of 64,000", chunks=lacks),)
         full = Condition("Provisioning", ConditionStatus.FALSE if lacks else ConditionStatus.TRUE, "Fits", "")
         asked = replace(asked, source=SourcePosition(f"teams/{number % 40}/buffers.yaml", 3 + number))
         outcomes.append(DemandOutcome(asked, 20 - lacks, 0, lacks, why if lacks else (), (full,)))

@@ -21,7 +21,7 @@ from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Holding, OccupiedBin, PlannedNode, UnplacedReason
+from reconciler.model.placement import Cause, Holding, OccupiedBin, PlannedNode, UnplacedReason
 from reconciler.model.refs import ObjectRef, SourcePosition
 from tests.builders import buffer_ref, demand, resources
 
@@ -63,7 +63,9 @@ def _demands() -> tuple[DemandOutcome, ...]:
             on_existing=0,
             on_new=0,
             unplaced=4,
-            unplaced_reasons=(UnplacedReason("limit", 1, "NodePool general is at its cpu limit of 64", chunks=4),),
+            unplaced_reasons=(
+                UnplacedReason(Cause.AT_LIMIT, 1, "NodePool general is at its cpu limit of 64", chunks=4),
+            ),
             conditions=(READY,),
         ),
         DemandOutcome(demand("web", count=3), on_existing=1, on_new=2, unplaced=0, conditions=(READY,)),

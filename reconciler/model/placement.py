@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef, abridged
@@ -82,23 +83,59 @@ class PlannedNode:
     taints: tuple[Taint, ...] = ()
 
 
-ALL_OR_NOTHING = "all or nothing"
-"""The cause for chunks that had room themselves, but not the rest of their demand."""
+class Cause(StrEnum):
+    """Why chunks have no place, in a few words, which reports, conditions and the plan's JSON show."""
+
+    ALL_OR_NOTHING = "all or nothing"
+    """These chunks had room themselves, but not the rest of their demand."""
+    AT_LIMIT = "NodePool limit"
+    BALLOON_PODS = "balloon pods"
+    BEYOND_A_CAP = "beyond a cap"
+    CONTRADICTION = "contradiction"
+    INSTANCE_TYPE_TOO_SMALL = "instance type too small"
+    MIN_VALUES = "minValues"
+    NODE_FULL = "node full"
+    NODE_LABELS = "node labels"
+    NODE_NOT_AVAILABLE = "node not available"
+    NODE_ON_ITS_WAY = "node on its way"
+    NODE_TAINTS = "node taints"
+    NODE_TOO_SMALL = "node too small"
+    NODE_POOL_LABELS = "NodePool labels"
+    NODE_POOL_NOT_USABLE = "NodePool not usable"
+    NODE_POOL_TAINTS = "NodePool taints"
+    NO_INSTANCE_TYPE = "no instance type"
+    NO_NEW_NODES = "no new nodes"
+    NO_NODE = "no node"
+    NO_NODE_POOL = "no NodePool"
+    NOT_AVAILABLE = "offering not available"
+    PODS_FIRST = "pods come first"
+    POD_AFFINITY = "pod affinity"
+    POD_ANTI_AFFINITY = "pod anti-affinity"
+    PORT_TAKEN = "host port taken"
+    PROBED = "waits for another launch"
+    """One node shows first whether its instance types are in stock again."""
+    RESOURCE_CLAIMS = "resource claims"
+    TEMPLATE_FAILED = "template failed"
+    TOPOLOGY = "topology"
+    TOPOLOGY_SPREAD = "topology spread"
+    VOLUMES = "volumes"
 
 
 @dataclass(frozen=True, slots=True)
 class UnplacedReason:
-    """Why candidates could not take a group. cause: in a few words (`node labels`). count: how many candidates have this cause.
-    example: the nearest miss, as a sentence. nearness: how close these candidates came; the closest shows what really stopped
-    the group. chunks: how many chunks have no place for this reason, counted when the plan is made.
-    fitting: of `ALL_OR_NOTHING`, how many chunks would have a place."""
+    """Why candidates could not take a group."""
 
-    cause: str
+    cause: Cause
     count: int
+    """How many candidates have this cause."""
     example: str
+    """The nearest miss, as a sentence."""
     nearness: int = field(default=0, compare=False)
+    """How close these candidates came; the closest shows what really stopped the group."""
     chunks: int = field(default=0, compare=False)
+    """How many chunks have no place for this reason, counted when the plan is made."""
     fitting: int = field(default=0, compare=False)
+    """Of `ALL_OR_NOTHING`, how many chunks would have a place."""
 
     @property
     def order(self) -> tuple[int, int, str, str]:
@@ -107,8 +144,10 @@ class UnplacedReason:
 
 
 def leading_reason(reasons: Iterable[UnplacedReason]) -> UnplacedReason | None:
-    """What stopped the first chunk without a place. `ALL_OR_NOTHING` is skipped, since it only follows from another reason."""
-    return min((item for item in reasons if item.cause != ALL_OR_NOTHING), key=lambda item: item.order, default=None)
+    """What stopped the first chunk without a place. `Cause.ALL_OR_NOTHING` is skipped, since it only follows from another reason."""
+    return min(
+        (item for item in reasons if item.cause != Cause.ALL_OR_NOTHING), key=lambda item: item.order, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)

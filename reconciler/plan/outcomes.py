@@ -15,14 +15,13 @@ from reconciler.model.changes import DemandOutcome, DomainCount, NodeClaimCreati
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Holding, PlannedNode, Unplaced, UnplacedReason, leading_reason
+from reconciler.model.placement import Cause, Holding, PlannedNode, Unplaced, UnplacedReason, leading_reason
 from reconciler.model.pods import PodShape
 from reconciler.model.provisioning_requests import Phase, RequestState
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.plan.bins import Bin
 from reconciler.plan.buffers.keeping import provisioning
-from reconciler.plan.launching.back_offs import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.launching.caps import Cut
 
 MOST_OF_A_REASON = 5
@@ -43,7 +42,7 @@ class _Tally:
     new: int = 0
     unplaced: int = 0
     cut: str = ""
-    unplaced_reasons: dict[tuple[str, str], UnplacedReason] = field(default_factory=dict)
+    unplaced_reasons: dict[tuple[Cause, str], UnplacedReason] = field(default_factory=dict)
 
     def count_reason(self, reason: UnplacedReason, chunks: int) -> None:
         """Groups of a demand with the same reason count their candidates once, and their chunks together."""
@@ -55,7 +54,7 @@ class _Tally:
     def rows(self) -> tuple[UnplacedReason, ...]:
         """The reasons that came nearest first. Of one reason only the first sentences are kept, and the last counts the candidates of the
         rest."""
-        rows: dict[str, list[UnplacedReason]] = {}
+        rows: dict[Cause, list[UnplacedReason]] = {}
         for item in sorted(self.unplaced_reasons.values(), key=_ORDER):
             alike = rows.setdefault(item.cause, [])
             if len(alike) < MOST_OF_A_REASON:
@@ -109,7 +108,7 @@ class Tallies:
         self._count_cuts(cuts)
 
     def _count_cuts(self, cuts: Iterable[Cut]) -> None:
-        waiting: dict[tuple[ObjectRef, str, str], list[int]] = {}
+        waiting: dict[tuple[ObjectRef, Cause, str], list[int]] = {}
         for cut in cuts:
             words = f"a node in NodePool {cut.node.node_pool} {cut.waits}"
             for holding in cut.node.holdings:
@@ -188,7 +187,7 @@ class Tallies:
         )
         if missing:
             pods = "1 balloon pod waits" if missing == 1 else f"{missing:,} balloon pods wait"
-            counted.count_reason(UnplacedReason("balloon pods", 1, f"{pods} for a node", _FIRST), missing)
+            counted.count_reason(UnplacedReason(Cause.BALLOON_PODS, 1, f"{pods} for a node", _FIRST), missing)
         return counted
 
 
@@ -197,8 +196,8 @@ def _is_not_ready(item: Bin) -> bool:
 
 
 def _availability(tally: _Tally, retry: str) -> Availability:
-    stopped = next((row for row in tally.rows() if row.cause in {NOT_AVAILABLE, AT_LIMIT}), None)
-    again = retry if stopped is not None and stopped.cause == NOT_AVAILABLE else ""
+    stopped = next((row for row in tally.rows() if row.cause in {Cause.NOT_AVAILABLE, Cause.AT_LIMIT}), None)
+    again = retry if stopped is not None and stopped.cause == Cause.NOT_AVAILABLE else ""
     leading = leading_reason(tally.rows())
     return Availability(
         ready=tally.existing - tally.on_its_way - tally.not_ready,
@@ -217,8 +216,8 @@ def _why_not(tally: _Tally, *, launched: bool) -> str:
 
     launched: nodes have been asked for, so that a stock-out is what failed."""
     rows = tally.rows()
-    could = [row for row in rows if row.cause in {NOT_AVAILABLE, AT_LIMIT}]
-    sold_out = [row for row in could if launched and row.cause == NOT_AVAILABLE]
+    could = [row for row in rows if row.cause in {Cause.NOT_AVAILABLE, Cause.AT_LIMIT}]
+    sold_out = [row for row in could if launched and row.cause == Cause.NOT_AVAILABLE]
     row = next(iter((*sold_out, *could)), None) or leading_reason(rows)
     return "" if row is None else row.example or row.cause
 

@@ -19,6 +19,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.departures import PRUNES_KEY
 from reconciler.model.findings import Finding
+from reconciler.model.placement import Cause
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
@@ -47,8 +48,6 @@ from reconciler.plan.holding.hold import Holds, holds
 from reconciler.plan.launching.back_offs import BACK_OFFS_KEY, LAUNCHES_KEY, retry_words, stock_outs
 from reconciler.plan.launching.caps import (
     COST_NOTE,
-    PODS_FIRST,
-    TEMPLATE_FAILED,
     Capped,
     after_pods,
     cap_notes,
@@ -207,13 +206,15 @@ def _held(
 ) -> Holds:
     waiting = rooms(bins, facts.departures, facts.cluster_now)
     coming = [item for item in bins if item.is_on_its_way]
-    later = [cut.node for cut in capped.cuts if cut.cause == PODS_FIRST]
+    later = [cut.node for cut in capped.cuts if cut.cause == Cause.PODS_FIRST]
     planned = (*(item.planned for item in created), *later)
     holdings = (*(item.chunks for item in coming), *(node.holdings for node in planned))
     awaited = {str(part.demand) for parts in holdings for part in parts}
     awaited |= {demand for item in coming if item.name in waiting for demand, _ in item.held_before}
     # If no node can take the chunks, what they left goes all the same: a NodePool at its limit could never replace a node otherwise.
-    is_cut = any((cut.passing and cut.cause != PODS_FIRST) or cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+    is_cut = any(
+        (cut.passing and cut.cause != Cause.PODS_FIRST) or cut.cause == Cause.TEMPLATE_FAILED for cut in capped.cuts
+    )
 
     def is_awaiting(item: Bin) -> bool:
         """Whether what it held, or what runs there, has room that is not there yet."""
@@ -311,7 +312,7 @@ def _blocked(facts: Facts) -> tuple[str, ...]:
 
 def _assumptions(facts: Facts, capped: Capped) -> tuple[str, ...]:
     """Assumptions that the cost rests on."""
-    failed = any(cut.cause == TEMPLATE_FAILED for cut in capped.cuts)
+    failed = any(cut.cause == Cause.TEMPLATE_FAILED for cut in capped.cuts)
     own = (*_overlay_notes(facts), *cost_notes(capped), *((COST_NOTE,) if failed else ()))
     return (facts.price_source, *facts.placement.assumptions, *own)
 

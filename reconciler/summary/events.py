@@ -23,11 +23,11 @@ from reconciler.model.changes import (
 )
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.demand import REQUEST_KIND, SPARE_KIND
+from reconciler.model.placement import Cause
 from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import ACCEPTED, CAPACITY_AVAILABLE, CAPACITY_REVOKED, FAILED
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
-from reconciler.plan.launching.back_offs import AT_LIMIT, NOT_AVAILABLE
 from reconciler.plan.objects.prune import REMOVAL
 from reconciler.ports import Event
 from reconciler.requests.conditions import FAILED_ATTEMPT, LOST
@@ -36,7 +36,7 @@ from reconciler.requests.life import consumption_of
 WARNING, NORMAL = "Warning", "Normal"
 _REASONS = {Outcome.REFUSED: "Refused", Outcome.CONFLICT: "FieldConflict", Outcome.FAILED: "WriteFailed"}
 _SHORT = "RequiresNewCapacity"
-_STOPPED = {NOT_AVAILABLE: "OutOfStock", AT_LIMIT: "NodePoolLimit"}
+_STOPPED = {Cause.NOT_AVAILABLE: "OutOfStock", Cause.AT_LIMIT: "NodePoolLimit"}
 """By cause of an unplaced chunk: reason of the event."""
 _KEPT_BY = {
     "ServedByAutoscaler": (NORMAL, "StandingDown"),

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+from reconciler.model.placement import Cause
 from reconciler.placement.arrays import Amounts, Numbers
 from reconciler.placement.batches import Batch
 
@@ -21,7 +22,7 @@ class Constraint(ABC):
     named: why a bin takes no chunk, in a few words (`node taints`).
     """
 
-    named: ClassVar[str] = ""
+    named: ClassVar[Cause]
 
     def concerns(self, batch: Batch) -> bool:
         """Whether the rule applies to such chunks at all. If not, its other methods are not called."""
@@ -32,7 +33,7 @@ class Constraint(ABC):
     def most(self, batch: Batch, bins: Numbers) -> Amounts:
         """By bin, how many more chunks of the batch the rule allows; `PLENTY` where it sets no bound."""
 
-    def cause(self, batch: Batch, number: int) -> str:
+    def cause(self, batch: Batch, number: int) -> Cause:
         """Why the bin takes no chunk, in a few words."""
         del batch, number
         return self.named

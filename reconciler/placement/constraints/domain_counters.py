@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reconciler.model.placement import Cause
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
 from reconciler.placement.constraints.node_affinity import NodeAffinity
@@ -201,7 +202,7 @@ class TopologyRule(ABC):
     key: str
     counts_itself: bool
 
-    cause: ClassVar[str] = ""
+    cause: ClassVar[Cause]
     apart: ClassVar[bool] = False
     """Whether pods may come where none counts, so also to a node without the label, which has no domain."""
     by_minimum: ClassVar[bool] = False

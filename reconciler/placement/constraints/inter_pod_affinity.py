@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from reconciler.model.placement import Cause
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.placement.arrays import (
     AFFINITY,
@@ -21,7 +22,6 @@ from reconciler.placement.arrays import (
 )
 from reconciler.placement.constraints.domain_counters import Counted, RuleStanding, Selection, TopologyRule
 
-CAUSE_APART, CAUSE_TOGETHER = "pod anti-affinity", "pod affinity"
 WEIGHT = 2
 """Of the score, in kube-scheduler's default profile."""
 _WEIGHT_OF_REQUIRED = 1
@@ -35,7 +35,7 @@ class AntiAffinityRule(TopologyRule):
     """No counted pod may be in the domain. Where the term selects the shape too, each domain takes one chunk at most."""
 
     __slots__ = ()
-    cause = CAUSE_APART
+    cause = Cause.POD_ANTI_AFFINITY
     apart = True
 
     @property
@@ -52,7 +52,7 @@ class AffinityRule(TopologyRule):
     bootstrap, see `Topology.bootstrapping`)."""
 
     __slots__ = ()
-    cause = CAUSE_TOGETHER
+    cause = Cause.POD_AFFINITY
 
     @property
     def code(self) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.quantity import Resources, format_amount
 from reconciler.placement.constraints.limits import NODES, PoolLimits
 from reconciler.placement.offers.pool_offers import PoolOffers, listable, sold_in
@@ -70,14 +70,14 @@ def min_values_reason(offers: PoolOffers, rows: Mask, limits: PoolLimits) -> Unp
     least = least_list(offers, rows, int(there[offers.prices[there].argmin()]))
     if least is None:
         few = f"too few values of {', '.join(key for key, _ in offers.minimums)} are left for its minValues"
-        return UnplacedReason("minValues", 1, f"NodePool {name}: {_short_of_values(offers, rows) or few}")
+        return UnplacedReason(Cause.MIN_VALUES, 1, f"NodePool {name}: {_short_of_values(offers, rows) or few}")
     shortage = limits.shortage(name, least.largest)
     if shortage is None:
         return None
     resource, counts = shortage.resource, least.largest.get(shortage.resource)
     limit, used, one = (format_amount(resource, amount) for amount in (shortage.limit, shortage.used, counts))
     words = f"has used {used} of its {resource} limit of {limit}, and a node that lists enough types for its minValues counts as {one}"
-    return UnplacedReason("NodePool limit", len(least.instance_types), f"NodePool {name} {words}")
+    return UnplacedReason(Cause.AT_LIMIT, len(least.instance_types), f"NodePool {name} {words}")
 
 
 def _short_of_values(offers: PoolOffers, rows: Mask) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.model.pods import PreferredNodeTerm
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
@@ -17,7 +18,6 @@ from reconciler.placement.needs import NodeTerm
 from reconciler.placement.phrases import instead_words, listed, suggestion
 from reconciler.placement.requirements import WELL_KNOWN, Cell, LabelTable, Mask, Requirements, Values
 
-CAUSE = "node labels"
 MATCHES_NOTHING = "its required node affinity has none but empty terms, and an empty term matches no node"
 WEIGHT = 2
 """Of the score, in kube-scheduler's default profile."""
@@ -28,7 +28,7 @@ _MOST_LOOKED_AT = 200
 class NodeAffinity(Constraint):
     """names: of existing bins. table: their labels as columns."""
 
-    named = CAUSE
+    named = Cause.NODE_LABELS
 
     def __init__(self, names: Sequence[str], table: LabelTable) -> None:
         self._names = names

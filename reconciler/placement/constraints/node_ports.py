@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.model.pods import HostPort
 from reconciler.placement.arrays import Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import listed
 
-CAUSE = "host port taken"
 _UNSPECIFIED = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - how Kubernetes writes "every address", nothing is bound
 
 
@@ -41,7 +41,7 @@ def taken_on_each_node(batch: Batch, used: Sequence[HostPort]) -> str:
 class NodePorts(Constraint):
     """names: of existing bins. used: the ports in use, by bin number."""
 
-    named = CAUSE
+    named = Cause.PORT_TAKEN
 
     def __init__(self, names: Sequence[str], used: Mapping[int, tuple[HostPort, ...]]) -> None:
         self._names = names

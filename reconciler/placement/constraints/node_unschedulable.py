@@ -11,18 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import listed
 
-CAUSE = "node not available"
-
 
 class NodeUnschedulable(Constraint):
     """names: of existing bins. unavailable: why each takes no pods; "" where it does."""
 
-    named = CAUSE
+    named = Cause.NODE_NOT_AVAILABLE
 
     def __init__(self, names: Sequence[str], unavailable: Sequence[str]) -> None:
         self._names = names
@@ -51,7 +50,7 @@ def _those(name: str, others: int, why: str) -> str:
 class NodeReadiness(NodeUnschedulable):
     """names: of existing bins; arriving: whether each is not up yet."""
 
-    named = "node on its way"
+    named = Cause.NODE_ON_ITS_WAY
 
     def __init__(self, names: Sequence[str], arriving: Sequence[bool]) -> None:
         super().__init__(names, ["is not ready yet" if late else "" for late in arriving])

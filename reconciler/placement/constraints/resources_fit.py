@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.model.quantity import CPU, MEMORY, Resources
 from reconciler.placement.arrays import DEVICES, Amounts, Numbers, ResourceColumns, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import amount_words, listed
 
-FULL, TOO_SMALL = "node full", "node too small"
 WEIGHT = 1
 """Of both scores, in kube-scheduler's default profile."""
 _UNSAID = {CPU: 100, MEMORY: 200 * 2**20}
@@ -58,13 +58,13 @@ class ResourcesFit(Constraint):
         else:
             self._empty[number] += amounts
 
-    def cause(self, batch: Batch, number: int) -> str:
+    def cause(self, batch: Batch, number: int) -> Cause:
         whole = times(np.maximum(self.room[number], 0), batch.needs.request)
-        return FULL if whole else TOO_SMALL
+        return Cause.NODE_FULL if whole else Cause.NODE_TOO_SMALL
 
     def reason(self, batch: Batch, bins: Sequence[int]) -> str:
         numbers = list(bins)
-        if self.cause(batch, numbers[0]) == TOO_SMALL:
+        if self.cause(batch, numbers[0]) is Cause.NODE_TOO_SMALL:
             row, lacking = nearest(batch, np.maximum(self.room[numbers], 0))
             return f"{self._names[numbers[row]]} lacks {lack_words(self._columns, lacking)} even without the pods on it"
         free = np.maximum(self.free(batch)[numbers], 0)

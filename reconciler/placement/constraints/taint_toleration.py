@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
@@ -17,7 +18,6 @@ from reconciler.placement.constraints import Constraint
 from reconciler.placement.phrases import listed
 from reconciler.placement.requirements import Mask
 
-CAUSE = "node taints"
 WEIGHT = 3
 """Of the score, in kube-scheduler's default profile."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
@@ -49,7 +49,7 @@ def _toleration_words(toleration: Toleration) -> str:
 class TaintToleration(Constraint):
     """names, taints: those of existing bins."""
 
-    named = CAUSE
+    named = Cause.NODE_TAINTS
 
     def __init__(self, names: Sequence[str], taints: Sequence[tuple[Taint, ...]]) -> None:
         self._names = names

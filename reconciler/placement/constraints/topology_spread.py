@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import floor, log
 
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from reconciler.model.placement import Cause
 from reconciler.model.pods import PodShape, TopologySpread
 from reconciler.model.requirements import LabelSelector, Toleration
 from reconciler.placement.arrays import PLENTY, SPREAD_ITSELF, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
@@ -29,7 +30,6 @@ from reconciler.placement.constraints.domain_counters import (
 from reconciler.placement.needs import Needs, NodeTerm
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
-CAUSE = "topology spread"
 WEIGHT = 2
 """Of the score, in kube-scheduler's default profile."""
 
@@ -44,7 +44,7 @@ class SpreadRule(TopologyRule):
     max_skew: int
     min_domains: int
 
-    cause = CAUSE
+    cause = Cause.TOPOLOGY_SPREAD
     by_minimum = True
 
     @property

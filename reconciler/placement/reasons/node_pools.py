@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, NodePool
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.quantity import format_amount
 from reconciler.placement.arrays import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, is_reservation
 from reconciler.placement.constraints.min_values import min_values_reason
 from reconciler.placement.constraints.node_affinity import MATCHES_NOTHING
-from reconciler.placement.constraints.node_ports import CAUSE as PORT_TAKEN
 from reconciler.placement.constraints.node_ports import taken_on_each_node
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
 from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
@@ -42,7 +41,7 @@ def unused(pool: NodePool) -> UnplacedReason:
     words = "is being deleted" if pool.deleting else "is not ready (its condition Ready is False)"
     if pool.replicas is not None:
         words = f"is static: it has a fixed number of nodes (spec.replicas: {pool.replicas}) and makes none for pods"
-    return UnplacedReason("NodePool not usable", 1, f"NodePool {pool.name} {words}", _REFUSED_AT_ONCE)
+    return UnplacedReason(Cause.NODE_POOL_NOT_USABLE, 1, f"NodePool {pool.name} {words}", _REFUSED_AT_ONCE)
 
 
 Words = Callable[[], str]
@@ -59,7 +58,7 @@ def pool_reasons(state: State, batch: Batch, between_pods: Words) -> Iterable[Un
         if taints:
             beside = "" if far == _ALLOWED else _beside(name, found[0].example)
             words = f"NodePool {name} {taint_words(taints, tolerations)}{beside}"
-            yield UnplacedReason("NodePool taints", 1, words, _REFUSED_AT_ONCE)
+            yield UnplacedReason(Cause.NODE_POOL_TAINTS, 1, words, _REFUSED_AT_ONCE)
         else:
             yield from (replace(item, nearness=_REFUSED_AT_ONCE + 1 + far) for item in found)
 
@@ -77,7 +76,7 @@ def _nearest_alternative(state: State, batch: Batch, offers: PoolOffers, between
     if not alternatives:
         by_name = "a node by name is asked for, which no new node can be"
         words = f"NodePool {offers.pool.name}: {by_name if batch.needs.terms else MATCHES_NOTHING}"
-        return 0, [UnplacedReason("NodePool labels", 1, words)]
+        return 0, [UnplacedReason(Cause.NODE_POOL_LABELS, 1, words)]
     judged = [_judged(state, batch, offers, wanted, between_pods) for wanted in alternatives]
     far, found = max(judged, key=lambda item: item[0])
     if len(alternatives) == 1 or batch.needs.shape.attachment_terms:
@@ -91,7 +90,7 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
     rows, ruled_out_by = offers.rows_for(wanted), offers.ruled_out_by(wanted)
     if ruled_out_by is not None:
         return 0, [
-            UnplacedReason("NodePool labels", 1, f"NodePool {name} {_label_words(offers, wanted, *ruled_out_by)}")
+            UnplacedReason(Cause.NODE_POOL_LABELS, 1, f"NodePool {name} {_label_words(offers, wanted, *ruled_out_by)}")
         ]
     if not rows.any():
         return 1, [_no_offering(state, batch, offers, wanted)]
@@ -101,18 +100,18 @@ def _judged(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements
         small = f"NodePool {name}: {_too_small(state, batch, offers, instance_types.tolist())}"
         sold_out = _sold_out(batch, offers, wanted)
         gone = [_sold_out_reason(name, sold_out)] if sold_out else []
-        return 2 + len(gone), [*gone, UnplacedReason("instance type too small", len(instance_types), small)]
+        return 2 + len(gone), [*gone, UnplacedReason(Cause.INSTANCE_TYPE_TOO_SMALL, len(instance_types), small)]
     fitting = instance_types[fits].tolist()
     shortages = [state.limits.shortage(name, offers.capacities[number]) for number in fitting]
     missing = [shortage for shortage in shortages if shortage is not None]
     if len(missing) == len(shortages):
         words = f"NodePool {name} {state.limits.words(offers, missing, fitting)}"
-        return _ALLOWED - 1, [UnplacedReason("NodePool limit", len(missing), words)]
+        return _ALLOWED - 1, [UnplacedReason(Cause.AT_LIMIT, len(missing), words)]
     short = min_values_reason(offers, rows & offers.rows_holding(batch.needs.request), state.limits)
     if short is not None:
         return _ALLOWED - 1, [short]
     ports = taken_on_each_node(batch, offers.host_ports)
-    cause, words = (PORT_TAKEN, ports) if ports else ("topology", between_pods())
+    cause, words = (Cause.PORT_TAKEN, ports) if ports else (Cause.TOPOLOGY, between_pods())
     return _ALLOWED, [UnplacedReason(cause, 1, f"NodePool {name}: {words}")]
 
 
@@ -134,8 +133,8 @@ def _no_offering(state: State, batch: Batch, offers: PoolOffers, wanted: Require
     used_up = _used_up(state, batch, offers, wanted)
     if used_up:
         names = f"reservation{'s' if len(used_up) > 1 else ''} {', '.join(used_up)}"
-        return UnplacedReason("offering not available", len(used_up), f"NodePool {name}: nothing is left of {names}")
-    return UnplacedReason("no instance type", 1, f"NodePool {name}: {_missing_label(offers, wanted)}")
+        return UnplacedReason(Cause.NOT_AVAILABLE, len(used_up), f"NodePool {name}: nothing is left of {names}")
+    return UnplacedReason(Cause.NO_INSTANCE_TYPE, 1, f"NodePool {name}: {_missing_label(offers, wanted)}")
 
 
 def _missing_label(offers: PoolOffers, wanted: Requirements) -> str:
@@ -177,7 +176,7 @@ def _sold_out_reason(pool: str, sold_out: Sequence[Mapping[str, str]]) -> Unplac
     rest = len(sold_out) - 1
     others = f" and {rest} other{'s' if rest > 1 else ''}" if rest else ""
     words = f"what would do is not available now: {place}{others}"
-    return UnplacedReason("offering not available", len(sold_out), f"NodePool {pool}: {words}")
+    return UnplacedReason(Cause.NOT_AVAILABLE, len(sold_out), f"NodePool {pool}: {words}")
 
 
 def _used_up(state: State, batch: Batch, offers: PoolOffers, wanted: Requirements) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL
-from reconciler.model.placement import ALL_OR_NOTHING, Unplaced, UnplacedReason
+from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import CLASSES, RequestKind
 from reconciler.model.refs import ObjectRef
@@ -35,7 +35,7 @@ from reconciler.placement.reasons.node_pools import NEAREST, pool_reasons, unuse
 from reconciler.placement.requirements import Requirements, Values
 
 _AFTER_ALL_OTHERS = -1
-_USED_UP = frozenset({"NodePool limit", "node full"})
+_USED_UP = frozenset({Cause.AT_LIMIT, Cause.NODE_FULL})
 
 
 def unplaced_chunks(
@@ -91,7 +91,7 @@ def _reasons_of_wholes(
         # This many were placed in order. In another order, or with other new nodes, there may be more.
         if placed:
             words += f": at least {placed:,} of its {size:,} pods would have a place"
-        together = UnplacedReason(ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS, fitting=placed)
+        together = UnplacedReason(Cause.ALL_OR_NOTHING, 1, words, _AFTER_ALL_OTHERS, fitting=placed)
         found |= dict.fromkeys((batch.number for batch in members), (together,))
         first = stopped or members[0]
         reasons = reasons_of(state, first, demands[first.demand], unused_pools)
@@ -118,20 +118,20 @@ def reasons_of(
     unused_pools: why NodePools may not be used, one each."""
     contradiction = _contradiction(batch)
     if contradiction:
-        return (UnplacedReason("contradiction", 1, contradiction),)
+        return (UnplacedReason(Cause.CONTRADICTION, 1, contradiction),)
     found = [*_bins(state, batch)]
     if batch.opens_nodes:
         found += [*pool_reasons(state, batch, partial(topology_words, state, batch, None)), *unused_pools]
         if not state.offers and not unused_pools:
-            found.append(UnplacedReason("no NodePool", 1, "there is no NodePool to make nodes from", NEAREST))
+            found.append(UnplacedReason(Cause.NO_NODE_POOL, 1, "there is no NodePool to make nodes from", NEAREST))
     elif not state.bins.origins:
         words = f"the cluster has no node, and {why_no_new_nodes(demand)}"
-        found.append(UnplacedReason("no node", 1, words, NEAREST))
+        found.append(UnplacedReason(Cause.NO_NODE, 1, words, NEAREST))
     elif is_check(demand):
-        found.append(UnplacedReason("no new nodes", 1, why_no_new_nodes(demand)))
+        found.append(UnplacedReason(Cause.NO_NEW_NODES, 1, why_no_new_nodes(demand)))
     if batch.opens_nodes and _wants_unknown_devices(state, batch):
         known = "is known where nodes of its NodePool and instance type are up and agree: here of none"
-        found.append(UnplacedReason("resource claims", 1, f"what devices a new node has {known}", NEAREST))
+        found.append(UnplacedReason(Cause.RESOURCE_CLAIMS, 1, f"what devices a new node has {known}", NEAREST))
     return tuple(sorted(found, key=attrgetter("order")))
 
 
@@ -153,14 +153,14 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     closed = state.bins.names(np.flatnonzero(state.bins.closed))
     if closed:
         words = f"{closed[0]} keeps what it holds and takes nothing else"
-        yield UnplacedReason("node not available", len(closed), words)
+        yield UnplacedReason(Cause.NODE_NOT_AVAILABLE, len(closed), words)
     nearness = 0
     for constraint in state.constraints_on_nodes:
         nearness += not batch.opens_nodes
         if not len(left) or not constraint.concerns(batch):
             continue
         able = constraint.most(batch, left) > 0
-        causes: dict[str, list[int]] = {}
+        causes: dict[Cause, list[int]] = {}
         for number in left[~able].tolist():
             causes.setdefault(constraint.cause(batch, number), []).append(number)
         for cause, numbers in causes.items():
@@ -169,7 +169,7 @@ def _bins(state: State, batch: Batch) -> Iterable[UnplacedReason]:
     if len(left):
         first = int(left[0])
         words = f"{state.bins.origins[first].name}: {topology_words(state, batch, first)}"
-        yield UnplacedReason("topology", len(left), words, nearness)
+        yield UnplacedReason(Cause.TOPOLOGY, len(left), words, nearness)
 
 
 def _wants_unknown_devices(state: State, batch: Batch) -> bool:
@@ -205,17 +205,17 @@ def claim_reasons(shape: PodShape) -> tuple[tuple[UnplacedReason, ...], bool]:
     """Where each claim can be used; and whether the pod itself can be in none of those places, so that no other reason counts. A shape
     with an obstacle has no other reason either."""
     if shape.obstacle:
-        return (UnplacedReason(_reason(shape.obstacle), 1, shape.obstacle),), True
+        return (UnplacedReason(_cause(shape.obstacle), 1, shape.obstacle),), True
     against = [words for claim, places in shape.attachment_places if (words := _against(shape, claim, places))]
     if against:
-        return tuple(UnplacedReason(_reason(words), 1, words) for words in against), True
+        return tuple(UnplacedReason(_cause(words), 1, words) for words in against), True
     where = [(claim, place_words(places)) for claim, places in shape.attachment_places]
     if len(where) > 1 and all(map(is_nowhere, shape.attachment_terms)):
         apart = "; ".join(f"{claim} {place}" for claim, place in where)
-        return (UnplacedReason("volumes", 1, f"its volumes are in places that have no node in common: {apart}"),), True
-    return tuple(
-        UnplacedReason(_reason(claim), 1, f"{claim} can be used only {place}") for claim, place in where
-    ), False
+        return (
+            UnplacedReason(Cause.VOLUMES, 1, f"its volumes are in places that have no node in common: {apart}"),
+        ), True
+    return tuple(UnplacedReason(_cause(claim), 1, f"{claim} can be used only {place}") for claim, place in where), False
 
 
 def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) -> str:
@@ -231,8 +231,8 @@ def _against(shape: PodShape, claim: str, places: tuple[NodeSelectorTerm, ...]) 
     return f"{claim} can be used only {place_words(places)}, and the pod asks for {own}"
 
 
-def _reason(words: str) -> str:
-    return "resource claims" if words.startswith(_OF_DEVICES) else "volumes"
+def _cause(words: str) -> Cause:
+    return Cause.RESOURCE_CLAIMS if words.startswith(_OF_DEVICES) else Cause.VOLUMES
 
 
 _NEW = -1

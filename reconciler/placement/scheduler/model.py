@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from reconciler.model.nodes import HOSTNAME_LABEL, REGION_LABEL, ZONE_LABEL, Node
+from reconciler.model.placement import Cause
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
@@ -356,12 +357,12 @@ class SchedulerModel:
         scores = totals[able[:found]]
         return sorted(able[:found][scores == scores.max()].tolist())
 
-    def causes(self, kind: int) -> Counter[str]:
+    def causes(self, kind: int) -> Counter[Cause]:
         """Why nodes do not take a pod of this kind, in words, and how many."""
         if not self.nodes:
             return Counter()
         self.able(kind)
-        return Counter(CAUSES[verdict] for verdict in self._arrays.scratch[0].tolist() if verdict != ABLE)
+        return Counter(cause for verdict in self._arrays.scratch[0].tolist() if (cause := CAUSES[verdict]) is not None)
 
     def able(self, kind: int) -> int:
         """How many nodes take a pod of this kind now."""

@@ -14,12 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reconciler.model.placement import Cause
 from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
 from reconciler.placement.constraints import (
     inter_pod_affinity,
     node_affinity,
-    node_ports,
-    node_unschedulable,
     resources_fit,
     taint_toleration,
     topology_spread,
@@ -34,8 +33,15 @@ from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
 
 CAUSES = (
-    *("", node_unschedulable.CAUSE, node_affinity.CAUSE, taint_toleration.CAUSE, resources_fit.FULL),
-    *(topology_spread.CAUSE, inter_pod_affinity.CAUSE_APART, inter_pod_affinity.CAUSE_TOGETHER, node_ports.CAUSE),
+    None,
+    Cause.NODE_NOT_AVAILABLE,
+    Cause.NODE_LABELS,
+    Cause.NODE_TAINTS,
+    Cause.NODE_FULL,
+    Cause.TOPOLOGY_SPREAD,
+    Cause.POD_ANTI_AFFINITY,
+    Cause.POD_AFFINITY,
+    Cause.PORT_TAKEN,
 )
 ABLE, CLOSED, LABELS, TAINTS, FULL, SPREAD, APART, TOGETHER, PORTS = range(len(CAUSES))
 """Verdicts on nodes: the first rule that keeps the pod off, in kube-scheduler's order of plugins."""

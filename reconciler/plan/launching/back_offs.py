@@ -27,18 +27,15 @@ from reconciler.model.nodes import (
     InstanceType,
     NodeClaim,
 )
-from reconciler.model.placement import PlannedNode, Unplaced, read_holdings, words_of_holdings
+from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView
-from reconciler.plan.launching.caps import PROBED, Capped, Cut
+from reconciler.plan.launching.caps import Capped, Cut
 
 LAUNCHES_KEY = "launches"
 BACK_OFFS_KEY = "backOffs"
 _MOST_DOUBLINGS = 16
-NOT_AVAILABLE = "offering not available"
-AT_LIMIT = "NodePool limit"
-"""Causes that placement gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +146,10 @@ class LaunchRecord:
             if probed and (offered in probes or not left_alone.isdisjoint(asked)):
                 cuts.append(
                     Cut(
-                        node, "one node shows first whether its instance types are in stock again", PROBED, passing=True
+                        node,
+                        "one node shows first whether its instance types are in stock again",
+                        Cause.PROBED,
+                        passing=True,
                     )
                 )
             else:
@@ -337,7 +337,7 @@ def stock_outs(
     if not launches.vanished:
         return ()
     by_name = {str(demand.ref): demand.ref for demand in demands}
-    missing: dict[ObjectRef, set[str]] = {}
+    missing: dict[ObjectRef, set[Cause]] = {}
     for item in unplaced:
         missing.setdefault(item.demand, set()).update(reason.cause for reason in item.reasons)
     events = []
@@ -346,7 +346,7 @@ def stock_outs(
         again = [item for item in created if any(holding.demand in held for holding in item.planned.holdings)]
         if again:
             then = f"instead it asks for {_offered_words(_offered(again[0]))}"
-        elif not held or any(NOT_AVAILABLE in missing.get(demand, ()) for demand in held):
+        elif not held or any(Cause.NOT_AVAILABLE in missing.get(demand, ()) for demand in held):
             then = retry_words(launches, now)
         elif any(demand in missing for demand in held):
             then = "there is no other place for its chunks now"

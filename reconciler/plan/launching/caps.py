@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import ATTEMPT_LABEL
-from reconciler.model.placement import Placement, PlannedNode
+from reconciler.model.placement import Cause, Placement, PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.plan.bins import Bin
@@ -21,11 +21,6 @@ from reconciler.plan.objects.prune import PruneRules
 
 MOST_IN_A_WAVE = 500
 """Most new nodes in one pass for demands that are placed as a whole: writing them takes about half a minute."""
-BEYOND_A_CAP = "beyond a cap"
-PROBED = "waits for another launch"
-"""All offerings of the node failed lately, and another NodeClaim tries them first."""
-PODS_FIRST = "pods come first"
-TEMPLATE_FAILED = "template failed"
 COST_NOTE = "nodes whose template fails count in the 30 days as if it were mended, but not in the hourly price"
 _KINDS = ("NodeClaim", "NodePool")
 
@@ -57,7 +52,7 @@ class Cut:
 
     node: PlannedNode
     why: str
-    cause: str = BEYOND_A_CAP
+    cause: Cause = Cause.BEYOND_A_CAP
     passing: bool = False
     refused: frozenset[ObjectRef] = frozenset()
 
@@ -257,7 +252,11 @@ def cap_notes(capped: Capped) -> tuple[str, ...]:
 
 def cost_notes(capped: Capped) -> tuple[str, ...]:
     """Says why the hourly price after this pass is below the cost over 30 days. Nodes of refused demands are in neither."""
-    waiting = [cut.node for cut in capped.cuts if cut.cause in {BEYOND_A_CAP, PODS_FIRST, PROBED} and not cut.refused]
+    waiting = [
+        cut.node
+        for cut in capped.cuts
+        if cut.cause in {Cause.BEYOND_A_CAP, Cause.PODS_FIRST, Cause.PROBED} and not cut.refused
+    ]
     waiting += capped.later
     if not waiting:
         return ()
@@ -323,7 +322,7 @@ def after_pods(capped: Capped, pods_first: Mapping[str, Iterable[Resources]], ap
     for node in capped.kept:
         taken = any(requests.fits(node.requests) for requests in pods_first.get(node.node_pool, ()))
         if taken and not any(item.demand in apart for item in node.holdings):
-            cuts.append(Cut(node, "Karpenter first chooses nodes for pods that wait", PODS_FIRST, passing=True))
+            cuts.append(Cut(node, "Karpenter first chooses nodes for pods that wait", Cause.PODS_FIRST, passing=True))
         else:
             kept.append(node)
     return replace(capped, kept=tuple(kept), cuts=(*capped.cuts, *cuts)) if cuts else capped
@@ -357,8 +356,8 @@ def without_unrendered(
     cuts: list[Cut] = []
     for item in created:
         why = claims.get(item.name) or pools.get(item.planned.node_pool)
-        if why is None or any(holding.demand.kind == "Pod" for holding in item.planned.holdings):
+        if why is None or any(holding.demand.kind == POD_KIND for holding in item.planned.holdings):
             kept.append(item)
         else:
-            cuts.append(Cut(item.planned, why, TEMPLATE_FAILED))
+            cuts.append(Cut(item.planned, why, Cause.TEMPLATE_FAILED))
     return tuple(kept), replace(capped, cuts=(*capped.cuts, *cuts))

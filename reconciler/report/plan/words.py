@@ -22,7 +22,7 @@ from reconciler.model.demand import NO_PRIORITY_CLASS, REQUEST_KIND, Demand
 from reconciler.model.departures import WaitingDeletions
 from reconciler.model.marks import PRIORITY_ANNOTATION
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL
-from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.provisioning_requests import PROVISIONED, TERMINAL
 from reconciler.model.refs import POD_KIND, ObjectRef, Path, path_text
 from reconciler.model.spending import HOUR, MONTH, SAMPLE_PRICES, Spending, share_price
@@ -41,11 +41,15 @@ MOST_ZONES = 2
 """The most zones to name on one line; more are counted."""
 
 _CANDIDATES = {
-    **dict.fromkeys(("node full", "node too small", "node labels", "node taints", "node not available"), "node"),
-    "instance type too small": "instance type",
-    "NodePool limit": "instance type",
-    "offering not available": "offering",
-    "beyond a cap": "node",
+    Cause.NODE_FULL: "node",
+    Cause.NODE_TOO_SMALL: "node",
+    Cause.NODE_LABELS: "node",
+    Cause.NODE_TAINTS: "node",
+    Cause.NODE_NOT_AVAILABLE: "node",
+    Cause.INSTANCE_TYPE_TOO_SMALL: "instance type",
+    Cause.AT_LIMIT: "instance type",
+    Cause.NOT_AVAILABLE: "offering",
+    Cause.BEYOND_A_CAP: "node",
 }
 """By cause, what its candidates are, if all are of one kind."""
 _MOST_DOMAINS = 8

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.changes import Cost, DemandOutcome, NodeClaimAction, NodeClaimChanges, PendingOutcome
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import INSTANCE_TYPE_LABEL, ZONE_LABEL, Offering
-from reconciler.model.placement import OccupiedBin, PlannedNode, Unplaced, UnplacedReason
+from reconciler.model.placement import Cause, OccupiedBin, PlannedNode, Unplaced, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
@@ -62,15 +62,20 @@ def test_chunks_on_nodes_that_are_on_their_way_are_not_capacity_yet() -> None:
 
 def test_new_and_missing_places_are_counted() -> None:
     missing = (
-        Unplaced(buffer_ref(), 0, 1, (UnplacedReason("TooSmall", 4, "cpu"), UnplacedReason("Taints", 9, "gpu"))),
-        Unplaced(buffer_ref(), 1, 2, (UnplacedReason("TooSmall", 6, "memory"),)),
+        Unplaced(
+            buffer_ref(),
+            0,
+            1,
+            (UnplacedReason(Cause.NODE_TOO_SMALL, 4, "cpu"), UnplacedReason(Cause.NODE_TAINTS, 9, "gpu")),
+        ),
+        Unplaced(buffer_ref(), 1, 2, (UnplacedReason(Cause.NODE_TOO_SMALL, 6, "memory"),)),
     )
     answer = outcome(demand(count=6), places=occupied(node_1=[chunks(1)]), new=[planned(chunks(2))], unplaced=missing)
     assert (answer.on_existing, answer.on_new, answer.unplaced) == (1, 2, 3)
     assert answer.unplaced_reasons == (
-        UnplacedReason("Taints", 9, "gpu"),
-        UnplacedReason("TooSmall", 6, "memory"),
-        UnplacedReason("TooSmall", 4, "cpu"),
+        UnplacedReason(Cause.NODE_TAINTS, 9, "gpu"),
+        UnplacedReason(Cause.NODE_TOO_SMALL, 6, "memory"),
+        UnplacedReason(Cause.NODE_TOO_SMALL, 4, "cpu"),
     )
     assert [item.chunks for item in answer.unplaced_reasons] == [1, 2, 1]
     assert provisioning(answer) == (
@@ -81,7 +86,7 @@ def test_new_and_missing_places_are_counted() -> None:
 
 
 def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
-    same = (UnplacedReason("node full", 2, "node-1 lacks 1 CPU"),)
+    same = (UnplacedReason(Cause.NODE_FULL, 2, "node-1 lacks 1 CPU"),)
     missing = (Unplaced(buffer_ref(), 0, 1, same), Unplaced(buffer_ref(), 1, 1, same))
     told = outcome(demand(count=2), unplaced=missing).unplaced_reasons
     assert told == same
@@ -89,7 +94,7 @@ def test_groups_of_a_demand_that_say_the_same_say_it_once() -> None:
 
 
 def test_of_many_sentences_with_one_reason_the_last_shown_counts_for_the_rest() -> None:
-    many = tuple(UnplacedReason("NodePool limit", 1, f"NodePool {name} is at its limit") for name in "abcdefg")
+    many = tuple(UnplacedReason(Cause.AT_LIMIT, 1, f"NodePool {name} is at its limit") for name in "abcdefg")
     found = outcome(demand(count=1), unplaced=(Unplaced(buffer_ref(), 0, 1, many),)).unplaced_reasons
     assert [(item.example, item.count) for item in found] == [
         ("NodePool e is at its limit", 3),

@@ -12,7 +12,7 @@ import pytest
 from reconciler.model.autoscalers import ServingAutoscaler
 from reconciler.model.changes import ApplyStatus, ChangeSet, DemandOutcome, Outcome, Plan, WriteResult
 from reconciler.model.conditions import Condition, ConditionStatus
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.summary.events import buffer_events
 from reconciler.summary.statuses import buffer_status
@@ -219,8 +219,8 @@ def test_a_buffer_that_was_never_full_has_no_such_time() -> None:
 
 # Events about what a buffer's status begins to say.
 
-NO_STOCK = UnplacedReason("offering not available", 1, "m-4x in zone-a on-demand")
-AT_ITS_LIMIT = UnplacedReason("NodePool limit", 1, "NodePool general is at its cpu limit of 10")
+NO_STOCK = UnplacedReason(Cause.NOT_AVAILABLE, 1, "m-4x in zone-a on-demand")
+AT_ITS_LIMIT = UnplacedReason(Cause.AT_LIMIT, 1, "NodePool general is at its cpu limit of 10")
 Said = tuple[str, str, str]
 
 

@@ -13,7 +13,7 @@ from reconciler.model.nodes import (
     InstanceType,
     NodePool,
 )
-from reconciler.model.placement import UnplacedReason
+from reconciler.model.placement import Cause, UnplacedReason
 from reconciler.model.pods import NodeSelectorTerm
 from reconciler.model.provisioning_requests import Phase, RequestKind, RequestState
 from reconciler.model.refs import ObjectRef
@@ -46,9 +46,9 @@ def test_an_empty_term_of_node_affinity_matches_nothing() -> None:
     words = "its required node affinity has none but empty terms, and an empty term matches no node"
     nothing = demand(count=1, pod_shape=replace(shape(), required_node_terms=(NodeSelectorTerm(),)))
     (reason,) = reasons(replace(nothing, opens_nodes=False), view=ClusterView(nodes=(node("a"),)))
-    assert reason == UnplacedReason("node labels", 1, words)
+    assert reason == UnplacedReason(Cause.NODE_LABELS, 1, words)
     (reason,) = reasons(nothing)
-    assert reason == UnplacedReason("NodePool labels", 1, f"NodePool general: {words}")
+    assert reason == UnplacedReason(Cause.NODE_POOL_LABELS, 1, f"NodePool general: {words}")
 
 
 def test_what_nobody_could_ever_hold_is_rounded() -> None:
@@ -153,21 +153,21 @@ GETS_NONE = (
 )
 def test_without_any_node_the_reason_says_who_makes_new_ones(wanted: Demand, why: str) -> None:
     (reason,) = reasons(replace(wanted, opens_nodes=False))
-    assert reason == UnplacedReason("no node", 1, f"the cluster has no node, and {why}")
+    assert reason == UnplacedReason(Cause.NO_NODE, 1, f"the cluster has no node, and {why}")
 
 
 def test_a_request_that_finds_all_nodes_full_learns_what_to_ask_for_instead() -> None:
     view = ClusterView(nodes=(node("a", cpu="1"),))
     small, none = reasons(replace(demand(pod_shape=shape("2")), request=CHECK, opens_nodes=False), view=view)
     assert small.cause == "node too small"
-    assert none == UnplacedReason("no new nodes", 1, GETS_NONE)
+    assert none == UnplacedReason(Cause.NO_NEW_NODES, 1, GETS_NONE)
 
 
 def test_the_node_with_the_fewest_wrong_labels() -> None:
     nodes = (node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "ssd"}), node("c", zone="zone-b"))
     asked = shape(node_selector={"disk": "ssd", ZONE_LABEL: "zone-b"})
     (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=ClusterView(nodes=nodes))
-    assert reason == UnplacedReason("node labels", 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
+    assert reason == UnplacedReason(Cause.NODE_LABELS, 3, "b has topology.kubernetes.io/zone=zone-a, not zone-b")
     lonely = ClusterView(nodes=nodes[2:])
     (reason,) = reasons(replace(demand(count=1, pod_shape=asked), opens_nodes=False), view=lonely)
     assert reason.example == "c has no label disk"

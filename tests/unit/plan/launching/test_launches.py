@@ -10,14 +10,13 @@ import pytest
 
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.declared import Declared
-from reconciler.model.placement import Unplaced, UnplacedReason
+from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.facts import Facts
 from reconciler.plan.launching.back_offs import (
     LAUNCHES_KEY,
-    NOT_AVAILABLE,
     BackOff,
     BackOffRules,
     Launch,
@@ -103,12 +102,12 @@ VANISHED = LaunchRecord(
 @pytest.mark.parametrize(
     ("cause", "said"),
     [
-        (NOT_AVAILABLE, "tried again at 12:03:00 UTC"),
+        (Cause.NOT_AVAILABLE, "tried again at 12:03:00 UTC"),
         ("NodePool not ready", "there is no other place for its chunks now"),
         (None, "nothing is needed in its place"),
     ],
 )
-def test_what_comes_of_chunks_that_no_other_node_is_asked_for(cause: str | None, said: str) -> None:
+def test_what_comes_of_chunks_that_no_other_node_is_asked_for(cause: Cause | None, said: str) -> None:
     reasons = () if cause is None else (UnplacedReason(cause, 1, ""),)
     unplaced = [Unplaced(buffer_ref("web"), 0, 1, reasons)] if reasons else []
     (missed,) = stock_outs(VANISHED, [demand("web")], (), unplaced, NOW)

@@ -20,7 +20,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.declared import DeclaredManifest
 from reconciler.model.findings import Finding, Severity
-from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.refs import SourcePosition
 from reconciler.report.difference.difference import Details, Difference, difference
 from reconciler.report.difference.headline import headline
@@ -48,7 +48,7 @@ def large(count: int) -> Difference:
                 0,
                 index + 1,
                 1,
-                (UnplacedReason("NodePool limit", index, f"NodePool {name} is at its limit {WIDE}"),),
+                (UnplacedReason(Cause.AT_LIMIT, index, f"NodePool {name} is at its limit {WIDE}"),),
             )
             for index, name in enumerate(names)
         ),

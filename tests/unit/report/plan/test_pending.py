@@ -20,7 +20,7 @@ from reconciler.model.changes import (
 )
 from reconciler.model.demand import ChunkGroup, Demand
 from reconciler.model.departures import WaitingDeletions
-from reconciler.model.placement import Holding, UnplacedReason
+from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.document import plan_document
 from reconciler.report.plan.page import plan_page
@@ -31,8 +31,8 @@ from reconciler.report.status.document import PassReport, daemon_status_document
 from tests.builders import buffer_ref, shape
 from tests.plans import NOW, planned
 
-LIMIT = UnplacedReason("NodePool limit", 1, "NodePool gpu is at its nvidia.com/gpu limit of 2")
-FULL = UnplacedReason("node full", 3, "node-1 lacks 200m CPU")
+LIMIT = UnplacedReason(Cause.AT_LIMIT, 1, "NodePool gpu is at its nvidia.com/gpu limit of 2")
+FULL = UnplacedReason(Cause.NODE_FULL, 3, "node-1 lacks 200m CPU")
 
 
 def pod(name: str) -> ObjectRef:
@@ -59,7 +59,7 @@ def what_if() -> Plan:
         demands=(
             *(outcome(name) for name in names),
             *(outcome(f"gpu-{number}", FULL, LIMIT) for number in range(5)),
-            outcome("db", UnplacedReason("volumes", 1, "PersistentVolumeClaim/shop/data does not exist")),
+            outcome("db", UnplacedReason(Cause.VOLUMES, 1, "PersistentVolumeClaim/shop/data does not exist")),
         ),
         node_claims=NodeClaimChanges(
             create=tuple(NodeClaimCreation(f"general-{n}", node, "") for n, node in enumerate((nodes[0], larger)))
@@ -105,7 +105,7 @@ def test_what_a_reservation_holds_is_paid_for() -> None:
 
 
 def test_a_reason_about_types_counts_types() -> None:
-    assert reason_words(UnplacedReason("NodePool limit", 4, "NodePool gpu is at its nodes limit of 2")).endswith(
+    assert reason_words(UnplacedReason(Cause.AT_LIMIT, 4, "NodePool gpu is at its nodes limit of 2")).endswith(
         "(NodePool limit: 4 instance types)"
     )
 

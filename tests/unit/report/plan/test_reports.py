@@ -26,7 +26,7 @@ from reconciler.model.changes import (
 from reconciler.model.demand import REQUEST_KIND, Service
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import ZONE_LABEL
-from reconciler.model.placement import Holding, OccupiedBin, UnplacedReason
+from reconciler.model.placement import Cause, Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.model.spending import CostSpan, DemandCost, PoolCost, Spending, SteadyState, WindowCost
 from reconciler.render.environment import Templates
@@ -209,7 +209,10 @@ def test_an_explanation_names_them_node_by_node() -> None:
 
 def test_a_reason_that_is_no_candidates_counts_none() -> None:
     """It read "no node (1 candidate)" of a cluster without any."""
-    reasons = (UnplacedReason("no node", 1, "the cluster has no node"), UnplacedReason("node full", 2, "a has no room"))
+    reasons = (
+        UnplacedReason(Cause.NO_NODE, 1, "the cluster has no node"),
+        UnplacedReason(Cause.NODE_FULL, 2, "a has no room"),
+    )
     plan = replace(PLAN, demands=(replace(OUTCOME, unplaced=2, unplaced_reasons=reasons),))
     lines = explanation_text(explanation(plan, "CapacityBuffer/shop/web")).splitlines()
     assert "    no node: the cluster has no node" in lines
