@@ -6,7 +6,7 @@ failure. The pass ends with that failure as its result, and what is in force sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,8 +20,8 @@ from reconciler.stages.consolidation import Consolidate
 from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import ApplyWrites, MakePlan, ProposeWrites, Render, UpcomingEdges
-from reconciler.stages.reading import ReadCluster, ReadManifests, ReadSource
-from reconciler.stages.running import Inputs, PassProgress, SetAside
+from reconciler.stages.reading import FindInForce, ReadCluster, ReadManifests, ReadSource
+from reconciler.stages.running import PassProgress, SetAside
 from reconciler.stages.state import Observation, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
 from reconciler.stages.vacating import Vacate
@@ -46,11 +46,11 @@ class Cycle:
         templates = TemplateSource(packaged_templates, rules.templates_folder)
         self._clock = clock
         self._progress = progress
-        self._source = ReadSource(source)
+        self._source, self._cluster = ReadSource(source), ReadCluster(cluster)
         self._manifests = ReadManifests(cluster, allow_empty=rules.allow_empty)
         self._reading: tuple[Stage, ...] = (
             self._manifests,
-            ReadCluster(cluster, catalog, rules.allow_empty, rules.inventory),
+            FindInForce(catalog, rules.allow_empty, rules.inventory),
             Prepare(rules.placement, memory, rules.not_ready_grace, rules.back_off),
         )
         self._planning: tuple[Stage, ...] = (
@@ -68,9 +68,7 @@ class Cycle:
             if proposals is None
             else ProposeWrites(proposals, templates)
         )
-        self._set_aside = SetAside(
-            lambda so_far, stages: so_far.after(stages, progress), Inputs(cluster.view, lambda: self._manifests.last)
-        )
+        self._set_aside = SetAside(progress)
         self._suspended = rules.suspend
         self._edges = UpcomingEdges()
 
@@ -88,20 +86,21 @@ class Cycle:
             tree=tree or SourceTree(None),
         )
         start = PassProgress(state).after((self._source,) if tree is None else (), self._progress)
-        done = self._judged(start, (*self._reading, *self._planning))
+        start = start.after((self._cluster,), self._progress)
+        done = self._remembered(self._set_aside.run(start, (*self._reading, *self._planning)))
         if settled and done.failure is None:
             begun = replace(start, state=replace(start.state, set_aside=done.state.set_aside))
             read = begun.after(self._reading, self._progress).state
             left = read.effective.without(done.state.deleted_for_good)
             if left != read.effective:
                 again = replace(done, state=replace(read, effective=left))
-                done = self._after(again, self._planning)
+                done = self._remembered(again.after(self._planning, self._progress))
         return result_of(done.state, done.timings, done.failure)
 
     def observe(self) -> Observation:
         """The reading stages alone. Raises what ends a pass."""
-        start = PassProgress(PassState(self._clock.now())).after((self._source,), self._progress)
-        done = self._set_aside.after(start, self._reading)
+        start = PassProgress(PassState(self._clock.now())).after((self._source, self._cluster), self._progress)
+        done = self._set_aside.run(start, self._reading)
         if done.failure is not None:
             raise done.failure
         state = done.state
@@ -110,10 +109,10 @@ class Cycle:
     def run(self, trigger: str) -> PassResult:
         """A whole pass. trigger: why it is made, in one word, for its events."""
         state = PassState(self._clock.now(), trigger=trigger, suspended=self._suspended)
-        start = PassProgress(state).after((self._source,), self._progress)
-        done = self._judged(start, (*self._reading, *self._planning, self._render))
+        start = PassProgress(state).after((self._source, self._cluster), self._progress)
+        done = self._remembered(self._set_aside.run(start, (*self._reading, *self._planning, self._render)))
         if not done.state.suspended:
-            done = self._after(done, (self._apply,))
+            done = self._remembered(done.after((self._apply,), self._progress))
         return result_of(done.state, done.timings, done.failure)
 
     def next_edge(self, after: datetime) -> Edge | None:
@@ -130,14 +129,8 @@ class Cycle:
         """What the last pass knew about the time to come; None until a pass has got that far."""
         return self._edges.outlook
 
-    def _judged(self, start: PassProgress, stages: Sequence[Stage]) -> PassProgress:
-        """The progress after these stages, without the objects that they fail on."""
-        done = self._set_aside.after(start, stages)
-        self._edges.remember(done.state)
-        return done
-
-    def _after(self, so_far: PassProgress, stages: Sequence[Stage]) -> PassProgress:
-        done = so_far.after(stages, self._progress)
+    def _remembered(self, done: PassProgress) -> PassProgress:
+        """The same, once its edges are kept. Raises its fault."""
         if done.fault is not None:
             raise done.fault
         self._edges.remember(done.state)

@@ -58,6 +58,18 @@ class ReadSource:
         return replace(state, tree=self.source.read())
 
 
+@dataclass(frozen=True, slots=True)
+class ReadCluster:
+    """Waits for the cluster once. Whatever a pass knows of the cluster is from this view."""
+
+    phase: ClassVar[str] = "view"
+
+    cluster: Cluster
+
+    def run(self, state: PassState) -> PassState:
+        return replace(state, view=self.cluster.view())
+
+
 def emptied(tree: SourceTree) -> SourceTree:
     """Stalls on a tree without any document: that is more likely a mistake than an order to delete everything."""
     message = "nothing is declared any more, so the last good commit stays in force (allowEmpty: true if that is meant)"
@@ -93,7 +105,9 @@ class ReadManifests:
         is_same = self._tree is not None and tree.files is self._tree.files and left_out == self._left_out
         if self._documents is None or not is_same or self._verdicts.are_due(state.now):
             written = self._read(tree, left_out)
-            documents = with_last_good(as_served(written, self._verdicts.of(written, state.now)), self._documents)
+            documents = with_last_good(
+                as_served(written, self._verdicts.of(written, state.view, state.now)), self._documents
+            )
             if self._documents is not None and self._is_emptied(documents, self._documents):
                 manifests = self._documents.manifests
                 return replace(state, repository=self._documents, written=manifests, tree=emptied(tree))
@@ -127,10 +141,11 @@ class ReadManifests:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCluster:
+class FindInForce:
+    """Takes out of the view what a stage failed on or nobody can read, and lays the documents over the rest."""
+
     phase: ClassVar[str] = "view"
 
-    cluster: Cluster
     catalog: Catalog
     allow_empty: bool
     inventory: InventoryParent
@@ -138,7 +153,7 @@ class ReadCluster:
 
     def run(self, state: PassState) -> PassState:
         failed = state.failed_on(InputOrigin.CLUSTER)
-        seen = self.cluster.view()
+        seen = state.view
         view = seen.without({ref: f"{ref} is set aside: {finding.message}" for ref, finding in failed.items()})
         live = live_declared(view, self.memory)
         unread = {found.ref: f"{found.ref}: {found.message}" for found in live.findings if found.ref is not None}
@@ -211,11 +226,10 @@ class ClusterVerdicts:
         """Whether the last verdicts may have changed, though the documents have not."""
         return self._expire is not None and now >= self._expire
 
-    def of(self, read: Declared, now: datetime) -> Verdicts:
+    def of(self, read: Declared, view: ClusterView, now: datetime) -> Verdicts:
         """The verdicts on these documents. Absent are objects about which the cluster says nothing."""
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.clear()
-        view = self._cluster.view()
         doubtful = {item.ref: item for item in read.doubtful}
         manifests = {item.ref: item for item in read.manifests}
         manifests |= {ref: item.manifest for ref, item in doubtful.items() if item.manifest is not None}

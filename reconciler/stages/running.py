@@ -1,8 +1,9 @@
 """How the stages of a pass are run: one after the other until one fails, and again without an object that headroom itself fails on.
 
 A stage may raise what no stage should raise, for one object among thousands. Nothing of a pass would be done then. So the stages run again
-without the objects that the failed function had in hand. If that does not help, halves of all objects are left out in turn, until the
-fewest are found without which the stages succeed. What has changed since a pass succeeded is suspected first.
+without an object that the failed function had in hand. A function over arrays has none in hand, and a sort has two. Then halves of all
+objects are left out in turn, until the fewest are found without which the stages succeed. What has changed since a pass succeeded is
+suspected first. All of this is about the view and the tree that the pass has read.
 
 What is set aside counts as broken or unread: nothing is deleted or released because of it.
 """
@@ -10,7 +11,7 @@ What is set aside counts as broken or unread: nothing is deleted or released bec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime, timedelta
 from traceback import format_exception, walk_tb
@@ -36,16 +37,18 @@ _FILE = "File"
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
-    """timings: seconds by phase. failure: what ended the pass; `state` is then what the last successful stage left.
-
-    fault: the same, where a stage raised what no stage should raise: a defect of headroom. passed: how many stages succeeded.
-    """
+    """How far a pass has come."""
 
     state: PassState
+    """As the last stage that succeeded has left it."""
     timings: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by phase."""
     failure: Failure | None = None
+    """What ended the pass."""
     fault: Exception | None = None
+    """The exception that ended the pass if it was a defect of headroom and not a `Failure`."""
     passed: int = 0
+    """How many stages succeeded."""
 
     def after(self, stages: Sequence[Stage], tell: Callable[[str], None]) -> PassProgress:
         """The progress after these stages. A pass that has failed runs no more of them. tell: called with the phase of each stage."""
@@ -67,17 +70,6 @@ class PassProgress:
         return PassProgress(state, timings, failure, fault, passed)
 
 
-Run = Callable[[PassProgress, Sequence[Stage]], PassProgress]
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Where the objects of a pass are found again after a fault. last: the documents as last read."""
-
-    view: Callable[[], ClusterView]
-    last: Callable[[], Declared | None]
-
-
 @dataclass(slots=True)
 class _Kept:
     """What the last pass was made without, since when, and what else could change that."""
@@ -89,33 +81,37 @@ class _Kept:
 
 
 class SetAside:
-    """Runs the stages of a pass without the objects that they fail on. It remembers those from pass to pass."""
+    """Runs the stages of a pass without the objects that they fail on. It remembers those from pass to pass.
 
-    def __init__(self, run: Run, inputs: Inputs) -> None:
-        self._run = run
-        self._inputs = inputs
+    tell: called with the phase of each stage, in trials too."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self._kept = _Kept()
-        self._good: tuple[ClusterView, Declared] = (ClusterView(), Declared())
-        """What the last pass succeeded with, beside what it did without."""
+        self._good = (ClusterView(), Declared())
+        """The view and the documents of the last pass that succeeded."""
         self._trials = 0
 
-    def after(self, start: PassProgress, stages: Sequence[Stage]) -> PassProgress:
-        """The progress after these stages. Raises the fault if no object is to blame. start: after the source was read."""
+    def run(self, start: PassProgress, stages: Sequence[Stage]) -> PassProgress:
+        """The progress after these stages. Raises the fault if no object is to blame. start: after tree and view were read."""
+        if start.fault is not None:
+            raise start.fault
+        if start.failure is not None:
+            return start
         self._trials = 0
         kept = left_out = self._still_valid(start.state)
         traces: list[str] = []
-        done = self._run(_without(start, left_out), stages)
-        while done.fault is not None:
-            found = self._to_blame(_without(start, left_out), done, done.fault, stages)
+        while (done := _without(start, left_out).after(stages, self._tell)).fault is not None:
+            found = self._to_blame(start, done, done.fault, stages)
             if not found:
                 raise done.fault
             traces.append("".join(format_exception(done.fault)))
             left_out = {**left_out, **found}
-            done = self._run(_without(start, left_out), stages)
         if left_out != kept or not left_out:
             state = start.state
-            self._kept = _Kept(left_out, state.now if left_out else None, state.tree, self._contents(left_out))
-        self._good = (self._inputs.view(), self._inputs.last() or Declared())
+            self._kept = _Kept(left_out, state.now if left_out else None, state.tree, _contents(left_out, state.view))
+        if done.failure is None:
+            self._good = (start.state.view, done.state.repository)
         return replace(done, state=replace(done.state, traces=tuple(traces)))
 
     def _still_valid(self, state: PassState) -> Mapping[Input, Finding]:
@@ -124,46 +120,41 @@ class SetAside:
         if not kept.findings or kept.since is None or state.now >= kept.since + TRIED_AGAIN_AFTER:
             return {}
         is_same = kept.tree is not None and state.tree.files is kept.tree.files
-        return kept.findings if is_same and self._contents(kept.findings) == kept.objects else {}
-
-    def _contents(self, items: Mapping[Input, Finding]) -> Mapping[ObjectRef, object]:
-        refs = {item.ref for item in items if item.origin is InputOrigin.CLUSTER}
-        return {} if not refs else {ref: item for ref, item in self._inputs.view().objects.items() if ref in refs}
+        return kept.findings if is_same and _contents(kept.findings, state.view) == kept.objects else {}
 
     def _to_blame(
         self, start: PassProgress, done: PassProgress, fault: Exception, stages: Sequence[Stage]
     ) -> dict[Input, Finding]:
         """The fewest inputs without which the stages come further; none if there are none."""
-        state, passed = start.state, done.passed - start.passed
-        failed, upto = stages[passed], stages[: passed + 1]
-        places = self._places(state, is_reading=failed.phase == "manifests")
-        suspects = [item for item in places if item not in state.set_aside]
-        words = f"headroom failed on it in the stage {failed.phase} ({_words(fault)}), and does without it"
+        set_aside, upto = done.state.set_aside, stages[: done.passed - start.passed + 1]
+        phase = upto[-1].phase
+        # While documents are being read, only files are known.
+        values = _files(start.state.tree) if phase == "manifests" else _values(start.state.view, done.state.repository)
+        suspects = [item for item in values if item not in set_aside]
+        words = f"headroom failed on it in the stage {phase} ({_words(fault)}), and does without it"
 
         def findings(inputs: Sequence[Input]) -> dict[Input, Finding]:
-            return {item: _finding(item, words, places[item]) for item in inputs}
+            return {item: _finding(item, words, values[item]) for item in inputs}
 
         def trial(left_out: Sequence[Input]) -> Exception | None:
             self._trials += 1
-            tried = _without(start, {**state.set_aside, **findings(left_out)})
-            return self._run(replace(tried, state=replace(tried.state, on_trial=True)), upto).fault
+            tried = _without(start, {**set_aside, **findings(left_out)})
+            return replace(tried, state=replace(tried.state, on_trial=True)).after(upto, self._tell).fault
 
-        before, now = _values(*self._good), _values(self._inputs.view(), self._inputs.last() or Declared())
-        changed = {item for item in suspects if item in self._kept.findings or before.get(item) != now.get(item)}
+        before = _values(*self._good)
+        changed = {item for item in suspects if item in self._kept.findings or before.get(item) != values[item]}
         in_hand = sorted(_in_hand(fault, suspects), key=lambda group: group[0] not in changed)
         named = {item.ref for group in in_hand for item in group}
         for group in in_hand if self._trials < MOST_TRIALS else ():
             again = trial(group)
             # Another object of the kind may have the same fault: it is next. What both had in hand is not proved to be to blame.
             if again is None or not any(item.ref in named for other in _in_hand(again, suspects) for item in other):
-                if group[0] not in changed and changed and trial([*changed]) is None:
-                    break
                 return findings(group)
-        kinds = {item.ref.kind for item in state.set_aside}
-        for among in (kinds, changed, suspects):
-            left_out = [item for item in suspects if item in among or item.ref.kind in among]
-            if left_out and trial(left_out) is None:
-                return findings(self._fewest(left_out, [], lambda left_out: trial(left_out) is None))
+        kinds = {item.ref.kind for item in set_aside}
+        of_these_kinds = [item for item in suspects if item.ref.kind in kinds]
+        for among in (of_these_kinds, [item for item in suspects if item in changed], suspects):
+            if among and trial(among) is None:
+                return findings(self._fewest(among, [], lambda left_out: trial(left_out) is None))
         return {}
 
     def _fewest(
@@ -179,22 +170,19 @@ class SetAside:
         first = self._fewest(suspects[:half], [*already, *suspects[half:]], succeeds)
         return [*first, *self._fewest(suspects[half:], [*already, *first], succeeds)]
 
-    def _places(self, state: PassState, *, is_reading: bool) -> dict[Input, SourcePosition | None]:
-        """Every input of the pass, and where it is declared. Only files are known while documents are being read."""
-        if is_reading:
-            return {
-                Input(InputOrigin.FILE, ObjectRef("", _FILE, "", path)): SourcePosition(path, 1)
-                for path in sorted(state.tree.files)
-            }
-        values = _values(self._inputs.view(), self._inputs.last() or Declared())
-        return {
-            item: getattr(value, "position", None) if item.origin is InputOrigin.REPOSITORY else None
-            for item, value in values.items()
-        }
-
 
 def _without(start: PassProgress, left_out: Mapping[Input, Finding]) -> PassProgress:
     return replace(start, state=replace(start.state, set_aside=left_out))
+
+
+def _contents(items: Iterable[Input], view: ClusterView) -> dict[ObjectRef, object]:
+    """Those of the cluster, as the view has them."""
+    refs = {item.ref for item in items if item.origin is InputOrigin.CLUSTER}
+    return {ref: value for ref, value in view.every_object() if ref in refs} if refs else {}
+
+
+def _files(tree: SourceTree) -> dict[Input, object]:
+    return {Input(InputOrigin.FILE, ObjectRef("", _FILE, "", path)): tree.files[path] for path in sorted(tree.files)}
 
 
 def _values(view: ClusterView, declared: Declared) -> dict[Input, object]:
@@ -222,10 +210,12 @@ def _in_hand(fault: Exception, suspects: Sequence[Input]) -> Iterator[tuple[Inpu
         yield inputs
 
 
-def _finding(item: Input, words: str, position: SourcePosition | None) -> Finding:
-    ref = None if item.origin is InputOrigin.FILE else item.ref
+def _finding(item: Input, words: str, value: object) -> Finding:
     hint = "this is a defect of headroom: report it with the object; nothing is deleted or released because of it"
-    return codes.SET_ASIDE.finding(words, position, ref, hint=hint)
+    if item.origin is InputOrigin.FILE:
+        return codes.SET_ASIDE.finding(words, SourcePosition(item.ref.name, 1), hint=hint)
+    position = getattr(value, "position", None) if item.origin is InputOrigin.REPOSITORY else None
+    return codes.SET_ASIDE.finding(words, position, item.ref, hint=hint)
 
 
 def _words(fault: Exception) -> str:

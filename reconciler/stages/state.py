@@ -94,7 +94,7 @@ class PassState(Facts):
 
     settled: the plan is a forecast for the time when all changes are done, so nothing is to be written. broken_rules: what the checker
     rejects, in sentences. rehearsal: of the firm placement, where one was needed. unrendered: writes that no template could be rendered for. set_aside: inputs that headroom failed on, so that the
-    pass is made without them. on_trial: the stages only run to find out whether they succeed so. traces: of new faults, for the log.
+    pass is made without them. on_trial: a rehearsal that only tests whether the stages succeed without the objects in `set_aside`. traces: of new faults, for the log.
     """
 
     trigger: str = ""

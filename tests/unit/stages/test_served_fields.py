@@ -1,13 +1,20 @@
-"""The cluster says which fields it knows: with those it does not know, the last good version of a document stays in force."""
+"""The cluster is asked once in a pass. It says which fields it knows: with those it does not know, the last good version of a document stays
+in force."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
+from reconciler.cycle import Cycle
 from reconciler.model.changes import Apply
+from reconciler.model.errors import Transient, Waiting
 from reconciler.model.findings import Severity
 from reconciler.model.refs import ObjectRef
-from reconciler.stages.state import PassResult
+from reconciler.model.view import ClusterView
+from reconciler.stages.state import Observation, PassResult
 from tests.fakes.embedded import Sandbox, node_pool
 from tests.fakes.source import FakeSource
 
@@ -174,3 +181,37 @@ def test_of_a_file_with_an_error_it_is_said_which_commit_is_in_force() -> None:
         assert world.passes().required_plan.notes == (told,)
     world.source.commit({"web.yaml": BUFFER}, f"main@sha1:{'4' * 40}")
     assert world.passes().required_plan.notes == ()
+
+
+WAYS: Mapping[str, Callable[[Cycle], PassResult | Observation]] = {
+    "plan": lambda cycle: cycle.plan(settled=True),
+    "run": lambda cycle: cycle.run("change"),
+    "observe": Cycle.observe,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("error", [None, Waiting("pods not read yet"), Transient("no answer"), ValueError("a defect")])
+def test_the_cluster_is_asked_once_in_a_pass_also_if_it_cannot_be_read(
+    error: Exception | None, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Serving()
+    world.passes(10)
+    asked: list[str] = []
+    read = world.cluster.view
+
+    def view() -> ClusterView:
+        asked.append(way)
+        if error is not None:
+            raise error
+        return read()
+
+    monkeypatch.setattr(world.cluster, "view", view)
+    world.source.commit({"web.yaml": BUFFER})
+    if isinstance(error, ValueError) or (error is not None and way == "observe"):
+        with pytest.raises(type(error), match=str(error)):
+            WAYS[way](world.cycle)
+    else:
+        result = WAYS[way](world.cycle)
+        assert isinstance(result, Observation) or (result.failure is error and {"git", "view"} <= result.timings.keys())
+    assert asked == [way]

@@ -16,6 +16,7 @@ import yaml
 
 from reconciler.demand.combine import demands
 from reconciler.model.changes import Annotate, Delete
+from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import LiveObject, identity_of
@@ -254,26 +255,6 @@ def test_what_the_cluster_has_of_a_document_stays_in_force(monkeypatch: pytest.M
     assert_the_good_one_is_served(result)
 
 
-def test_what_is_new_is_suspected_before_what_was_served_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Headroom fails on the two together. The buffer was served before the node came, so that the node is to blame."""
-    world = World()
-    world.passes()
-
-    def broken(declared: Any, view: Any, **options: Any) -> Any:
-        for one in declared.buffers:
-            for node in view.nodes:
-                if (one.ref.name, node.name) == ("good", "node-new"):
-                    raise ValueError("a planted fault")
-        return demands(declared, view, **options)
-
-    monkeypatch.setattr("reconciler.stages.demand.demands", broken)
-    world.sandbox.add_node("new")
-    result = world.passes(2)
-
-    assert_the_good_one_is_served(result)
-    assert [str(finding.ref) for finding in set_aside(result)] == ["Node/node-new"]
-
-
 def test_very_many_objects_with_one_fault_take_none_of_another_kind_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are looked for one by one in a pass."""
     monkeypatch.setattr("reconciler.stages.running.MOST_TRIALS", 6)
@@ -360,3 +341,35 @@ def test_a_fault_of_no_object_still_ends_the_pass(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(ValueError, match="whatever is left out"):
         world.cycle.run("change")
+
+
+@pytest.mark.parametrize("stage", [None, *STAGES])
+def test_what_is_new_is_suspected_before_what_was_served_until_now(
+    stage: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headroom fails on the two together. The buffer was served before the node came, so that the node is to blame. A pass between that
+    failed in a stage, for another reason, served nothing."""
+    world = World()
+    world.passes()
+
+    def broken(declared: Any, view: Any, **options: Any) -> Any:
+        for one in declared.buffers:
+            for node in view.nodes:
+                if (one.ref.name, node.name) == ("good", "node-new"):
+                    raise ValueError("a planted fault")
+        return demands(declared, view, **options)
+
+    def fails(*_args: Any, **_options: Any) -> Any:
+        raise failure
+
+    world.sandbox.add_node("new")
+    if stage is not None:
+        failure = Transient("no answer")
+        with monkeypatch.context() as patch:
+            patch.setattr(STAGES[stage], fails)
+            assert world.cycle.run("change").failure is failure
+    monkeypatch.setattr("reconciler.stages.demand.demands", broken)
+    result = world.passes(2)
+
+    assert_the_good_one_is_served(result)
+    assert [str(finding.ref) for finding in set_aside(result)] == ["Node/node-new"]
