@@ -13,11 +13,10 @@ from reconciler.manifests.repository.reading import read_rendered
 from reconciler.manifests.repository.validate import refused_changes
 from reconciler.model import codes
 from reconciler.model.changes import ObjectChange, Plan
-from reconciler.model.declared import DeclaredManifest, located
+from reconciler.model.declared import REMOVALS_TRAILER, DeclaredManifest, SourceTree, located
 from reconciler.model.findings import Finding
 from reconciler.model.nodes import ForetoldDrift
 from reconciler.model.refs import POD_KIND
-from reconciler.model.source import REMOVALS_TRAILER, SourceTree
 from reconciler.model.timelines import CapacityTimeline
 from reconciler.plan.bins import all_bins
 from reconciler.plan.holding.replacement import foretold_drift

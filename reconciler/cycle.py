@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.schedules import Edge, Schedule
-from reconciler.model.source import SourceTree
 from reconciler.outlook import Outlook
 from reconciler.placement.memory import Memory
 from reconciler.ports import Catalog, Clock, Cluster, Proposals, Source
 from reconciler.render.templates import TemplateSource
-from reconciler.stages.consolidation import Consolidate
+from reconciler.stages.consolidation import Consolidate, Vacate
 from reconciler.stages.demand import FindDemand, Prepare
 from reconciler.stages.placement import Place
 from reconciler.stages.planning import ApplyWrites, MakePlan, ProposeWrites, Render, UpcomingEdges
@@ -24,7 +24,6 @@ from reconciler.stages.reading import FindInForce, ReadCluster, ReadManifests, R
 from reconciler.stages.running import PassProgress, SetAside
 from reconciler.stages.state import Observation, PassResult, PassState, Rules, Stage, result_of
 from reconciler.stages.surge import MakeFirm, Rehearse
-from reconciler.stages.vacating import Vacate
 
 
 class Cycle:

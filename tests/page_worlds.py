@@ -21,11 +21,11 @@ from reconciler.cycle import Cycle
 from reconciler.daemon.daemon import Daemon
 from reconciler.model.changes import BudgetOutcome, Cost, DemandOutcome, Plan
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Transient
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.placement import Cause, Holding, OccupiedBin, UnplacedReason
 from reconciler.model.refs import SourcePosition
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.ports import PassResult
 from reconciler.report.status.document import Seen

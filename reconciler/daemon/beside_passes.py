@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from reconciler.model.errors import Waiting
-from reconciler.model.source import PullRequest
+from reconciler.ports import PullRequest
 from reconciler.telemetry.logs import Log, as_failure, logger, tell
 
 SOON = 5.0

@@ -9,8 +9,7 @@ from itertools import groupby
 
 from reconciler.demand.draft import Context, Draft, draft, is_dedicated_minimum
 from reconciler.demand.fulfilment import FULFILMENT_ANNOTATION, Keeping, Situation, asked_for, keeping
-from reconciler.demand.kept_sizes import is_suspended, kept_size, once, suspended
-from reconciler.demand.precedence import Allowance, Priorities, QuotaRequest, declared_priority, within_quotas, without
+from reconciler.demand.kept_sizes import RunningShares, is_suspended, kept_size, once, suspended
 from reconciler.demand.resolve import (
     READY,
     RESOLUTION_FAILED,
@@ -21,8 +20,16 @@ from reconciler.demand.resolve import (
     virtual_pod,
     workload_index,
 )
-from reconciler.demand.shares import RunningShares
-from reconciler.demand.size import Dialect, difference_of_shapes
+from reconciler.demand.size import (
+    Allowance,
+    Dialect,
+    Priorities,
+    QuotaRequest,
+    declared_priority,
+    difference_of_shapes,
+    within_quotas,
+    without,
+)
 from reconciler.model import codes
 from reconciler.model.buffers import (
     MOST_CHUNKS,

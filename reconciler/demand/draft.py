@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reconciler.demand.kept_sizes import RunningShares, Share, share_asked
 from reconciler.demand.node_class import Note, split
 from reconciler.demand.resolve import RESOLUTION_FAILED, AbsenceOf, LivePods, Target, Unresolved, resolve
-from reconciler.demand.shares import RunningShares, Share, share_asked
 from reconciler.demand.size import Dialect, Size, limit_count, size_of
 from reconciler.model import codes
 from reconciler.model.buffers import ACTIVE_CAPACITY, ONE_SHOT, RECREATE, Buffer, PodsOf, Recreation

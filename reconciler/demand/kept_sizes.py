@@ -1,17 +1,26 @@
-"""Buffers that keep what they hold: one-shot buffers, and suspended ones.
+"""Sizes that go by more than the manifest: buffers that are a share of running pods (`headroom.dev/percent-of`), one-shot buffers, and suspended
+ones.
+
+Of a share: what these pods request, in chunks, and until when more is kept. Pods run that have a node, have not ended and are not being
+deleted. Daemon and mirror pods are left out, since every node brings its own, and so are balloon pods, which are a buffer themselves.
 
 A one-shot buffer is filled once, what is left of it stays where it is, and nothing is added. It ends for good when pods have used all of
 it, when its deadline comes first, or when its nodes go before any pod came. A suspended buffer keeps its size and the room that it holds,
-and takes none beside that.
-"""
+and takes none beside that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-from reconciler.demand.resolve import READY, chunks_in_words, on_nodes
+from reconciler.demand.node_class import Note
+from reconciler.demand.resolve import READY, RESOLUTION_FAILED, Unresolved, chunks_in_words, on_nodes
+from reconciler.demand.size import percentage_count
+from reconciler.model import codes
+from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.buffers import (
     BUFFER_FILLED,
     CAPACITY_LOST,
@@ -21,14 +30,197 @@ from reconciler.model.buffers import (
     Buffer,
     Fulfilment,
     OneShot,
+    PodsOf,
+    RememberedShare,
+    Where,
+    balloon_of,
     ending,
+    pods_of,
+    remembered_shares,
+    share_key,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
+from reconciler.model.declared import Declared
 from reconciler.model.demand import ChunkGroup, Demand
-from reconciler.model.marks import SUSPEND_ANNOTATION
-from reconciler.model.quantity import format_duration
+from reconciler.model.errors import Invalid
+from reconciler.model.marks import PERCENT_OF_ANNOTATION, SUSPEND_ANNOTATION
+from reconciler.model.nodes import NodePool
+from reconciler.model.pass_memory import PassMemory
+from reconciler.model.pods import Pod, PodShape
+from reconciler.model.quantity import PODS, Resources, format_duration, readable_amount
 from reconciler.model.refs import ObjectRef
 from reconciler.model.view import ClusterView, LiveObject
+
+_FIELD = f"metadata.annotations['{PERCENT_OF_ANNOTATION}']"
+_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A buffer's share in chunks. facts: how it came about, one a line. record: None where no clock says how old sizes are.
+
+    shrinks_at: when there is less if nothing happens; None where the share itself is as large.
+    """
+
+    count: int
+    facts: tuple[str, ...]
+    record: RememberedShare | None = None
+    shrinks_at: datetime | None = None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How many pods run, and what they request together."""
+
+    pods: int
+    requests: Resources
+
+
+class RunningPods:
+    """The pods that run, counted by namespace, NodePool and shape, so that each share adds up shapes and not pods."""
+
+    def __init__(self, pods: Iterable[Pod], pools: Mapping[str, str]) -> None:
+        """pools: the NodePool's name by node."""
+        self._groups: dict[tuple[str, str], list[tuple[PodShape, int]]] = {}
+        self._answers: dict[tuple[PodsOf, str], Running] = {}
+        counts = Counter(
+            (pod.namespace, pools.get(pod.node_name, ""), pod.shape)
+            for pod in pods
+            if pod.node_name is not None
+            and not (pod.deleting or pod.is_finished or pod.is_daemon or balloon_of(pod) is not None)
+        )
+        for (namespace, pool, shape), count in counts.items():
+            self._groups.setdefault((namespace, pool), []).append((shape, count))
+
+    def of(self, pods: PodsOf, namespace: str) -> Running:
+        """Those that a share is of. namespace: its buffer's."""
+        of_namespace = namespace if pods.where in {Where.NAMESPACE, Where.SELECTOR} else ""
+        known = self._answers.get((pods, of_namespace))
+        if known is None:
+            known = self._answers[pods, of_namespace] = self._counted(pods, of_namespace)
+        return known
+
+    def _counted(self, pods: PodsOf, namespace: str) -> Running:
+        found = [
+            (shape, count)
+            for (home, pool), shapes in self._groups.items()
+            if namespace in {"", home} and pods.node_pool in {"", pool}
+            for shape, count in shapes
+            if pods.selector is None or pods.selector.matches(dict(shape.labels))
+        ]
+        requests = Resources.total(shape.requests * count for shape, count in found)
+        return Running(sum(count for _, count in found), requests)
+
+
+class RunningShares:
+    """The shares of one pass. The pods are looked at only if some buffer is a share of them, and then once for all buffers.
+
+    now: by the cluster's clock; None to ask for what the pods need now, whatever was before.
+    """
+
+    def __init__(
+        self, view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory, now: datetime | None
+    ) -> None:
+        self._view, self._node_pools, self._memory, self._now = view, node_pools, memory, now
+        self._read: _Read | None = None
+
+    def of(self, buffer: Buffer, pods: PodsOf, chunk: Resources) -> Share:
+        """The share that `buffer.percentage` is. chunk: what one of its chunks requests."""
+        if self._read is None:
+            self._read = _read(self._view, self._node_pools, self._memory)
+        running = self._read.running.of(pods, buffer.ref.namespace)
+        asked = tuple((name, amount) for name, amount in chunk if name != PODS and amount > 0)
+        percentage = buffer.percentage or 0
+        counts = {name: percentage_count(running.requests.get(name), percentage, amount) for name, amount in asked}
+        most = max(counts, key=counts.__getitem__, default="")
+        count = counts.get(most, 0)
+        amounts = ", ".join(f"{name} {readable_amount(name, running.requests.get(name))}" for name, _ in asked)
+        whose = f"{running.pods:,} running {'pod' if running.pods == 1 else 'pods'} {pods.words(buffer.ref.namespace)}"
+        fact = f"{percentage}% of the requests of {whose}"
+        fact += f" ({amounts}), rounded up: {count:,}" if asked else f": {count:,}, since its chunks request nothing"
+        notes = _notes(buffer, pods, asked, self._read.node_pools)
+        share = Share(count, (f"{fact} by {most}" if count else fact,), notes=notes)
+        if self._now is None:
+            return share
+        rule = hashlib.sha256(f"{percentage}% of {pods.written} in {chunk.amounts}".encode()).hexdigest()[:_DIGITS]
+        known = self._read.before.get(share_key(buffer.ref))
+        before = known if known is not None and known.rule == rule else RememberedShare(rule, count)
+        # Pods that could not be read may run all the same.
+        least = 0 if self._view.complete else before.chunks
+        return _kept(share, before.after(max(count, least), self._now, buffer.shrink_after), buffer.shrink_after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What all shares of a pass look at. node_pools: those that are declared, or that a node names."""
+
+    running: RunningPods
+    before: Mapping[str, RememberedShare]
+    node_pools: frozenset[str]
+
+
+def _read(view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory) -> _Read:
+    pools = {item.node.name: item.node_pool for item in view.machines if item.node is not None}
+    running = memory.once(("running pods",), RunningPods, view.pods, pools)
+    names = frozenset({*(pool.name for pool in node_pools), *pools.values()})
+    return _Read(running, remembered_shares(view.inventory.memory), names)
+
+
+def _notes(
+    buffer: Buffer, pods: PodsOf, asked: Sequence[tuple[str, int]], node_pools: Collection[str]
+) -> tuple[Note, ...]:
+    notes = []
+    if pods.node_pool and pods.node_pool not in node_pools:
+        message = f"{PERCENT_OF_ANNOTATION}: NodePool {pods.node_pool} does not exist, so no pods run there"
+        notes.append(Note(codes.TARGET_NOT_FOUND, message, "correct the name of the NodePool", _FIELD))
+    if not asked:
+        message = f"{PERCENT_OF_ANNOTATION}: PodTemplate {buffer.pod_template} requests nothing, so that no chunks are a share"
+        notes.append(Note(codes.SIZE_NOT_KNOWN, message, "give its containers requests of cpu and memory", _FIELD))
+    return tuple(notes)
+
+
+def _kept(share: Share, record: RememberedShare, shrink_after: timedelta) -> Share:
+    """The share, or a larger size of before that has not been too much for long enough."""
+    if record.size == share.count:
+        return replace(share, record=record)
+    if not record.larger:
+        fact = f"{record.size:,} as before, since the cluster could not be read in full"
+        return replace(share, count=record.size, facts=(*share.facts, fact), record=record)
+    shrinks_at = record.larger[0][1].astimezone(UTC) + shrink_after
+    until, after = f"{shrinks_at:%Y-%m-%d %H:%M:%S} UTC", format_duration(shrink_after)
+    fact = f"{record.size:,} until {until}, since it shrinks after {after} of less (buffers.shrinkAfter)"
+    return replace(share, count=record.size, facts=(*share.facts, fact), record=record, shrinks_at=shrinks_at)
+
+
+def with_shrink_after(declared: Declared, shrink_after: timedelta) -> Declared:
+    """The declared objects with the setting for buffers that are a share; the same ones where it is the default or there are none."""
+    buffers = tuple(
+        replace(item, shrink_after=shrink_after) if item.annotation(PERCENT_OF_ANNOTATION) is not None else item
+        for item in declared.buffers
+    )
+    return declared if buffers == declared.buffers else replace(declared, buffers=buffers)
+
+
+def share_asked(buffer: Buffer) -> PodsOf | Unresolved | None:
+    """The pods that the buffer is a share of, None where it is none, or why that cannot be made out."""
+    text = buffer.annotation(PERCENT_OF_ANNOTATION) if buffer.ref.kind == CAPACITY_BUFFER_KIND else None
+    if text is None:
+        return None
+    try:
+        pods = pods_of(text)
+    except Invalid as error:
+        return _refused(f"has the value {text!r}: {error.message}", error.hint)
+    if buffer.pod_template is None:
+        return _refused("needs a podTemplateRef", "name the PodTemplate of a chunk, or remove the annotation")
+    if buffer.percentage is None:
+        return _refused("needs spec.percentage", "add percentage: 10, or remove the annotation")
+    return pods
+
+
+def _refused(message: str, hint: str) -> Unresolved:
+    return Unresolved(RESOLUTION_FAILED, f"{PERCENT_OF_ANNOTATION} {message}", codes.INVALID_ANNOTATION, hint)
+
 
 SUSPENDED = "Suspended"
 """The condition."""

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from statistics import median
 
-from reconciler.demand.precedence import (
+from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
+from reconciler.demand.size import (
     Allowance,
     Priorities,
     QuotaRequest,
@@ -20,13 +21,12 @@ from reconciler.demand.precedence import (
     with_reserved,
     within_quotas,
 )
-from reconciler.demand.resolve import POD_TEMPLATE, TEMPLATE_NOT_FOUND, AbsenceOf, workload_index
 from reconciler.model import codes
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, ChunkGroup, Demand
 from reconciler.model.findings import Code, Finding
-from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape, Workload, admitted
+from reconciler.model.pods import FINISHED_PHASES, Pod, PodShape, ResourceQuota, Workload, admitted
 from reconciler.model.provisioning_requests import (
     ACCEPTED,
     BOOKED_FOR,
@@ -49,7 +49,7 @@ from reconciler.model.provisioning_requests import (
 )
 from reconciler.model.refs import POD_KIND, ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records
-from reconciler.model.view import ClusterView, ResourceQuota
+from reconciler.model.view import ClusterView
 from reconciler.requests.conditions import AcceptedRequest, accepted_requests, over_quota
 from reconciler.requests.life import (
     Consumption,

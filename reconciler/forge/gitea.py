@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.forge.connection import ForgeConnection
 from reconciler.forge.github import GitHubLike
 from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job, folded
-from reconciler.model.source import Annotation, Comment, CommitStatus, PullRequest
+from reconciler.ports import Annotation, Comment, CommitStatus, PullRequest
 
 _PAGE = "limit"
 

@@ -13,7 +13,7 @@ from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.kind import ForgeKind, Webhooks, actions_event, actions_job
 from reconciler.model.errors import Invalid, Stalled
 from reconciler.model.findings import Severity
-from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus, PullRequest
+from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
 
 class GitHubLike(ABC):

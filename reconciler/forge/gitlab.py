@@ -10,7 +10,7 @@ from urllib.parse import quote
 from reconciler.forge.connection import ForgeConnection, GoneError
 from reconciler.forge.kind import CiJob, ForgeKind, PullRequestEvent, WebhookEvent, Webhooks, folded, pushed
 from reconciler.model.errors import Invalid
-from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus, PullRequest
+from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, PullRequest
 
 PUBLIC_API = "https://gitlab.com/api/v4"
 _STATES = {

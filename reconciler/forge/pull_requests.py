@@ -16,8 +16,7 @@ from enum import StrEnum
 from urllib.parse import quote
 
 from reconciler.forge.connection import GoneError
-from reconciler.model.source import Annotation, Comment, CommitStatus
-from reconciler.ports import Forge
+from reconciler.ports import Annotation, Comment, CommitStatus, Forge
 
 SETTLE = 2.0
 """Seconds until a run looks again, longer than others take from reading to writing."""

@@ -196,6 +196,21 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """One ResourceQuota, with compute resources only. `requests.cpu` is `cpu` here, so a name may occur twice in `hard`.
+
+    scopes: each as a requirement on the scope's name (`NotBestEffort` Exists, `PriorityClass` In …). The quota counts pods that
+    meet all of them.
+    """
+
+    namespace: str
+    name: str
+    hard: tuple[tuple[str, int], ...]
+    used: Resources = field(default_factory=Resources)
+    scopes: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
     """allowed: `status.disruptionsAllowed`, how many of its pods may be evicted now. selector None: matches nothing.
     allows_none: its spec never allows an eviction (`maxUnavailable: 0` or `0%`, `minAvailable: 100%`)."""

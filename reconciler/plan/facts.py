@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from reconciler.model.declared import Declared
+from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
 from reconciler.model.departures import Departure
 from reconciler.model.findings import Finding
@@ -15,7 +15,6 @@ from reconciler.model.placement import Placement, Wait
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.quantity import Resources
 from reconciler.model.schedules import Edge, PoolBudgets
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.launching.caps import Cut, PlanCaps

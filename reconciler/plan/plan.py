@@ -24,7 +24,7 @@ from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import REQUESTS_KEY, records_memory
 from reconciler.model.schedules import Edge
-from reconciler.plan.bins import Bin, all_bins
+from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
     keeping_edges,
     priority_class_changes,
@@ -55,7 +55,6 @@ from reconciler.plan.launching.caps import (
     cost_notes,
     without_unrendered,
 )
-from reconciler.plan.launching.creations import creations, made_by_others, maker_of
 from reconciler.plan.node_pools.disruption_budgets import budget_outcomes, pool_states, with_new_nodes
 from reconciler.plan.node_pools.static_pools import static_pool_changes, static_pool_findings
 from reconciler.plan.objects.objects import ObjectPlan, Owner, new_inventory_finding, object_changes

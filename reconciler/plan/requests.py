@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from reconciler.model.changes import Action, NodeClaimAction, NodeClaimCreation, ObjectChange
 from reconciler.model.conditions import Availability
 from reconciler.model.demand import REQUEST_KIND, Demand
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import ATTEMPT_LABEL, HOLDS_ANNOTATION, Node, NodeClaim
 from reconciler.model.placement import read_holdings
 from reconciler.model.provisioning_requests import RequestRules, RequestState, reserved_taint, reserved_taints
@@ -24,7 +23,7 @@ from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.request_records import RequestRecord, read_records, record_name
 from reconciler.model.schedules import Edge
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.bins import Bin, is_kept, is_marked
 from reconciler.plan.launching.back_offs import LaunchRecord
 from reconciler.plan.objects.prune import reason_to_keep

@@ -18,8 +18,8 @@ from pathlib import Path
 from time import monotonic
 from types import ModuleType
 
+from reconciler.model.declared import REMOVALS_TRAILER
 from reconciler.model.errors import Stalled
-from reconciler.model.source import REMOVALS_TRAILER
 from reconciler.source.child import MEMORY, SILENCE, Child, OutOfTimeError, OutputTooLongError
 from reconciler.source.credentials import Credentials
 

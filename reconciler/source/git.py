@@ -24,8 +24,8 @@ from typing import TextIO
 
 import msgspec
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.child import SILENCE
 from reconciler.source.commands import (

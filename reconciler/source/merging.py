@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import finalize
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
-from reconciler.model.source import PullRequest, SourceTree
+from reconciler.ports import PullRequest
 from reconciler.source.commands import (
     OPERATION_FAILED,
     CommandFailedError,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.manifests.documents.structure import nearest
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import PATH_NOT_FOUND, Invalid, Stalled
-from reconciler.model.source import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.commands import CommandFailedError, Commands, GitOptions
 from reconciler.source.selection import EntryKind, Scope, TreeLimits, load

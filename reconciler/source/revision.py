@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Stalled
-from reconciler.model.source import SourceTree
 from reconciler.ports import Clock
 from reconciler.source.commands import (
     OPERATION_FAILED,

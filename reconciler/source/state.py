@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from reconciler.model.source import SourceTree
+from reconciler.model.declared import SourceTree
 from reconciler.ports import Clock, Source
 from reconciler.source.child import heard_by
 

@@ -9,21 +9,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reconciler.demand.combine import demands, settled, with_leaving
-from reconciler.demand.pods import leaving_demands, without_leaving
+from reconciler.demand.combine import demands, leaving_demands, settled, with_leaving, without_leaving
 from reconciler.demand.schedules import followed_buffer, pool_ref
 from reconciler.demand.size import Dialect
 from reconciler.demand.timeline import State, followed_pieces
 from reconciler.model.declared import Declared
 from reconciler.model.demand import REQUEST_KIND, Demand
-from reconciler.model.machines import Machine
 from reconciler.model.placement import Placement
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Following, following_of
 from reconciler.model.spending import HOUR, MONTH, CostSpan, Spending, SteadyState, WindowCost
 from reconciler.model.timelines import aligned, joined
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.memory import Memory
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem

@@ -1,4 +1,7 @@
-"""Lets chunks leave a held node whose pods and chunks can be had for less. Two placements judge one node, and one node is left in a pass.
+"""Lets chunks leave held nodes: placeholders for room that became free elsewhere, and nodes whose pods and chunks can be had for less.
+
+Of placeholders a few placements are tried, and the last good one is kept. Of the others two placements judge one node, and one node is left
+in a pass.
 
 If none can be left, held nodes are opened to the pods of another node that they have room for beside their chunks, so that Karpenter can
 consolidate that node. Karpenter knows nothing of chunks, and other nodes' pods may come there as well. So placements judge first whether the
@@ -8,15 +11,15 @@ chunks keep their room whichever nodes Karpenter consolidates, and judge again i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from math import inf
 from typing import ClassVar
 
 from reconciler.model.departures import Departure
 from reconciler.model.placement import Holding, Placement
-from reconciler.model.pods import Pod, PodShape
+from reconciler.model.pods import Pod
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
@@ -26,106 +29,140 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.plan.bins import Bin, all_bins
 from reconciler.plan.cost import Prices
-from reconciler.plan.holding.consolidation import ALONE, OPEN, PATIENCE, Candidate, Savings, candidates, is_guest
-from reconciler.plan.holding.vacating import closed_to_chunks, is_left_by_chunks, with_starting_nodes
+from reconciler.plan.findings import rejections
+from reconciler.plan.holding.consolidation import (
+    ALONE,
+    PATIENCE,
+    Candidate,
+    ConsolidationRules,
+    LeastPrices,
+    Savings,
+    candidates,
+    is_guest,
+    pods_by_node,
+)
+from reconciler.plan.holding.vacating import (
+    Vacancy,
+    closed_to_chunks,
+    is_left_by_chunks,
+    vacancies,
+    with_starting_nodes,
+)
 from reconciler.plan.launching.caps import capped_nodes
-from reconciler.stages.moved_pods import Moved, arrived, chunks_as_pods, moving, without_pods, would_go
+from reconciler.stages.moved_pods import Moved, Opening, chunks_as_pods, moving, without_pods
 from reconciler.stages.state import PassState, Rules
-from reconciler.stages.vacating import problem_without, savings_of
+
+MOST_VACATED = 6
+"""Placeholders that are tried in one pass. The next pass continues, since placeholders that chunks have left are released by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vacate:
+    """memory: the outcomes of the last trials, so that an unchanged cluster is not tried again."""
+
+    phase: ClassVar[str] = "placement"
+
+    rules: Rules
+    memory: Memory
+
+    def run(self, state: PassState) -> PassState:
+        """The state with the placement that leaves the most placeholders; the same state if none can be left."""
+        if state.placement.planned or not state.placement.occupied or not state.is_whole:
+            return state
+        bins = all_bins(state.prepared.room, state.placement.occupied)
+        found, next_look = vacancies(
+            bins,
+            state.effective.node_pools,
+            state.cluster_now,
+            unavailable=state.prepared.options.leaving | state.prepared.options.keeping | state.prepared.suspended,
+            price_of=Prices(state.instance_types).of,
+        )
+        if next_look is not None:
+            why = "chunks may move to room that is free for `consolidateAfter` by then"
+            state = replace(state, edges=(*state.edges, Edge(next_look + state.view.clock_skew, why)))
+        savings = savings_of(state, self.rules.consolidation, self.memory)
+        left: frozenset[str] = frozenset()
+        trials = iter(range(MOST_VACATED))
+        for vacancy in found:
+            state, left = self._leave(state, vacancy, bins, left, trials=trials, savings=savings)
+        return state
+
+    def _leave(
+        self,
+        state: PassState,
+        vacancy: Vacancy,
+        bins: Sequence[Bin],
+        left: frozenset[str],
+        *,
+        trials: Iterator[int],
+        savings: Savings,
+    ) -> tuple[PassState, frozenset[str]]:
+        """Leaves as many of one NodePool's placeholders as it may and can. left: placeholders of other NodePools that are left already."""
+        before = len(left)
+        for name in vacancy.candidates:
+            if vacancy.most is not None and len(left) - before >= vacancy.most:
+                break
+            leaving = next(item for item in bins if item.name == name)
+            away = vacancy.closed | left | {name}
+            if not savings.could_fit(leaving, (item for item in bins if item.name not in away)):
+                continue
+            more = savings.chunks(leaving)
+            closed = vacancy.closed | savings.are_too_large(bins, more, state.effective.node_pools)
+            if next(trials, None) is None:
+                break
+            problem = problem_without(state, state.prepared.room, bins, left | {name}, closed - {name}, most_price=0)
+            trial = place(problem, memory=self.memory.of("vacating", answers=MOST_VACATED))
+            if trial.planned or trial.missing > state.placement.missing:
+                continue  # a node would be made, or a chunk or pod would lose its place
+            left |= {name}
+            broken = violations(problem, trial) if self.rules.check_placement else ()
+            state = replace(
+                state, placement=trial, broken_rules=broken, findings=(*state.findings, *rejections(broken))
+            )
+        return state, left
+
+
+def savings_of(state: PassState, rules: ConsolidationRules, memory: Memory) -> Savings:
+    pools = state.effective.node_pools
+    sold = (state.instance_types, pools)
+    least = memory.once("least prices", sold, lambda: LeastPrices(state.instance_types, pools))
+    return Savings(rules, state.instance_types, least, state.demands, pods_by_node(state.prepared.room))
+
+
+def problem_without(
+    state: PassState,
+    room: ClusterView,
+    bins: Sequence[Bin],
+    left: frozenset[str],
+    closed: AbstractSet[str],
+    *,
+    most_price: float,
+) -> Problem:
+    """The problem in which chunks leave some bins, and closed ones take no more. Closed bins keep the chunks that they have; those without
+    chunks are left out altogether. most_price: new nodes that cost more are of no use, USD an hour."""
+    keeping = frozenset(item.name for item in bins if item.chunks and item.name in closed)
+    options = state.prepared.options
+    return replace(
+        state.problem,
+        view=room,
+        options=replace(
+            options,
+            leaving=options.leaving | left | (closed - keeping),
+            keeping=(options.keeping | keeping) - left,
+            most_price=most_price,
+            optimal=False,
+        ),
+    )
+
 
 MOST_TRIALS = 3
 """Nodes that are judged in one pass, each by two placements. An unchanged cluster is not judged again."""
-MOST_RISKS = 8
-"""Other nodes that are judged by a placement each. Where there are more, no held node is opened."""
 _KEPT = 24
 """Placements of trials that are kept. One of 150,000 pods keeps the list of them, 1.2 MB."""
 _TURN = timedelta(seconds=10)
 """How long the same nodes have their turn."""
 _MOST_TURNS = 24
 """Nodes that have their turn one after the other without a change. The others wait for the next change or tick."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """Held nodes that may be opened. pods: the running ones by node. shapes: of chunks, by demand and group."""
-
-    state: PassState
-    bins: Sequence[Bin]
-    pods: Mapping[str, tuple[Pod, ...]]
-    shapes: Mapping[tuple[ObjectRef, int], PodShape]
-    memory: Memory
-
-    def opened(self, guests: Iterable[Candidate]) -> PassState:
-        """The state in which held nodes are open to the pods of one of these nodes, or else the same state."""
-        held = [item for item in self.bins if item.chunks and item.is_marked and item.is_tainted and not item.is_going]
-        for guest in guests if held else ():
-            hosts = self._hosts(guest.bin, held)
-            if hosts and self._chunks_keep_room(guest.bin, hosts):
-                now = self.state.cluster_now
-                names = tuple(item.name for item in hosts)
-                admitted = Departure(guest.bin.name, now, now + guest.wait + OPEN, guest.price, admits=names)
-                return replace(self.state, departures=(*self.state.departures, admitted))
-        return self.state
-
-    def judged_again(self) -> PassState:
-        """The state in which held nodes are closed where other pods could take their chunks' room by now."""
-        now, by_name = self.state.cluster_now, {item.name: item for item in self.bins}
-        departures = []
-        for known in self.state.departures:
-            guest = by_name.get(known.node)
-            is_open = bool(known.admits) and known.is_under_way(now) and guest is not None and not guest.is_going
-            hosts = [by_name[name] for name in known.admits if name in by_name]
-            safe = not is_open or guest is None or self._chunks_keep_room(guest, hosts)
-            departures.append(known if safe else replace(known, until=now))
-        return replace(self.state, departures=tuple(departures))
-
-    def _hosts(self, guest: Bin, held: Sequence[Bin]) -> list[Bin]:
-        """The held nodes that the guest's pods would come to if chunks were pods; none where its pods do not all find room."""
-        room = self._with_chunks(self.state.prepared.room, held)
-        answer = place(
-            moving(self.state, self.pods[guest.name], room, {guest.name}, most_price=None), memory=self.memory
-        )
-        entered = {pod.node_name for pod in arrived(self.pods[guest.name], answer)}
-        return [] if answer.unplaced else [item for item in held if item.name in entered]
-
-    def _chunks_keep_room(self, guest: Bin, hosts: Sequence[Bin]) -> bool:
-        """Whether no other node can go whose pods fit on the hosts, but not beside the chunks, the guest's pods and those of the others. Each is
-        judged alone and all are judged together, since Karpenter may take several at once."""
-        names = {item.name for item in hosts}
-        others = {item.name for item in self.bins} - names
-        room = self.state.prepared.room
-        came = self._arrived(self.pods.get(guest.name, ()), self._with_chunks(room, hosts), others)
-        full = self._with_chunks(_moved(room, guest.name, came), hosts)
-        risks = []
-        for item in self.bins:
-            own = self.pods.get(item.name, ())
-            if item.name == guest.name or not own or not is_guest(item):
-                continue
-            came = self._arrived(own, full, others)
-            if len(came) == len(own):
-                full = _moved(full, item.name, came)
-            elif self._arrived(own, room, others):
-                risks.append(item)
-            if len(risks) > MOST_RISKS:
-                return False
-        closed = {item.name for item in self.bins if item.is_marked} - names
-        return not any(self._would_go(some, closed, room) for some in (*([item] for item in risks), risks) if some)
-
-    def _would_go(self, items: Sequence[Bin], closed: set[str], room: ClusterView) -> bool:
-        prices = Prices(self.state.instance_types)
-        pods = [pod for item in items for pod in self.pods[item.name]]
-        price = sum(inf if (known := prices.of(item)) is None else known for item in items)
-        away = closed | {item.name for item in items}
-        return would_go(self.state, pods, price, room, away, self.memory)
-
-    def _arrived(self, pods: Sequence[Pod], room: ClusterView, closed: set[str]) -> tuple[Pod, ...]:
-        """Those of the pods that fit on nodes which are not closed to them."""
-        return arrived(pods, place(moving(self.state, pods, room, closed, most_price=None), memory=self.memory))
-
-    def _with_chunks(self, room: ClusterView, hosts: Iterable[Bin]) -> ClusterView:
-        """The room in which the hosts' chunks are pods."""
-        chunks = (pod for item in hosts for pod in chunks_as_pods(item.name, item.chunks, self.shapes))
-        return replace(room, pods=(*room.pods, *chunks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,11 +328,6 @@ class Consolidate:
             if answer.price < most_price and not answer.unplaced and answer.price_known:
                 found.add(item.name)
         return frozenset(found)
-
-
-def _moved(room: ClusterView, node: str, came: Iterable[Pod]) -> ClusterView:
-    """The room once a node's pods have come elsewhere."""
-    return replace(room, pods=(*(pod for pod in room.pods if pod.node_name != node), *came))
 
 
 def _emptied(candidate: Candidate, bins: Sequence[Bin], trial: Placement) -> frozenset[str]:

@@ -17,18 +17,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from reconciler.demand.combine import demands, settled, with_leaving
-from reconciler.demand.fulfilment import with_default_fulfilment
-from reconciler.demand.kept_sizes import suspended_buffers
-from reconciler.demand.pods import (
+from reconciler.demand.combine import (
+    demands,
     leaving_balloons,
     leaving_demands,
+    settled,
+    with_leaving,
     without_balloons,
     without_leaving,
     without_waiting_balloons,
 )
+from reconciler.demand.fulfilment import with_default_fulfilment
+from reconciler.demand.kept_sizes import suspended_buffers, with_shrink_after
 from reconciler.demand.schedules import follow_schedules
-from reconciler.demand.shares import with_shrink_after
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import SHRINK_AFTER, Fulfilment
 from reconciler.model.departures import Departure

@@ -32,13 +32,12 @@ from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model import codes
 from reconciler.model.buffers import DEPLOYMENT_KIND, Buffer
 from reconciler.model.changes import Apply
-from reconciler.model.declared import Declared, DeclaredManifest, Doubtful
+from reconciler.model.declared import Declared, DeclaredManifest, Doubtful, SourceTree
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.marks import PATH_ANNOTATION
 from reconciler.model.nodes import NodePool
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.refs import ObjectRef, abridged
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Manifest, identity_of
 from reconciler.plan.objects.objects import SOURCE_ANNOTATION
 from reconciler.ports import Catalog, Cluster, Source

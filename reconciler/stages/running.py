@@ -18,11 +18,10 @@ from traceback import format_exception, walk_tb
 
 from reconciler.manifests.repository.declared import every_object
 from reconciler.model import codes
-from reconciler.model.declared import Declared
+from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.errors import Failure
 from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, identity_of
 from reconciler.stages.state import Input, InputOrigin, PassState, Stage
 

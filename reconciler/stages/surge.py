@@ -17,7 +17,7 @@ from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
 from reconciler.placement.surge.firm import Firm, Firmer, SurgeMode
 from reconciler.placement.surge.rehearsal import Rehearsal
-from reconciler.plan.launching.creations import creations
+from reconciler.plan.bins import creations
 from reconciler.stages.state import PassState, Rules
 from reconciler.timetable.agenda import Trigger
 

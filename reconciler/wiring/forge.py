@@ -17,9 +17,8 @@ from reconciler.daemon.daemon import Daemon
 from reconciler.forge import FORGES
 from reconciler.forge.pull_requests import Proposal, close_proposal, is_declined, keep_open
 from reconciler.model.errors import Failure, Invalid, Transient, Waiting
-from reconciler.model.source import PullRequest
 from reconciler.plan.launching.caps import UNCAPPED
-from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, Source
+from reconciler.ports import Clock, Cluster, Forge, Proposals, ProposedPlan, PullRequest, Source
 from reconciler.report.plan.page import plan_page
 from reconciler.report.words import short_revision
 from reconciler.settings.settings import Settings

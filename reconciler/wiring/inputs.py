@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from reconciler.clocks import FixedClock
 from reconciler.cluster.apply import InventoryParent
 from reconciler.cluster.snapshot.files import SnapshotCluster, snapshot_at, snapshot_of
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Misused, Stalled
-from reconciler.model.source import SourceTree
 from reconciler.ports import Catalog, Clock, Cluster, Source
 from reconciler.report.words import moment
 from reconciler.settings.settings import Settings

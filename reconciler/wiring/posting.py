@@ -16,8 +16,7 @@ from reconciler.forge.kind import CiJob
 from reconciler.forge.pull_requests import Publication, Report
 from reconciler.model.errors import Failure, Invalid
 from reconciler.model.findings import Severity
-from reconciler.model.source import Annotation, CommitState, CommitStatus
-from reconciler.ports import Forge
+from reconciler.ports import Annotation, CommitState, CommitStatus, Forge
 from reconciler.render.environment import MOST_PAGE, Templates
 from reconciler.report.difference.difference import Difference
 from reconciler.report.difference.headline import problems

@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.cluster.resources import PODS
 from reconciler.cluster.view import ViewStore
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.view import ClusterView
 from reconciler.placement.nodes.machines import with_nominated
 from reconciler.placement.place import place

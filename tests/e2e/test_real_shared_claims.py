@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.cluster.kubernetes import KubernetesCluster
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reconciler.forge.connection import GoneError
-from reconciler.model.source import Annotation, Comment, CommitStatus, PullRequest
-from reconciler.ports import Forge
+from reconciler.ports import Annotation, Comment, CommitStatus, Forge, PullRequest
 
 
 class MemoryForge(Forge):

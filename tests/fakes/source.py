@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler.model.source import SourceTree
+from reconciler.model.declared import SourceTree
 from reconciler.ports import Source
 
 

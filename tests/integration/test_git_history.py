@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.revision import LocalRevision

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import pytest
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
 from reconciler.source.commands import GitOptions
 from reconciler.source.credentials import Credentials
 from reconciler.source.git import GitSource

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Invalid, Stalled
-from reconciler.model.source import SourceTree
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import GitSource
 from reconciler.source.merging import Revisions, Sides, sides_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.daemon.ending import Watchdog
-from reconciler.model.source import SourceTree
+from reconciler.model.declared import SourceTree
 from reconciler.source.commands import GitOptions
 from reconciler.source.git import NEVER_ENDED, GitSource
 from reconciler.source.state import LatestTree

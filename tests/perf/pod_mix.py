@@ -13,7 +13,7 @@ from typing import Any
 from reconciler.cluster.decoding.decode import decode
 from reconciler.cluster.decoding.pods import ShapePool
 from reconciler.cluster.resources import PODS
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from reconciler.demand.pods import demand_of_pod
+from reconciler.demand.combine import demand_of_pod
 from reconciler.model.nodes import HELD_ANNOTATION, HOLDS_ANNOTATION
 from reconciler.model.placement import read_holdings
 from reconciler.placement.place import place

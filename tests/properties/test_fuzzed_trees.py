@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
 from reconciler.source.revision import LocalRevision
 from reconciler.source.selection import SUFFIXES, Scope, TreeLimits
 from tests.fakes.clock import ManualClock

@@ -12,7 +12,6 @@ from reconciler.cluster.apply import InventoryRecord, memory_of
 from reconciler.cluster.decoding import protobuf, wire
 from reconciler.cluster.decoding.devices import DECODERS as DEVICE_DECODERS
 from reconciler.cluster.decoding.devices import DeviceValue
-from reconciler.cluster.decoding.managers import field_managers, scaler_of, status_writes
 from reconciler.cluster.decoding.nodes import DECODERS as NODE_DECODERS
 from reconciler.cluster.decoding.nodes import NodeValue
 from reconciler.cluster.decoding.pods import ShapePool, pod_of
@@ -20,7 +19,14 @@ from reconciler.cluster.decoding.storage import DECODERS as STORAGE_DECODERS
 from reconciler.cluster.decoding.storage import StorageValue
 from reconciler.cluster.decoding.wire import ref_of
 from reconciler.cluster.decoding.workloads import DECODERS as WORKLOAD_DECODERS
-from reconciler.cluster.decoding.workloads import WorkloadValue, scaled_workload_of, workload_of
+from reconciler.cluster.decoding.workloads import (
+    WorkloadValue,
+    field_managers,
+    scaled_workload_of,
+    scaler_of,
+    status_writes,
+    workload_of,
+)
 from reconciler.cluster.resources import CONFIG_MAPS, DEPLOYMENTS, NODE_POOLS, PODS, Resource
 from reconciler.manifests.kind import Origin
 from reconciler.manifests.node_pool import read as read_node_pool

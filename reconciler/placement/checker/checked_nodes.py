@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     INITIALIZED_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -26,6 +25,7 @@ from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Taint
+from reconciler.model.view import Machine
 from reconciler.placement.checker.offerings import (
     ABSENT,
     STABLE_LABELS,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -19,6 +18,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import PlannedNode
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
+from reconciler.model.view import Machine
 from reconciler.placement.checker.checked_nodes import IndexedProblem
 from reconciler.placement.checker.offerings import (
     RESERVED,

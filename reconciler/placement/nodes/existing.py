@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import NOT_READY_TAINTS, PLACEHOLDER_LABEL, Node, NodeClaim
 from reconciler.model.pods import HostPort
 from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
 from reconciler.placement.constraints.node_affinity import NodeAffinity
 from reconciler.placement.constraints.taint_toleration import TaintToleration

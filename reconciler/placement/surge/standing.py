@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HELD_TAINT,
@@ -27,6 +26,7 @@ from reconciler.model.pods import Pod
 from reconciler.model.provisioning_requests import reserved_taints
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement, Taint
+from reconciler.model.view import Machine
 from reconciler.placement.arrays import ResourceColumns
 from reconciler.placement.nodes.machines import is_initialized, is_leaving, lasting_taints, merged_allocatable
 from reconciler.placement.offers.pool_offers import daemons_of

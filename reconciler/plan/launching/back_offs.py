@@ -18,7 +18,6 @@ from typing import Any
 
 from reconciler.model.changes import NodeClaimCreation, StockOut
 from reconciler.model.demand import Demand
-from reconciler.model.machines import Machine
 from reconciler.model.nodes import (
     CAPACITY_TYPE_LABEL,
     HOLDS_ANNOTATION,
@@ -30,7 +29,7 @@ from reconciler.model.nodes import (
 from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator
-from reconciler.model.view import ClusterView
+from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
 
 LAUNCHES_KEY = "launches"

@@ -25,7 +25,7 @@ from reconciler.model.spending import HOURS_PER_MONTH, Spending
 from reconciler.report.budgets.document import budget_row, local_budgets_row
 from reconciler.report.escaping import masked_changes, members, timestamp
 from reconciler.report.findings import finding_row
-from reconciler.report.plan.pending import leaving_nodes
+from reconciler.report.plan.page import leaving_nodes
 from reconciler.report.plan.words import before, price_notes
 from reconciler.report.schedules.page import schedule_row
 from reconciler.report.words import service_row

@@ -12,6 +12,7 @@ from reconciler import __version__
 from reconciler.model.buffers import Fulfilment
 from reconciler.model.changes import NOT_WRITTEN, ChangeSet, DemandOutcome, Outcome, Plan
 from reconciler.model.conditions import ConditionStatus
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Stalled
 from reconciler.model.findings import Severity
 from reconciler.model.nodes import InstanceType
@@ -26,7 +27,6 @@ from reconciler.model.provisioning_requests import (
 from reconciler.model.quantity import format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Edge, Schedule
-from reconciler.model.source import SourceTree
 from reconciler.model.spending import NodeState, StandingNode, StandingNodes
 from reconciler.model.view import ClusterView
 from reconciler.report.budgets.document import budget_row

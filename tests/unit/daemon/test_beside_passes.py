@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.daemon.beside_passes import SOON, Around, Reviews, Snapshots
 from reconciler.model.errors import Failure, Stalled, Transient, Waiting
-from reconciler.model.source import PullRequest
+from reconciler.ports import PullRequest
 from tests.fakes.forge import MemoryForge
 
 

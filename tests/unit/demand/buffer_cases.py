@@ -16,11 +16,11 @@ from reconciler.model.buffers import ACTIVE_CAPACITY, Buffer
 from reconciler.model.declared import Declared
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding
-from reconciler.model.pods import PodShape, Workload
+from reconciler.model.pods import PodShape, ResourceQuota, Workload
 from reconciler.model.quantity import Resources, amount_of
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.model.view import ClusterView, ResourceQuota
+from reconciler.model.view import ClusterView
 from tests.builders import buffer_ref
 
 CASES = Path(__file__).resolve().parents[2] / "cases"

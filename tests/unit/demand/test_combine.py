@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
-from reconciler.demand.combine import demands, with_leaving
-from reconciler.demand.pods import (
+from reconciler.demand.combine import (
+    demands,
     leaving_balloons,
     leaving_demands,
     pending_demands,
+    with_leaving,
     without_balloons,
     without_leaving,
     without_waiting_balloons,

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.demand.buffers import buffer_demands
+from reconciler.demand.kept_sizes import with_shrink_after
 from reconciler.demand.resolve import READY
-from reconciler.demand.shares import with_shrink_after
 from reconciler.demand.size import Dialect
 from reconciler.model.buffers import BALLOON_LABEL, BALLOON_PRIORITY_CLASS, Buffer
 from reconciler.model.declared import Declared

@@ -12,8 +12,7 @@ from reconciler.forge.github import GitHub
 from reconciler.forge.gitlab import GitLab
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient
 from reconciler.model.findings import Severity
-from reconciler.model.source import Annotation, Comment, CommitState, CommitStatus
-from reconciler.ports import Forge
+from reconciler.ports import Annotation, Comment, CommitState, CommitStatus, Forge
 from tests.fakes.forge_server import Fault, ForgeServer
 from tests.fakes.github_api import GitHubState
 from tests.fakes.gitlab_api import GitLabState

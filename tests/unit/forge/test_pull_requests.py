@@ -21,7 +21,7 @@ from reconciler.forge.pull_requests import (
     post,
     publish,
 )
-from reconciler.model.source import Comment, CommitState, CommitStatus
+from reconciler.ports import Comment, CommitState, CommitStatus
 from tests.fakes.forge import MemoryForge
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.catalog.karpenter_metrics import parse_scrape
 from reconciler.cli.init_schedule import read_window
-from reconciler.demand.precedence import declared_priority
+from reconciler.demand.size import declared_priority
 from reconciler.manifests.budgets import allow_windows_of
 from reconciler.manifests.documents.tree import resolve_plain
 from reconciler.model.errors import Invalid

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from reconciler.model.placement import Placement

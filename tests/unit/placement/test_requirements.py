@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod
 from reconciler.model.requirements import Operator, Requirement

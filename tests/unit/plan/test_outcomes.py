@@ -14,10 +14,9 @@ from reconciler.model.placement import Cause, OccupiedBin, PlannedNode, Unplaced
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
-from reconciler.plan.bins import all_bins
+from reconciler.plan.bins import all_bins, creations
 from reconciler.plan.cost import Prices, cost_of
 from reconciler.plan.launching.caps import Cut
-from reconciler.plan.launching.creations import creations
 from reconciler.plan.outcomes import Tallies, pending_outcome
 from tests.builders import buffer_ref, demand, instance_type, node, pod
 from tests.unit.plan.worlds import chunks, claim, occupied, planned, pool_node, together, waiting_pod, with_node

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.model.changes import NodeClaimChanges, PendingOutcome, Plan
-from reconciler.model.declared import Declared
+from reconciler.model.declared import Declared, SourceTree
 from reconciler.model.demand import Demand
 from reconciler.model.findings import Finding, Severity
 from reconciler.model.nodes import NodeOverlay
 from reconciler.model.placement import Placement
 from reconciler.model.refs import ObjectRef, SourcePosition
-from reconciler.model.source import SourceTree
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.plan.facts import Facts, PlanRules
 from reconciler.plan.launching.back_offs import launch_record

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.cli.schema import schema_names
 from reconciler.model.changes import BudgetOutcome, Plan
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Stalled
-from reconciler.model.source import SourceTree
 from reconciler.model.timelines import BudgetPieces
 from reconciler.report.budgets.document import budget_spans_json
 from reconciler.report.difference.difference import difference

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Invalid, Stalled
-from reconciler.model.source import SourceTree
 from reconciler.source.opening import WorkingTree, origin_of
 from reconciler.source.selection import TreeLimits
 

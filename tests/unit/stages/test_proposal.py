@@ -14,8 +14,8 @@ import yaml
 
 from reconciler.daemon.daemon import Daemon, Listeners
 from reconciler.model.changes import Apply, Outcome
+from reconciler.model.declared import SourceTree
 from reconciler.model.refs import ObjectRef
-from reconciler.model.source import SourceTree
 from reconciler.ports import PassResult, Proposals, ProposedPlan
 from reconciler.render.templates import RenderProcess
 from reconciler.report.explanation import explanation, explanation_text

@@ -149,7 +149,7 @@ STAGES = {
     "prepare": "reconciler.stages.demand.launch_record",
     "demand": "reconciler.stages.demand.demands",
     "placement": "reconciler.stages.placement.place_in_mode",
-    "vacate": "reconciler.stages.vacating.vacancies",
+    "vacate": "reconciler.stages.consolidation.vacancies",
     "plan": "reconciler.stages.planning.make_plan",
     "render": "reconciler.stages.planning.render_writes",
     "statuses": "reconciler.stages.planning.status_writes",

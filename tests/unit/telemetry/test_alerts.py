@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from reconciler.model.changes import Outcome
-from reconciler.model.source import SourceTree
+from reconciler.model.declared import SourceTree
 from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import Metrics
 from tests.fakes.passes import wrote

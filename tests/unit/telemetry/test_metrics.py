@@ -9,9 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.model.changes import Annotate, Apply, ChangeSet, Outcome, WriteResult
+from reconciler.model.declared import SourceTree
 from reconciler.model.errors import Failure, Invalid, Stalled, Transient, Waiting
 from reconciler.model.refs import ObjectRef
-from reconciler.model.source import SourceTree
 from reconciler.ports import PassResult
 from reconciler.telemetry.metrics import MergedMetrics, Metrics
 from tests.fakes.passes import wrote

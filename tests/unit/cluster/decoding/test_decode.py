@@ -26,11 +26,11 @@ from reconciler.cluster.resources import (
     RESOURCE_QUOTAS,
     Resource,
 )
-from reconciler.model.pods import DaemonSet, PodDisruptionBudget, PriorityClass
+from reconciler.model.pods import DaemonSet, PodDisruptionBudget, PriorityClass, ResourceQuota
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Operator, Requirement
-from reconciler.model.view import LiveObject, ResourceQuota
+from reconciler.model.view import LiveObject
 from tests.unit.cluster.documents import buffer, deployment, managed, node, node_claim, pod
 
 

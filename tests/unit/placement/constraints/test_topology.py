@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.demand.pods import pending_demands
+from reconciler.demand.combine import pending_demands
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
     HOSTNAME_LABEL,

@@ -9,9 +9,9 @@ from typing import Any
 
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, InstanceType, Node, NodeClaim
 from reconciler.model.view import ClusterView, Inventory
+from reconciler.plan.bins import creations
 from reconciler.plan.launching.back_offs import BackOffRules, LaunchRecord, launch_record
 from reconciler.plan.launching.caps import Capped
-from reconciler.plan.launching.creations import creations
 from tests.builders import buffer_ref, instance_type
 from tests.unit.plan.worlds import HELD, NOW, chunks, claim, made, pairs, planned, pool_node
 

@@ -14,6 +14,7 @@ from reconciler.model.placement import Cause, Unplaced, UnplacedReason
 from reconciler.model.view import ClusterView, Inventory
 from reconciler.placement.place import place
 from reconciler.placement.problem import Problem
+from reconciler.plan.bins import LONGEST, creations, made_by_others, maker_of
 from reconciler.plan.facts import Facts
 from reconciler.plan.launching.back_offs import (
     LAUNCHES_KEY,
@@ -26,7 +27,6 @@ from reconciler.plan.launching.back_offs import (
     stock_outs,
     without_launches,
 )
-from reconciler.plan.launching.creations import LONGEST, creations, made_by_others, maker_of
 from reconciler.plan.plan import make_plan
 from tests.builders import buffer_ref, demand, instance_type, node_pool
 from tests.unit.plan.worlds import NOW, chunks, planned

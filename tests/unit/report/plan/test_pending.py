@@ -23,8 +23,7 @@ from reconciler.model.departures import WaitingDeletions
 from reconciler.model.placement import Cause, Holding, UnplacedReason
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.document import plan_document
-from reconciler.report.plan.page import plan_page
-from reconciler.report.plan.pending import pending_words
+from reconciler.report.plan.page import pending_words, plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.report.plan.words import reason_words, summary
 from reconciler.report.status.document import PassReport, daemon_status_document
