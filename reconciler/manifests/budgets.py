@@ -139,6 +139,35 @@ class _Budget:
         return comparable and self.amount <= other.amount and _is_within(other.open, self.open)
 
 
+def check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path) -> None:
+    if ("schedule" in budget) != ("duration" in budget):
+        # x-kubernetes-validations of the CRD: has(x.schedule) == has(x.duration)
+        given, missing = ("schedule", "duration") if "schedule" in budget else ("duration", "schedule")
+        inspection.report(
+            codes.SCHEDULE_WITHOUT_DURATION,
+            (*path, given),
+            f"a budget with {given} needs {missing} too",
+            hint=f"add {missing}, or remove {given} for a budget that always counts",
+        )
+    reasons = budget.get("reasons")
+    if reasons and "Unhealthy" in reasons:
+        # The CRD of Karpenter 1.14 has Underutilized, Empty and Drifted. Newer ones have Unhealthy, so this is no error.
+        what = "this budget" if set(reasons) == {"Unhealthy"} else "Unhealthy"
+        inspection.report(
+            codes.UNHEALTHY_REASON,
+            (*path, "reasons", reasons.index("Unhealthy")),
+            "Karpenter 1.14 does not know the reason Unhealthy, and the API server then refuses the whole NodePool",
+            hint=f"remove {what}, since node repair asks no budget in 1.14; with a Karpenter that knows it, keep it",
+        )
+    if reasons == []:
+        inspection.report(
+            codes.REASONS_MATCH_NOTHING,
+            (*path, "reasons"),
+            "an empty list of reasons matches nothing, so this budget never counts",
+            hint="remove reasons to mean every reason",
+        )
+
+
 def check_budgets(inspection: Inspection, budgets: Sequence[Mapping[str, Any]]) -> None:
     """Reports on the budgets of one NodePool, which satisfy its schema."""
     if not budgets:

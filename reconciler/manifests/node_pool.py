@@ -1,7 +1,10 @@
-"""NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules and reading.
+"""NodePool (karpenter.sh v1 and v1beta1), whole and partial: rules, reading, and old spellings.
 
 Violations of Karpenter 1.14's NodePool CustomResourceDefinition are errors. Violations of its RuntimeValidate are warnings: the
 pool is admitted but never becomes ready.
+
+Old spellings are turned into karpenter.sh/v1: fields of v1beta1, and of the examples in a Karpenter design ("Disruption Controls By
+Reason"). Each correction is reported with what to write instead, and so is each field that v1 does not have.
 """
 
 from __future__ import annotations
@@ -11,13 +14,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.manifests.budgets import DEFAULT_NODES, check_budgets
+from reconciler.manifests.budgets import DEFAULT_NODES, check_budget, check_budgets
 from reconciler.manifests.capacity_buffer import amounts_of, check_limits
 from reconciler.manifests.documents.document import Inspection, mapping_at
 from reconciler.manifests.documents.schema import schema_of, with_defaults
 from reconciler.manifests.kind import Kind, Origin, conditions_of, labels_of
 from reconciler.manifests.node_overlay import KARPENTER_GROUP
-from reconciler.manifests.node_pool_spelling import correct
 from reconciler.manifests.requirements import (
     check_requirements,
     is_label_value,
@@ -33,6 +35,7 @@ from reconciler.model.marks import REPLICAS_FROM_ANNOTATION
 from reconciler.model.nodes import (
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
+    REASONS,
     DisruptionBudget,
     NodeClaimTemplate,
     NodeClassRef,
@@ -62,40 +65,11 @@ def check(inspection: Inspection) -> None:
     check_limits(inspection, "no node is made in it", "cpu: 0 for a NodePool that is to make none")
     budgets = mapping_at(spec, "disruption").get("budgets")
     for index, budget in enumerate(budgets or ()):
-        _check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
+        check_budget(inspection, budget, ("spec", "disruption", "budgets", index))
     if _can_be_decoded(inspection) and budgets is not None:
         check_budgets(inspection, budgets)
     if "replicas" in spec or REPLICAS_FROM_ANNOTATION in mapping_at(inspection.body, "metadata", "annotations"):
         _check_static(inspection, spec)
-
-
-def _check_budget(inspection: Inspection, budget: Mapping[str, Any], path: Path) -> None:
-    if ("schedule" in budget) != ("duration" in budget):
-        # x-kubernetes-validations of the CRD: has(x.schedule) == has(x.duration)
-        given, missing = ("schedule", "duration") if "schedule" in budget else ("duration", "schedule")
-        inspection.report(
-            codes.SCHEDULE_WITHOUT_DURATION,
-            (*path, given),
-            f"a budget with {given} needs {missing} too",
-            hint=f"add {missing}, or remove {given} for a budget that always counts",
-        )
-    reasons = budget.get("reasons")
-    if reasons and "Unhealthy" in reasons:
-        # The CRD of Karpenter 1.14 has Underutilized, Empty and Drifted. Newer ones have Unhealthy, so this is no error.
-        what = "this budget" if set(reasons) == {"Unhealthy"} else "Unhealthy"
-        inspection.report(
-            codes.UNHEALTHY_REASON,
-            (*path, "reasons", reasons.index("Unhealthy")),
-            "Karpenter 1.14 does not know the reason Unhealthy, and the API server then refuses the whole NodePool",
-            hint=f"remove {what}, since node repair asks no budget in 1.14; with a Karpenter that knows it, keep it",
-        )
-    if reasons == []:
-        inspection.report(
-            codes.REASONS_MATCH_NOTHING,
-            (*path, "reasons"),
-            "an empty list of reasons matches nothing, so this budget never counts",
-            hint="remove reasons to mean every reason",
-        )
 
 
 def _can_be_decoded(inspection: Inspection) -> bool:
@@ -277,6 +251,129 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         old = merged.get(key)
         merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
+
+
+_BETA = "karpenter.sh/v1beta1"
+_STABLE = "karpenter.sh/v1"
+_REASONS = {reason.lower(): reason for reason in (*REASONS, "Unhealthy")}
+_GONE = frozenset({"expired", "expiration", "expire"})
+_BUDGETS: Path = ("spec", "disruption", "budgets")
+
+
+def correct(inspection: Inspection) -> None:
+    body = inspection.body
+    if body.get("apiVersion") == _BETA:
+        body["apiVersion"] = _STABLE
+        _tell(inspection, ("apiVersion",), f"{_BETA} is converted to {_STABLE}", f"write apiVersion: {_STABLE}")
+        _correct_beta(inspection)
+    _complete(inspection)
+    budgets = inspection.get(*(str(step) for step in _BUDGETS))
+    if isinstance(budgets, list):
+        for index, budget in enumerate(budgets):
+            if isinstance(budget, dict):
+                _correct_budget(inspection, budget, (*_BUDGETS, index))
+
+
+def _complete(inspection: Inspection) -> None:
+    """Adds consolidateAfter, which Karpenter's definition requires in `disruption`, though it has a default of 0s."""
+    spec = mapping_at(inspection.body, "spec")
+    if "template" in spec and isinstance(spec.get("disruption"), dict):
+        spec["disruption"].setdefault("consolidateAfter", "0s")
+
+
+def _correct_beta(inspection: Inspection) -> None:
+    """Converts as described by Karpenter's v1 migration guide."""
+    spec = mapping_at(inspection.body, "spec")
+    disruption = mapping_at(spec, "disruption")
+    node_spec = mapping_at(spec, "template", "spec")
+    if disruption.get("consolidationPolicy") == "WhenUnderutilized":
+        disruption["consolidationPolicy"] = "WhenEmptyOrUnderutilized"
+        where: Path = ("spec", "disruption", "consolidationPolicy")
+        _tell(inspection, where, "WhenUnderutilized is called WhenEmptyOrUnderutilized in v1", "write the new name")
+    if "expireAfter" in disruption:
+        old: Path = ("spec", "disruption", "expireAfter")
+        value = disruption.pop("expireAfter")
+        if "template" in spec:
+            node_spec.setdefault("expireAfter", value)
+            _tell(
+                inspection,
+                old,
+                "expireAfter is part of the template in v1",
+                "move it to spec.template.spec.expireAfter",
+            )
+            inspection.moved((*_NODE_SPEC, "expireAfter"), old)
+        else:
+            _left_out(inspection, old, "expireAfter is part of the template, which a partial NodePool does not have")
+    reference = node_spec.get("nodeClassRef")
+    if isinstance(reference, dict) and "group" not in reference and isinstance(reference.get("apiVersion"), str):
+        reference["group"] = reference.pop("apiVersion").rpartition("/")[0]
+        path: Path = (*_NODE_SPEC, "nodeClassRef")
+        _tell(inspection, (*path, "apiVersion"), "apiVersion is group in v1", f"write group: {reference['group']}")
+        inspection.moved((*path, "group"), (*path, "apiVersion"))
+    for field in ("kubelet", "resources"):
+        if field in node_spec:
+            del node_spec[field]
+            _left_out(inspection, (*_NODE_SPEC, field), f"{field} is not part of a NodePool in v1")
+
+
+def _correct_nodes(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
+    nodes = budget.get("nodes")
+    if isinstance(nodes, int) and not isinstance(nodes, bool):
+        budget["nodes"] = str(nodes)
+        if nodes >= 0:  # else the value is not allowed in quotes either
+            _tell(inspection, path, f"the number {nodes} is read as text", f'write nodes: "{nodes}"')
+
+
+def _correct_budget(inspection: Inspection, budget: dict[str, Any], path: Path) -> None:
+    _correct_nodes(inspection, budget, (*path, "nodes"))
+    if "reason" in budget and "reasons" in budget:
+        inspection.report(
+            codes.INVALID_VALUE,
+            (*path, "reason"),
+            "a budget has both reason and reasons, and it is unclear which of them counts",
+            hint="remove reason, and name every reason of this budget in reasons",
+        )
+        # Removed, so that it is not reported again as an unknown field.
+        del budget["reason"]
+    if "reason" in budget:
+        reason = budget.pop("reason")
+        budget["reasons"] = reason if isinstance(reason, list) else [reason]
+        old: Path = (*path, "reason")
+        _tell(inspection, old, "reason is read as reasons", "write reasons: […]")
+        inspection.moved((*path, "reasons"), old)
+    reasons = budget.get("reasons")
+    if not isinstance(reasons, list):
+        return
+    for index, reason in enumerate(reasons):
+        if not isinstance(reason, str):
+            continue
+        where: Path = (*path, "reasons", index)
+        if reason in _REASONS:
+            reasons[index] = _REASONS[reason]
+            _tell(inspection, where, f"{reason} is read as {_REASONS[reason]}", f"write {_REASONS[reason]}")
+        elif reason.lower() in _GONE:
+            inspection.report(
+                codes.REMOVED_REASON,
+                where,
+                f"{reason} is not a disruption reason: budgets do not hold back expiration",
+                hint="remove it; spec.template.spec.expireAfter sets how long a node lives, and Never disables expiration",
+            )
+    # Removed, so that they are not reported again as invalid values.
+    left = [reason for reason in reasons if not (isinstance(reason, str) and reason.lower() in _GONE)]
+    if left or not reasons:
+        budget["reasons"] = left
+    else:
+        del budget["reasons"]
+
+
+def _tell(inspection: Inspection, path: Path, message: str, hint: str) -> None:
+    inspection.report(codes.OLD_SPELLING, path, message, hint=hint)
+
+
+def _left_out(inspection: Inspection, path: Path, message: str) -> None:
+    inspection.report(
+        codes.NOT_CONVERTED, path, f"{message}: it is left out", hint="set it where v1 has it, and remove it here"
+    )
 
 
 NODE_POOL = Kind(

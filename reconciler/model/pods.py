@@ -149,6 +149,11 @@ class PodShape:
             return False
         return not self.required_node_terms or any(term.holds(labels, node) for term in self.required_node_terms)
 
+    @property
+    def claims_devices(self) -> bool:
+        """Whether it has any of the three sorts of resource claims."""
+        return bool(self.resource_claims or self.resource_claim_templates or self.generated_claims)
+
     def __hash__(self) -> int:
         if self._hash is None:
             object.__setattr__(self, "_hash", hash(tuple(getattr(self, name) for name in _COMPARED)))

@@ -27,7 +27,7 @@ from reconciler.optimizer.solver import Floats, LinearProgram, WorkBudget
 from reconciler.placement.arrays import MINIMUM, PLENTY, RUNNING, Amounts, times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import Domain
-from reconciler.placement.constraints.topology_spread import SpreadRule
+from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.engine.state import JournalEntry, State
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ANYWHERE, Mask

@@ -12,7 +12,7 @@ import numpy as np
 from reconciler.optimizer.solver import Floats
 from reconciler.placement.arrays import PLENTY, Amounts, times
 from reconciler.placement.batches import Batch
-from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.state import State
 from reconciler.placement.requirements import Mask
 

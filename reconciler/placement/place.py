@@ -17,7 +17,7 @@ from reconciler.model.placement import Holding, OccupiedBin, Placement, Unplaced
 from reconciler.model.pods import DEFAULT_SCHEDULER
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.arrays import PLENTY, ResourceColumns
-from reconciler.placement.batches import Batch, batches_of
+from reconciler.placement.batches import Batch, KnownNeeds, batches_of
 from reconciler.placement.constraints.dynamic_resources import with_devices
 from reconciler.placement.constraints.limits import PoolLimits, in_its_pool, reservations_of, usable_offers
 from reconciler.placement.constraints.topology import Topology
@@ -28,7 +28,6 @@ from reconciler.placement.engine.state import State
 from reconciler.placement.launch import Offerer
 from reconciler.placement.loops.kernel import WORTH_COMPILING, compiled, plain
 from reconciler.placement.memory import Memory
-from reconciler.placement.needs import KnownNeeds
 from reconciler.placement.nodes.existing import bins_of, frame_of
 from reconciler.placement.offers.offerings import NANODOLLARS, offerings_of, overlays_in_force
 from reconciler.placement.offers.pool_offers import daemons_of, pool_offers, unknown_prices, usable
@@ -85,7 +84,9 @@ def place(problem: Problem, *, memory: Memory | None = None) -> Placement:
 
 def solve(problem: Problem, memory: Memory) -> Solution:
     """Places everything once, in the fast mode."""
-    attached = with_devices(with_volumes(problem))
+    shapes = [group.shape for demand in problem.demands for group in demand.groups]
+    attached = with_volumes(problem) if any(shape.volume_claims for shape in shapes) else Attached(problem)
+    attached = with_devices(attached) if any(shape.claims_devices for shape in shapes) else attached
     problem, options = attached.problem, problem.options
     groups = (group for demand in problem.demands for group in demand.groups if group.count > 0)
     columns = ResourceColumns(group.shape.requests for group in groups)
@@ -94,7 +95,8 @@ def solve(problem: Problem, memory: Memory) -> Solution:
     state = _initial_state(problem, attached, batches, columns=columns, needs=needs, memory=memory)
     most_price = PLENTY if isinf(options.most_price) else int(options.most_price * NANODOLLARS)
     missing = place_best(state, in_order_of_spread(state, batches), most_price=most_price)
-    return Solution(state, batches, unplaced_chunks(state, problem, batches, missing), options)
+    unplaced = unplaced_chunks(state, problem, batches, missing) if missing else []
+    return Solution(state, batches, unplaced, options)
 
 
 def _initial_state(

@@ -183,7 +183,7 @@ class FindInForce:
                 *forms.repository.findings,
                 *forms.findings,
                 *local.findings,
-                *schedule_findings(forms.repository.schedules, state.now),
+                *(schedule_findings(schedules, state.now) if (schedules := forms.repository.schedules) else ()),
             ),
             instance_types=tuple(kind for kind in self.catalog.instance_types(view) if identity_of(kind) not in failed),
         )

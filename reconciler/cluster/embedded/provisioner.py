@@ -41,7 +41,7 @@ from reconciler.model.pods import Pod, PodShape, TopologySpread
 from reconciler.model.quantity import Resources, format_duration
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import Operator, Requirement, Taint, single_valued
-from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.scheduler.model import PodKind, SchedulerModel, kind_of, queue_order
 
 MOST_ATTEMPTS = 3

@@ -23,7 +23,7 @@ from reconciler.model.pods import PodShape
 from reconciler.model.quantity import whole_number
 from reconciler.model.refs import ObjectRef
 from reconciler.model.requirements import LabelSelector, Toleration
-from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.constraints.node_rules import tolerated
 
 MANAGER = "kube-controller-manager"
 _REPLICATED = {

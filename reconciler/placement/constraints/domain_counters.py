@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from reconciler.model.placement import Cause
 from reconciler.model.pods import PodShape
 from reconciler.model.requirements import LabelSelector, Operator, Requirement, Toleration
-from reconciler.placement.constraints.node_affinity import NodeAffinity
-from reconciler.placement.constraints.taint_toleration import TaintToleration
+from reconciler.placement.batches import NodeTerm
+from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration
 from reconciler.placement.loops.planned_nodes import allowed
-from reconciler.placement.needs import NodeTerm
 from reconciler.placement.requirements import LabelTable, Mask
 
 Domain = str | int

@@ -22,8 +22,8 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import DEVICES
+from reconciler.placement.batches import NODE_NAME_FIELD
 from reconciler.placement.constraints.volumes import Attached, Obstacle, pool_types_of
-from reconciler.placement.needs import NODE_NAME_FIELD
 from reconciler.placement.nodes.machines import is_initialized, with_more
 from reconciler.placement.offers.pool_offers import Observed, PoolType
 
@@ -31,10 +31,8 @@ _NONE = Resources()
 
 
 def with_devices(attached: Attached) -> Attached:
-    """The same problem with claims expressed as resources too, where any demand has one."""
+    """The same problem with claims expressed as resources too."""
     view, demands = attached.problem.view, attached.problem.demands
-    if not any(has_claims(group.shape) for demand in demands for group in demand.groups):
-        return attached
     demands, made = _with_own_claims(demands, view.devices)
     judge = _Judge(view, demands, made)
     judged = [demand.with_shapes(lambda group: judge.shape(group.shape)) for demand in demands]
@@ -70,11 +68,6 @@ def _least(claim: NodeClaim, observed: Observed) -> Resources:
         if known
         else Resources()
     )
-
-
-def has_claims(shape: PodShape) -> bool:
-    """Whether it has any of the three sorts of resource claims."""
-    return bool(shape.resource_claims or shape.resource_claim_templates or shape.generated_claims)
 
 
 def _with_own_claims(
@@ -148,7 +141,7 @@ class _Judge:
 
     def shape(self, shape: PodShape) -> PodShape:
         """The shape with its claims turned into resources. A claim that cannot be judged keeps its pod off every node."""
-        if not has_claims(shape):
+        if not shape.claims_devices:
             return shape
         amounts: dict[str, int] = {}
         terms, places = shape.attachment_terms, list(shape.attachment_places)

@@ -16,6 +16,7 @@ import numpy as np
 from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.pods import PodAffinityTerm, PodShape
 from reconciler.model.requirements import LabelSelector, Toleration
+from reconciler.placement.batches import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.constraints.domain_counters import (
     Counted,
     Counter,
@@ -26,17 +27,19 @@ from reconciler.placement.constraints.domain_counters import (
     TopologyRule,
     with_label_keys,
 )
-from reconciler.placement.constraints.inter_pod_affinity import (
+from reconciler.placement.constraints.pod_rules import (
     AffinityRule,
     AntiAffinityRule,
+    SoftSpread,
     affinity_of,
     attracted,
     attracting,
     own_rules,
     owned,
+    soft_spread,
+    spread_of,
+    spread_rules,
 )
-from reconciler.placement.constraints.topology_spread import SoftSpread, soft_spread, spread_of, spread_rules
-from reconciler.placement.needs import KnownNeeds, Needs, NodeTerm
 from reconciler.placement.nodes.existing import Bins, LocatedGroup
 from reconciler.placement.requirements import Requirements
 
@@ -104,7 +107,7 @@ class RuleTable:
         ]
 
     def soft_spread(self, needs: Needs, *, by_default: bool) -> list[SoftSpread]:
-        """The constraints that nodes are scored by. by_default: see `topology_spread.soft_spread`."""
+        """The constraints that nodes are scored by. by_default: see `soft_spread`."""
         return soft_spread(needs, self.number, self._inclusion, by_default=by_default)
 
     def attractions(self, shape: PodShape) -> list[tuple[int, int]]:

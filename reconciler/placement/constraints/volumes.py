@@ -177,9 +177,7 @@ class Attached:
 
 
 def with_volumes(problem: Problem) -> Attached:
-    """Expresses volumes as requirements and resources, where any demand has some."""
-    if not any(group.shape.volume_claims for demand in problem.demands for group in demand.groups):
-        return Attached(problem)
+    """Expresses volumes as requirements and resources."""
     judge = _Judge(problem)
     # In the order in which pods are placed: a claim for one pod goes to the first.
     order = sorted(problem.demands, key=attrgetter("order"))

@@ -18,8 +18,8 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.placement.arrays import PLENTY, Amounts
 from reconciler.placement.batches import RANK_OF, Batch
 from reconciler.placement.constraints.domain_counters import Domain
+from reconciler.placement.constraints.pod_rules import SpreadRule, spread_of
 from reconciler.placement.constraints.topology import ConstraintSet
-from reconciler.placement.constraints.topology_spread import SpreadRule, spread_of
 from reconciler.placement.engine.fill import Task
 from reconciler.placement.engine.open import size_options_of
 from reconciler.placement.engine.state import Saved, State

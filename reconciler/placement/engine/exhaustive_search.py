@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from reconciler.placement.arrays import PLENTY, Fractions
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.domain_counters import TopologyRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.domains import Combination, combinations_of, expect_planned
@@ -25,7 +25,6 @@ from reconciler.placement.engine.open import empty_node, most_on_new, size_optio
 from reconciler.placement.engine.over_domains import Shares
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
-from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import NodeTemplate
 from reconciler.placement.requirements import ANYWHERE, Requirements

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints import Constraint
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule
+from reconciler.placement.constraints.pod_rules import AffinityRule
 from reconciler.placement.constraints.topology import ConstraintSet
 from reconciler.placement.engine.state import State
 from reconciler.placement.loops.planned_nodes import allowed

@@ -19,10 +19,9 @@ from reconciler.placement.arrays import (
     NodeArrays,
     Numbers,
 )
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.engine.fill import Task, host_caps
 from reconciler.placement.engine.state import State
-from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import SizeOptions
 from reconciler.placement.offers.node_templates import Joining, NodeTemplate
 

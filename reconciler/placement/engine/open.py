@@ -14,13 +14,12 @@ from operator import itemgetter
 import numpy as np
 
 from reconciler.placement.arrays import NEXT_NOTE, PLENTY, Amounts, Numbers
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import Batch, RelaxationStep
 from reconciler.placement.constraints.min_values import can_be_met
-from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.constraints.node_rules import ports_clash
 from reconciler.placement.engine.fill import Task, rule_caps
 from reconciler.placement.engine.grow import enlarge, fill_planned, serve
 from reconciler.placement.engine.state import State
-from reconciler.placement.needs import RelaxationStep
 from reconciler.placement.offers.cheapest_sizes import Mix, SizeOptions, mix_price, net_prices
 from reconciler.placement.offers.node_templates import Compatibility, NodeTemplate
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from reconciler.placement.batches import RANK_OF, Batch
+from reconciler.placement.constraints.pod_rules import SpreadRule
 from reconciler.placement.constraints.topology import ConstraintSet
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.domains import Balance, expect_planned
 from reconciler.placement.engine.fill import Task, fill_existing, has_room
 from reconciler.placement.engine.grow import settle

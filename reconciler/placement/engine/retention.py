@@ -16,9 +16,8 @@ from reconciler.model.placement import read_holdings
 from reconciler.placement.arrays import PLENTY
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.domain_counters import TopologyRule
-from reconciler.placement.constraints.inter_pod_affinity import AffinityRule, affinity_of
+from reconciler.placement.constraints.pod_rules import AffinityRule, SpreadRule, affinity_of
 from reconciler.placement.constraints.topology import ConstraintSet
-from reconciler.placement.constraints.topology_spread import SpreadRule
 from reconciler.placement.engine.domains import is_balanced
 from reconciler.placement.engine.fill import Task, fill_one
 from reconciler.placement.engine.state import State

@@ -17,8 +17,7 @@ from reconciler.placement.constraints import Constraint
 from reconciler.placement.constraints.domain_counters import Domain, TopologyRule
 from reconciler.placement.constraints.limits import NODES as NODES_LIMIT
 from reconciler.placement.constraints.limits import NOTHING, PoolLimits, RunningLimits
-from reconciler.placement.constraints.node_ports import NodePorts
-from reconciler.placement.constraints.node_unschedulable import NodeReadiness, NodeUnschedulable
+from reconciler.placement.constraints.node_rules import NodePorts, NodeReadiness, NodeUnschedulable
 from reconciler.placement.constraints.resources_fit import ResourcesFit
 from reconciler.placement.constraints.topology import ConstraintSet, Topology
 from reconciler.placement.loops.kernel import CHUNKS_WORTH_COMPILING, Kernel, compiled, plain

@@ -17,8 +17,7 @@ from reconciler.model.quantity import CPU, MEMORY
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView, Machine
 from reconciler.placement.arrays import Amounts, ResourceColumns
-from reconciler.placement.constraints.node_affinity import NodeAffinity
-from reconciler.placement.constraints.taint_toleration import TaintToleration
+from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration
 from reconciler.placement.memory import BoundGroup
 from reconciler.placement.nodes.machines import (
     arrival_of,

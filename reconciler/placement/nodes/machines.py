@@ -26,7 +26,7 @@ from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint
 from reconciler.model.view import ClusterView
 from reconciler.placement.arrays import Amounts, ResourceColumns
-from reconciler.placement.constraints.taint_toleration import tolerated
+from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import STABLE_KEYS, Cell, Mask, Requirements
 

@@ -16,10 +16,10 @@ from reconciler.model.nodes import HOSTNAME_LABEL
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.arrays import PLENTY, Amounts, Numbers
+from reconciler.placement.batches import Needs, NodeTerm, RelaxationStep
 from reconciler.placement.constraints.domain_counters import Inclusion
 from reconciler.placement.constraints.min_values import LeastList, least_list
-from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.needs import Needs, NodeTerm, RelaxationStep
+from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.requirements import ABSENT, Mask, Requirements, Values, settled
 

@@ -21,8 +21,8 @@ from reconciler.model.pods import DaemonSet, HostPort
 from reconciler.model.quantity import Resources
 from reconciler.model.requirements import Taint, Toleration
 from reconciler.placement.arrays import PLENTY, Amounts, ResourceColumns
-from reconciler.placement.constraints.taint_toleration import tolerated
-from reconciler.placement.needs import Needs, needs_of
+from reconciler.placement.batches import Needs, needs_of
+from reconciler.placement.constraints.node_rules import tolerated
 from reconciler.placement.offers.offerings import Offerings, added_capacity, adjusted_prices
 from reconciler.placement.requirements import Mask, Requirements, one_of
 

@@ -15,10 +15,13 @@ from reconciler.placement.arrays import times
 from reconciler.placement.batches import Batch
 from reconciler.placement.constraints.limits import NODES, NOTHING, RESERVATION_MARK, is_reservation
 from reconciler.placement.constraints.min_values import min_values_reason
-from reconciler.placement.constraints.node_affinity import MATCHES_NOTHING
-from reconciler.placement.constraints.node_ports import taken_on_each_node
+from reconciler.placement.constraints.node_rules import (
+    MATCHES_NOTHING,
+    taint_words,
+    taken_on_each_node,
+    tolerated,
+)
 from reconciler.placement.constraints.resources_fit import lack_words, nearest
-from reconciler.placement.constraints.taint_toleration import taint_words, tolerated
 from reconciler.placement.engine.state import State
 from reconciler.placement.offers.pool_offers import PoolOffers
 from reconciler.placement.phrases import amount_words, instead_words, labelled, listed, resource_words, suggestion

@@ -22,12 +22,11 @@ from reconciler.model.pods import NodeSelectorTerm, PodShape
 from reconciler.model.provisioning_requests import CLASSES, RequestKind
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.arrays import DEVICES
-from reconciler.placement.batches import Batch
+from reconciler.placement.batches import Batch, terms_of
 from reconciler.placement.constraints.domain_counters import Counter, Domain, RuleStanding, TopologyRule
 from reconciler.placement.engine.domains import combinations_of
 from reconciler.placement.engine.pack import Packer
 from reconciler.placement.engine.state import State
-from reconciler.placement.needs import terms_of
 from reconciler.placement.offers.pool_offers import usable
 from reconciler.placement.phrases import asked_at_once, is_nowhere, listed, place_words, selector_words, values_words
 from reconciler.placement.problem import Problem
@@ -42,8 +41,6 @@ def unplaced_chunks(
     state: State, problem: Problem, batches: Sequence[Batch], missing: Mapping[int, int]
 ) -> list[Unplaced]:
     """missing: how many chunks are unplaced, by number of a batch. Within a batch, the chunks of the last members are unplaced."""
-    if not missing:
-        return []
     unused_pools = tuple(
         unused(pool) for pool in sorted(problem.node_pools, key=lambda pool: pool.name) if not usable(pool)
     )

@@ -23,14 +23,12 @@ from reconciler.model.placement import Cause
 from reconciler.model.pods import HostPort, Pod, PodShape
 from reconciler.model.requirements import Taint
 from reconciler.placement.arrays import ANTI_AFFINITY_ITSELF, Amounts, CounterArrays, Numbers, ResourceColumns
+from reconciler.placement.batches import KnownNeeds, Needs
 from reconciler.placement.constraints.domain_counters import EACH_NODE, TopologyRule
-from reconciler.placement.constraints.node_affinity import NodeAffinity
-from reconciler.placement.constraints.node_ports import ports_clash
+from reconciler.placement.constraints.node_rules import NodeAffinity, TaintToleration, ports_clash, tolerated
 from reconciler.placement.constraints.resources_fit import weighed
-from reconciler.placement.constraints.taint_toleration import TaintToleration, tolerated
 from reconciler.placement.constraints.topology import RuleTable
 from reconciler.placement.memory import BoundGroup, Tally
-from reconciler.placement.needs import KnownNeeds, Needs
 from reconciler.placement.requirements import LabelTable, Mask
 from reconciler.placement.scheduler.walk import (
     ABLE,

@@ -16,18 +16,10 @@ import numpy as np
 
 from reconciler.model.placement import Cause
 from reconciler.placement.arrays import AFFINITY, SPREAD_OTHERS, CounterArrays, Fractions, Numbers
-from reconciler.placement.constraints import (
-    inter_pod_affinity,
-    node_affinity,
-    resources_fit,
-    taint_toleration,
-    topology_spread,
-)
-from reconciler.placement.constraints.inter_pod_affinity import score_affinity
-from reconciler.placement.constraints.node_affinity import score_node_affinity
+from reconciler.placement.constraints import node_rules, pod_rules, resources_fit
+from reconciler.placement.constraints.node_rules import score_node_affinity, score_taints
+from reconciler.placement.constraints.pod_rules import least_count, score_affinity, score_spread
 from reconciler.placement.constraints.resources_fit import fits, score_resources
-from reconciler.placement.constraints.taint_toleration import score_taints
-from reconciler.placement.constraints.topology_spread import least_count, score_spread
 from reconciler.placement.loops import planned_nodes
 from reconciler.placement.loops.kernel import linked
 from reconciler.placement.loops.planned_nodes import allowed
@@ -283,10 +275,8 @@ class Walk:
 PLAIN = Walk(bind, filter_nodes, score_nodes, schedule, settle, take_back, worsen)
 _PARTS = (
     (planned_nodes, ("allowed",)),
-    (topology_spread, ("least_count", "score_spread")),
-    (inter_pod_affinity, ("score_affinity",)),
-    (taint_toleration, ("score_taints",)),
-    (node_affinity, ("score_node_affinity",)),
+    (pod_rules, ("least_count", "score_spread", "score_affinity")),
+    (node_rules, ("score_taints", "score_node_affinity")),
     (resources_fit, ("fits", "balance", "score_resources")),
 )
 _OWN = (

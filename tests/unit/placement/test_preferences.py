@@ -14,8 +14,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.pods import Pod, PodAffinityTerm, PodShape, TopologySpread, WeightedPodAffinityTerm
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView
-from reconciler.placement.batches import batches_of
-from reconciler.placement.needs import KnownNeeds, firmer_shapes
+from reconciler.placement.batches import KnownNeeds, batches_of, firmer_shapes
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World
 

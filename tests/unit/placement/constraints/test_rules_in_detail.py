@@ -18,7 +18,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement, 
 from reconciler.model.view import ClusterView
 from reconciler.placement.batches import Batch
 from reconciler.placement.checker.violations import violations
-from reconciler.placement.constraints.node_unschedulable import NodeReadiness
+from reconciler.placement.constraints.node_rules import NodeReadiness
 from reconciler.placement.loops import kernel
 from reconciler.placement.place import place
 from reconciler.placement.problem import PlacementOptions, Problem
