@@ -42,6 +42,7 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.embedded import DELAYS
 from tests.fakes.played_cluster import PlayedCluster
 from tests.fakes.source import FakeSource
+from tests.manifests import buffer, pod_template
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples-repo"
@@ -234,32 +235,10 @@ def large_pass(now: datetime, *, buffers: int, nodes: int, pods: int) -> tuple[P
 
 _REASONS = ("Underutilized", "Empty", "Drifted")
 _SHAPES = tuple(shape(f"{100 + number * 5}m", f"{256 + number * 16}Mi") for number in range(40))
-_SEARCH = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: search, namespace: shop}
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: search}
-  replicas: 4
-"""
-_SALE = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: flash-sale, namespace: shop}
-spec:
-  podTemplateRef: {name: flash-sale}
-  replicas: 14
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: flash-sale, namespace: shop}
-template:
-  spec:
-    containers:
-      - name: main
-        image: registry.example/shop/sale:1
-        resources: {requests: {cpu: "16", memory: 16Gi}}
-"""
+_SEARCH = buffer("search", "replicas: 4", of="scalableRef: {apiGroup: apps, kind: Deployment, name: search}")
+_SALE = buffer("flash-sale", "replicas: 14", of="podTemplateRef: {name: flash-sale}") + pod_template(
+    "flash-sale", "cpu: 16, memory: 16Gi"
+)
 WORLDS: Mapping[str, Callable[[], World]] = {
     "empty": empty,
     "healthy": healthy,

@@ -7,6 +7,7 @@ from typing import Any
 from tests.controlplane import ControlPlane, eventually
 from tests.controlplane.documents import node_class
 from tests.controlplane.rest import Document, condition
+from tests.manifests import BY_DEPLOYMENT, buffer
 
 CLAIM = ("karpenter.sh/v1", "NodeClaim")
 POOL = ("karpenter.sh/v1", "NodePool")
@@ -41,16 +42,7 @@ spec:
         - {key: example.com/tier, operator: In, values: [gold, silver]}
 """
 
-BUFFER_OF_FOUR = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: web
-  namespace: shop
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-  percentage: 40
-"""
+BUFFER_OF_FOUR = buffer("web", "percentage: 40", of=BY_DEPLOYMENT)
 
 
 def deployment(replicas: int = 10) -> Document:
@@ -78,14 +70,7 @@ def deployment(replicas: int = 10) -> Document:
 
 def buffer_of(chunks: int) -> str:
     """A CapacityBuffer of that many web pods."""
-    return f"""\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: web, namespace: shop}}
-spec:
-  scalableRef: {{apiGroup: apps, kind: Deployment, name: web}}
-  replicas: {chunks}
-"""
+    return buffer("web", f"replicas: {chunks}", of=BY_DEPLOYMENT)
 
 
 class Shop:

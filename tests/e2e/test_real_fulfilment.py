@@ -17,6 +17,7 @@ from tests.controlplane.rest import Document
 from tests.e2e.capacity_repository import CapacityRepository
 from tests.e2e.daemon_process import ROOT, USER, DaemonProcess
 from tests.e2e.shop import BUFFER_OF_FOUR, NODE_POOL, Shop
+from tests.manifests import BY_DEPLOYMENT, buffer
 
 HOLD = "karpenter.sh/do-not-disrupt"
 CHUNKS = 4
@@ -208,6 +209,4 @@ def test_web_pods_push_balloon_pods_out(shop: Shop, repository: CapacityReposito
 
 def annotated(fulfilment: str) -> str:
     """The buffer of four, with who is to keep it."""
-    return BUFFER_OF_FOUR.replace(
-        "  namespace: shop\n", f"  namespace: shop\n  annotations: {{headroom.dev/fulfilment: {fulfilment}}}\n"
-    )
+    return buffer("web", "percentage: 40", of=BY_DEPLOYMENT, fulfilment=fulfilment)

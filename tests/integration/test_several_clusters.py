@@ -21,30 +21,8 @@ from tests.controlplane.ports import free_port
 from tests.controlplane.waiting import eventually
 from tests.integration.git_repository import GitRepository
 from tests.integration.git_server import GitHttpServer
+from tests.manifests import buffer, node_pool, pod_template
 
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: general}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
-"""
-BUFFER = """\
-apiVersion: v1
-kind: PodTemplate
-metadata: {{name: web, namespace: shop}}
-template:
-  spec:
-    containers: [{{name: main, image: "main:1", resources: {{requests: {{cpu: 1}}}}}}]
----
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: web, namespace: shop}}
-spec: {{podTemplateRef: {{name: web}}, replicas: {chunks}}}
-"""
 CHUNKS = {"production": 3, "staging": 2, "hangs": 1}
 
 
@@ -91,8 +69,11 @@ class Daemon:
 @pytest.fixture
 def git(tmp_path: Path) -> Iterator[GitHttpServer]:
     repository = GitRepository(tmp_path)
-    files = {f"clusters/{name}/pool.yaml": POOL for name in CHUNKS}
-    files |= {f"clusters/{name}/web.yaml": BUFFER.format(chunks=chunks) for name, chunks in CHUNKS.items()}
+    files = {f"clusters/{name}/pool.yaml": node_pool() for name in CHUNKS}
+    files |= {
+        f"clusters/{name}/web.yaml": pod_template() + buffer(size=f"replicas: {chunks}")
+        for name, chunks in CHUNKS.items()
+    }
     repository.push(files)
     with GitHttpServer(repository.served) as server:
         yield server

@@ -23,39 +23,13 @@ from typing import Any
 import pytest
 
 from tests.controlplane.waiting import eventually
-from tests.integration.test_several_clusters import POOL
+from tests.manifests import buffer, node_pool, pod_template, schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 OPENS = datetime(2026, 11, 23, 9, tzinfo=UTC)
 LEADS = ("1s", "2s", "3s")
 FIRST_EDGE = OPENS - timedelta(seconds=3)
 BEFORE = {**dict.fromkeys((f"ahead-by-{lead}" for lead in LEADS), 1), "rush": 1}
-TEMPLATE = """\
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: shop}
-template:
-  spec:
-    containers: [{name: main, image: "main:1", resources: {requests: {cpu: 1}}}]
-"""
-RUSH = """\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: rush, namespace: shop}
-spec:
-  schedule:
-    defaultReplicas: 1
-    behaviors: [{replicas: 4, start: {hours: 9}, end: {hours: 17}}]
-"""
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: ahead-by-LEAD
-  namespace: shop
-  annotations: {headroom.dev/replicas-from: rush, headroom.dev/lead-time: LEAD}
-spec: {podTemplateRef: {name: web}}
-"""
 
 
 @dataclass(frozen=True)
@@ -88,8 +62,9 @@ class Running:
 def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "capacity"
     folder.mkdir()
-    documents = [POOL, TEMPLATE, RUSH, *(BUFFER.replace("LEAD", lead) for lead in LEADS)]
-    (folder / "all.yaml").write_text("---\n".join(documents))
+    buffers = (buffer(f"ahead-by-{lead}", replicas_from="rush", lead_time=lead) for lead in LEADS)
+    rush = schedule("rush", 4, "hours: 9", "hours: 17", default=1)
+    (folder / "all.yaml").write_text("".join((node_pool(), pod_template(), rush, *buffers)))
     return folder
 
 

@@ -14,18 +14,10 @@ import pytest
 
 from tests.controlplane.ports import free_port
 from tests.controlplane.waiting import eventually
+from tests.manifests import schedule
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEDULE = """\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: shop, namespace: default}
-spec:
-  schedule:
-    timezone: Europe/Berlni
-    defaultReplicas: 1
-    behaviors: [{replicas: 2, start: {hours: 9}, end: {hours: 17}}]
-"""
+SCHEDULE = schedule("shop", 2, "hours: 9", "hours: 17", default=1, zone="Europe/Berlni")
 
 
 @pytest.fixture(params=["1999a", "2999a"])

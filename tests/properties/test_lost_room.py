@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import manifests
 from tests.unit.cli.two_folders import POOL, SHAPE, Document, Folders
 
 PAIRS = int(os.environ.get("HEADROOM_PAIRS", "3"))
@@ -35,17 +36,8 @@ spec:
 def schedule(name: str, pick: random.Random) -> str:
     first = pick.randrange(1, 20)
     days = ",".join(sorted(pick.sample(DAYS, pick.randrange(1, 5)), key=DAYS.index))
-    window = f'replicas: {pick.randrange(2, 9)}, start: {{weekdays: "{days}", hours: "{first}"}}'
-    return f"""
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {{name: {name}, namespace: shop}}
-spec:
-  schedule:
-    timezone: UTC
-    defaultReplicas: {pick.randrange(3)}
-    behaviors: [{{{window}, end: {{weekdays: "{days}", hours: "{first + pick.randrange(1, 4)}"}}}}]
-"""
+    start, end = (f'weekdays: "{days}", hours: {hour}' for hour in (first, first + pick.randrange(1, 4)))
+    return manifests.schedule(name, pick.randrange(2, 9), start, end, default=pick.randrange(3))
 
 
 def buffer(name: str, pick: random.Random) -> str:

@@ -17,17 +17,9 @@ from reconciler.manifests.repository.declared import read
 from reconciler.manifests.schedule_findings import schedule_findings
 from reconciler.model.errors import Invalid
 from reconciler.zone_data import ZoneData, databases, newest, time_zone, zone_data, zone_names
+from tests.manifests import schedule
 
-SCHEDULE = """\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: shop, namespace: default}
-spec:
-  schedule:
-    timezone: Europe/Berlin
-    defaultReplicas: 1
-    behaviors: [{replicas: 2, start: {hours: 9}, end: {hours: 17}}]
-"""
+SCHEDULE = schedule("shop", 2, "hours: 9", "hours: 17", default=1, zone="Europe/Berlin")
 POOL = """\
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -60,7 +52,7 @@ def machine_of(folder: Path, version: str) -> dict[str, str]:
 def test_the_newer_data_decides(tmp_path: Path, version: str, ends: str, opens: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        input=f"{SCHEDULE}---\n{POOL}".encode(),
+        input=f"{POOL}{SCHEDULE}".encode(),
         env=machine_of(tmp_path, version),
         capture_output=True,
         check=True,
@@ -109,7 +101,7 @@ def test_data_is_old_once_a_newer_release_must_be_there(version: str, now: datet
 
 def test_local_times_from_old_data_are_a_finding() -> None:
     later = datetime(zone_data().release[0] + 1, 7, 1, tzinfo=UTC)
-    declared = read({"a.yaml": f"{SCHEDULE}---\n{POOL}".encode()})
+    declared = read({"a.yaml": f"{POOL}{SCHEDULE}".encode()})
     (of_schedule,) = (item for item in schedule_findings(declared.schedules, later) if item.code == "old-zone-data")
     (of_pool,) = in_utc(declared, later).findings
     assert zone_data().version in of_schedule.message

@@ -9,15 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli.application import application
+from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, pod_template, schedule
 
-BUFFER = """
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {{name: spare, namespace: shop{annotations}}}
-spec:
-  {spec}
----
-"""
 REQUEST = """
 apiVersion: autoscaling.x-k8s.io/v1
 kind: ProvisioningRequest
@@ -27,12 +20,6 @@ spec:
   podSets: [{count: 2, podTemplateRef: {name: web}}]
 ---
 """
-POD_TEMPLATE = """
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: shop}
-template: {spec: {containers: [{name: main, resources: {requests: {cpu: lots}}}]}}
-"""
 NODE_CLASS_BUFFER = """
 apiVersion: autoscaling.x-k8s.io/v1alpha1
 kind: Buffer
@@ -40,48 +27,28 @@ metadata: {name: spare, namespace: shop}
 spec:
   targetRef: {apiGroup: karpenter.sh, kind: NodePool, name: web}
   capacity: {nodeClass: {totalCpu: 4, totalMem: 8Gi}}
----
-"""
-NODE_POOL = """
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: web}
-spec: {limits: {cpu: lots}, template: {spec: {requirements: []}}}
 """
 DEPLOYMENT = """
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
 spec: {template: {spec: {containers: [{name: main, resources: {requests: {cpu: lots}}}]}}}
 """
-SCHEDULE = """
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: web, namespace: shop}
-spec: {schedule: {timezone: Europe/Atlantis, defaultReplicas: 1}}
-"""
-
-
-def buffer(spec: str, annotations: str = "") -> str:
-    return BUFFER.format(spec=spec, annotations=annotations)
 
 
 @pytest.mark.parametrize(
     ("naming", "named", "words"),
     [
-        (buffer("{replicas: 3, podTemplateRef: {name: web}}"), POD_TEMPLATE, "PodTemplate/shop/web has errors"),
-        (REQUEST, POD_TEMPLATE, "PodTemplate/shop/web has errors"),
+        (buffer("spare", "replicas: 3"), pod_template("web", "cpu: lots"), "PodTemplate/shop/web has errors"),
+        (REQUEST, pod_template("web", "cpu: lots"), "PodTemplate/shop/web has errors"),
+        (buffer("spare", "replicas: 3", of=BY_DEPLOYMENT), DEPLOYMENT, "Deployment/shop/web has errors"),
         (
-            buffer("{replicas: 3, scalableRef: {apiGroup: apps, kind: Deployment, name: web}}"),
-            DEPLOYMENT,
-            "Deployment/shop/web has errors",
-        ),
-        (
-            buffer("{podTemplateRef: {name: web}}", ", annotations: {headroom.dev/replicas-from: web}"),
-            SCHEDULE,
+            buffer("spare", replicas_from="web"),
+            schedule("web", 1, "hours: 9", "hours: 17", zone="Europe/Atlantis"),
             "MetricsProducer/shop/web has errors",
         ),
-        (NODE_CLASS_BUFFER, NODE_POOL, "NodePool/web has errors"),
+        (NODE_CLASS_BUFFER, node_pool("web", "limits: {cpu: lots}"), "NodePool/web has errors"),
     ],
     ids=["buffer of a template", "request", "buffer of a Deployment", "schedule", "buffer of a NodePool"],
 )

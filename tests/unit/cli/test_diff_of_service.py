@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, REQUEST, SHAPE, START, Document, Folders, buffer, node
 
 
@@ -248,18 +249,9 @@ def test_one_is_allowed(folders: Folders) -> None:
 
 def test_chunks_without_a_place_are_those_of_one_instant(folders: Folders) -> None:
     """Those of different hours were added up, and said to be so from the first of them on."""
-    schedule = """
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: NAME, namespace: shop}
-spec:
-  schedule:
-    defaultReplicas: 0
-    behaviors: [{replicas: COUNT, start: {hours: "FROM"}, end: {hours: "UNTIL"}}]
-"""
     after = {"pool.yaml": POOL.replace("400", "16"), "shape.yaml": SHAPE, "web.yaml": buffer(0)}
-    for name, count, start, end in (("early", "17", "13", "14"), ("late", "20", "15", "16")):
-        timed = schedule.replace("NAME", name).replace("COUNT", count).replace("FROM", start).replace("UNTIL", end)
+    for name, count, start, end in (("early", 17, 13, 14), ("late", 20, 15, 16)):
+        timed = schedule(name, count, f"hours: {start}", f"hours: {end}")
         follower = buffer().replace("name: web, namespace", f"name: {name}, namespace")
         after[f"{name}.yaml"] = timed + "---" + follower.replace("{}", f"{{headroom.dev/replicas-from: {name}}}")
     before = {**START, "web.yaml": buffer(0)}

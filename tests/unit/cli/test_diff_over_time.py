@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.manifests import schedule
 from tests.unit.cli.two_folders import POOL, SHAPE, START, Folders, buffer
 
 NAME = "CapacityBuffer/shop/web"
@@ -16,25 +17,17 @@ def folders(tmp_path: Path) -> Folders:
     return Folders(tmp_path)
 
 
-def office(count: int, *, until: int = 14, otherwise: int = 2) -> str:
-    return f"""
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {{name: office, namespace: shop}}
-spec:
-  schedule:
-    defaultReplicas: {otherwise}
-    behaviors: [{{replicas: {count}, start: {{hours: "13"}}, end: {{hours: "{until}"}}}}]
-"""
+def office(count: int, *, since: int = 13, until: int = 14, otherwise: int = 2) -> str:
+    return schedule("office", count, f"hours: {since}", f"hours: {until}", default=otherwise)
 
 
 def following(template: str = "web") -> str:
     return buffer(template=template).replace("{}", "{headroom.dev/replicas-from: office}")
 
 
-def files(schedule: str, *, template: str = "web", limit: str = "400") -> dict[str, str]:
+def files(hours: str, *, template: str = "web", limit: str = "400") -> dict[str, str]:
     pool = POOL.replace("400", limit)
-    return {"pool.yaml": pool, "shape.yaml": SHAPE, "web.yaml": following(template), "office.yaml": schedule}
+    return {"pool.yaml": pool, "shape.yaml": SHAPE, "web.yaml": following(template), "office.yaml": hours}
 
 
 def test_not_ready_at_once_and_more_lost_later(folders: Folders) -> None:
@@ -79,7 +72,7 @@ def test_an_edited_schedule_shows_whom_it_makes_larger_and_when(folders: Folders
 def test_all_sizes_of_the_hours_that_are_named_are_told(folders: Folders) -> None:
     """`2 → 12 chunks daily 11:00–14:00 UTC` was wrong from 13:00 on: 10 → 12."""
     before = files(office(10))
-    shown = folders.diff(files(office(12).replace('"13"', '"11"')), before=before).stdout
+    shown = folders.diff(files(office(12, since=11)), before=before).stdout
     for name in ("More room: shop/web", f"  {NAME}:"):
         assert f"{name} 2 or 10 → 12 chunks daily 11:00–14:00 UTC" in shown
     shown = folders.diff({**before, "web.yaml": buffer(1)}, before=before).stdout

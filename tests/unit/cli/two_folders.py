@@ -11,6 +11,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from reconciler.cli.application import application
+from tests.manifests import pod_template, schedule
 
 Document = dict[str, Any]
 NOW = "2026-11-22T12:00:00Z"
@@ -45,14 +46,7 @@ spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
       requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
 """
-SHAPE = """
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: shop}
-template:
-  spec:
-    containers: [{name: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
-"""
+SHAPE = pod_template("web", 'cpu: "1", memory: 1Gi')
 REQUEST = """
 apiVersion: autoscaling.x-k8s.io/v1
 kind: ProvisioningRequest
@@ -65,19 +59,8 @@ spec:
 
 def office(peak: int) -> str:
     """A schedule: 3 replicas, and more in the hours of an office in Berlin."""
-    return f"""
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {{name: office, namespace: shop}}
-spec:
-  schedule:
-    timezone: Europe/Berlin
-    defaultReplicas: 3
-    behaviors:
-      - replicas: {peak}
-        start: {{weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "8"}}
-        end: {{weekdays: "Mon,Tue,Wed,Thu,Fri", hours: "18"}}
-"""
+    days = 'weekdays: "Mon,Tue,Wed,Thu,Fri"'
+    return schedule("office", peak, f"{days}, hours: 8", f"{days}, hours: 18", default=3, zone="Europe/Berlin")
 
 
 def buffer(size: int = 20, kept_by: str = "", template: str = "web") -> str:

@@ -18,60 +18,24 @@ from reconciler.model.schedules import Schedule
 from reconciler.model.view import ClusterView, LiveObject
 from reconciler.timetable.capacity_schedule import next_look
 from tests.builders import deployment, deployment_ref
+from tests.manifests import buffer, node_pool, pod_template, schedule
 
 NIGHT = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 """A Monday, three hours before the office opens."""
 OPENING = NIGHT + timedelta(hours=3)
-OFFICE = """\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: office, namespace: shop}
-spec:
-  schedule:
-    defaultReplicas: 0
-    behaviors:
-      - replicas: 4
-        start: {hours: 9}
-        end: {hours: 17}
-"""
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: web
-  namespace: shop
-  annotations: {ANNOTATIONS}
-spec:
-  podTemplateRef: {name: web}
-  replicas: 2
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: shop}
-template:
-  spec:
-    containers: [{name: web, image: web, resources: {requests: {cpu: 1}}}]
-"""
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: reports
-  annotations: {headroom.dev/replicas-from: shop/office, headroom.dev/lead-time: 10m}
-spec:
-  replicas: 0
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
-"""
+OFFICE = schedule("office", 4, "hours: 9", "hours: 17")
+POOL = node_pool("reports", "replicas: 0", replicas_from="shop/office", lead_time="10m")
+POOL_WITHOUT_A_SIZE = node_pool("reports", replicas_from="shop/office", lead_time="10m")
 WEB = ObjectRef("autoscaling.x-k8s.io", "CapacityBuffer", "shop", "web")
 REPORTS = ObjectRef("karpenter.sh", "NodePool", "", "reports")
 
 
-def documents(*texts: str, annotations: str = "") -> Declared:
-    text = "---\n".join(texts).replace("{ANNOTATIONS}", "{" + annotations + "}")
-    return read({"all.yaml": text.encode()})
+def two_chunks(**marks: str) -> str:
+    return buffer("web", "replicas: 2", **marks) + pod_template("web")
+
+
+def documents(*texts: str) -> Declared:
+    return read({"all.yaml": "".join(texts).encode()})
 
 
 def followed(declared: Declared, at: datetime, *live: LiveObject) -> Followed:
@@ -86,7 +50,7 @@ def replicas(answer: Followed, ref: ObjectRef) -> object:
 
 
 def test_a_buffers_replicas_are_the_schedules_value_and_so_is_what_is_applied() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office")
+    declared = documents(OFFICE, two_chunks(replicas_from="office"))
     for at, value in ((NIGHT, 0), (OPENING, 4), (OPENING + timedelta(hours=8), 0)):
         answer = followed(declared, at)
         assert answer.effective.buffers[0].replicas == value
@@ -94,18 +58,8 @@ def test_a_buffers_replicas_are_the_schedules_value_and_so_is_what_is_applied() 
         assert answer.findings == ()
 
 
-def test_a_lead_time_makes_it_grow_earlier_and_not_fall_earlier() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m")
-    early, late = OPENING - timedelta(minutes=10), OPENING + timedelta(hours=8)
-    second = timedelta(seconds=1)
-    sizes = [
-        followed(declared, at).effective.buffers[0].replicas for at in (early - second, early, late - second, late)
-    ]
-    assert sizes == [0, 4, 4, 0]
-
-
 def test_a_buffer_that_is_active_during_a_schedule_does_not_exist_while_the_value_is_0() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="headroom.dev/active-during: office")
+    declared = documents(OFFICE, two_chunks(active_during="office"))
     asleep, awake = followed(declared, NIGHT), followed(declared, OPENING)
     assert asleep.repository.dormant == {WEB: "MetricsProducer/shop/office is at 0 until 2026-11-23 09:00 UTC"}
     assert WEB not in {item.ref for item in asleep.repository.manifests}
@@ -122,14 +76,14 @@ def test_a_static_pool_follows_its_schedule_by_namespace_and_name() -> None:
 
 
 def test_a_pool_that_is_dynamic_in_the_cluster_stays_dynamic() -> None:
-    declared = documents(OFFICE, POOL.replace("  replicas: 0\n", ""))
+    declared = documents(OFFICE, POOL_WITHOUT_A_SIZE)
     assert [item.code for item in declared.findings] == ["static-by-schedule"]
     live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {}})
     assert followed(declared, OPENING, live).effective.node_pools[0].replicas is None
 
 
 def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
-    declared = documents(BUFFER, POOL, annotations="headroom.dev/replicas-from: office")
+    declared = documents(two_chunks(replicas_from="office"), POOL)
     live = LiveObject(
         WEB,
         {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 7, "podTemplateRef": {"name": "web"}}},
@@ -153,34 +107,31 @@ def test_without_its_schedule_what_is_in_the_cluster_stays_as_it_is() -> None:
 )
 def test_a_buffer_of_the_proposal_stays_at_its_size_without_its_schedule(written: str, live: dict[str, object]) -> None:
     """It went to the size in Git: a misspelt name of a schedule released its nodes."""
-    text = BUFFER.replace("x-k8s.io/v1beta1", "x-k8s.io/v1alpha1").replace("CapacityBuffer", "Buffer")
-    text = text.replace("  podTemplateRef: {name: web}\n  replicas: 2", f"  capacity: {written}")
-    text = text.replace(
-        "  capacity: {replicas", "  targetRef: {apiGroup: apps, kind: Deployment, name: web}\n  capacity: {replicas"
-    )
-    declared = documents(text, annotations="headroom.dev/replicas-from: office")
+    target = "targetRef: {apiGroup: apps, kind: Deployment, name: web}" if "exactly" in written else ""
+    text = buffer("web", target, of=f"capacity: {written}", replicas_from="office")
+    declared = documents(text.replace("v1beta1", "v1alpha1").replace("CapacityBuffer", "Buffer"))
     ref = WEB._replace(kind="Buffer")
     body = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"capacity": live}}
     assert followed(declared, OPENING, LiveObject(ref, body)).effective.buffers[0].replicas == 7
 
 
 def test_a_pool_without_its_schedule_counts_as_static_of_the_size_that_it_has() -> None:
-    declared = documents(POOL.replace("  replicas: 0\n", ""))
+    declared = documents(POOL_WITHOUT_A_SIZE)
     live = LiveObject(REPORTS, {"metadata": {"name": "reports"}, "spec": {"replicas": 5}})
     assert followed(declared, OPENING, live).effective.node_pools[0].replicas == 5
     assert followed(declared, OPENING).effective.node_pools[0].replicas == 0
 
 
 def test_a_new_buffer_waits_for_a_schedule_that_is_not_there() -> None:
-    declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
+    declared = documents(two_chunks(replicas_from="office"))
     answer = followed(declared, OPENING)
     assert answer.effective.buffers[0].waits_for == "MetricsProducer/shop/office does not exist"
 
 
 def test_a_schedule_that_only_the_cluster_has_counts() -> None:
-    declared = documents(BUFFER, annotations="headroom.dev/replicas-from: office")
-    (schedule,) = documents(OFFICE).manifests
-    answer = followed(declared, OPENING, LiveObject(schedule.ref, schedule.manifest))
+    declared = documents(two_chunks(replicas_from="office"))
+    (office,) = documents(OFFICE).manifests
+    answer = followed(declared, OPENING, LiveObject(office.ref, office.manifest))
     assert replicas(answer, WEB) == 4
 
 
@@ -197,7 +148,7 @@ def test_the_next_edge_is_the_lead_before_the_schedules_own() -> None:
 
 
 def test_the_timeline_shows_what_each_asks_for_with_its_lead() -> None:
-    declared = documents(OFFICE, BUFFER, POOL, annotations="headroom.dev/active-during: office")
+    declared = documents(OFFICE, two_chunks(active_during="office"), POOL)
     declared = replace(declared, manifests=())
     end = NIGHT + timedelta(days=1)
     spans = demand_spans(declared, ClusterView(), NIGHT, end, dialect=Dialect.KARPENTER)
@@ -240,8 +191,8 @@ def test_a_percentage_counts_for_as_long_as_it_exists_and_is_the_more_where_the_
 
 
 def test_a_schedule_that_both_annotations_name_is_named_once() -> None:
-    both = "headroom.dev/replicas-from: office, headroom.dev/active-during: office"
-    declared = replace(documents(OFFICE, BUFFER, annotations=both), manifests=())
+    both = two_chunks(replicas_from="office", active_during="office")
+    declared = replace(documents(OFFICE, both), manifests=())
     spans = demand_spans(declared, ClusterView(), OPENING, OPENING + timedelta(hours=1), dialect=Dialect.KARPENTER)
     assert [span.why for span in spans] == ["4 by MetricsProducer/shop/office"]
 
@@ -252,12 +203,12 @@ def test_what_is_remembered_of_edges_is_what_would_be_found_anew() -> None:
     for hours in (0, 1, 2.9, 3, 5, 4, 12, 40, 2):  # also back
         at = NIGHT + timedelta(hours=hours)
         assert remembering.first(declared, at) == NextEdges().first(declared, at)
-    changed = documents(OFFICE.replace("hours: 9", "hours: 10"), POOL)
+    changed = documents(schedule("office", 4, "hours: 10", "hours: 17"), POOL)
     assert remembering.first(changed, NIGHT) == NextEdges().first(changed, NIGHT)
 
 
 def test_a_limit_that_decides_the_size_is_among_its_reasons() -> None:
-    declared = documents(OFFICE, BUFFER, annotations="")
+    declared = documents(OFFICE, two_chunks())
     (buffer,) = declared.buffers
     limited = replace(buffer, replicas=8, percentage=None, limits=(("cpu", 4000),))
     spans = demand_spans(

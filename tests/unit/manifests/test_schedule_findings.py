@@ -16,7 +16,7 @@ from reconciler.model.findings import Finding
 from reconciler.model.refs import ObjectRef
 from reconciler.model.schedules import Schedule, TimePattern
 from reconciler.report.schedules.page import schedule_document
-from reconciler.timetable.capacity_schedule import state_at, timeline
+from reconciler.timetable.capacity_schedule import state_at
 from tests.unit.manifests.reading import declared
 
 NOW = datetime(2026, 11, 23, 18, 30, tzinfo=UTC)
@@ -80,15 +80,6 @@ def test_29_february_comes_on_every_weekday() -> None:
 def test_an_end_that_never_comes(behavior: str) -> None:
     (finding,) = found(behavior)
     assert (finding.code, finding.path) == ("end-never-comes", "spec.schedule.behaviors[0].end")
-
-
-def test_a_window_within_the_hour_that_clocks_skip_is_none() -> None:
-    """Berlin's clocks go from 02:00 to 03:00 on 28 March 2027: start and end both come at 03:00."""
-    text = HEAD + "      - {replicas: 5, start: {hours: 2, minutes: 15}, end: {hours: 2, minutes: 45}}\n"
-    (schedule,) = declared(text).schedules
-    begin = datetime(2027, 3, 27, tzinfo=UTC)
-    spans = timeline(schedule, begin, begin + timedelta(days=3), begin).spans
-    assert [(span.start.day, span.value) for span in spans if span.value == 5] == [(27, 5), (29, 5)]
 
 
 def test_an_end_that_comes_sometimes_is_an_end() -> None:

@@ -25,6 +25,7 @@ from reconciler.plan.node_pools.static_pools import cheapest_admitted
 from reconciler.spending import month
 from reconciler.spending.month import Basis, spending
 from tests.builders import buffer_ref, instance_type, node_pool
+from tests.manifests import buffer, pod_template, schedule
 
 AUTUMN = datetime(2026, 10, 24, 12, 0, tzinfo=UTC)
 SPRING = datetime(2027, 3, 27, 12, 0, tzinfo=UTC)
@@ -34,57 +35,15 @@ TYPES = (
 )
 POOL = node_pool("general")
 
-BUFFERS = """
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: day, namespace: shop}
-spec:
-  schedule:
-    timezone: Europe/Berlin
-    defaultReplicas: 3
-    behaviors:
-      - replicas: 30
-        start: {hours: "1", minutes: "30"}
-        end: {hours: "9"}
----
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: blink, namespace: shop}
-spec:
-  schedule:
-    defaultReplicas: 0
-    behaviors:
-      - replicas: 1
-        start: {hours: "2", minutes: "15"}
-        end: {hours: "2", minutes: "17"}
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: shop}
-template:
-  spec:
-    containers: [{name: web, resources: {requests: {cpu: "1", memory: 1Gi}}}]
----
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: web
-  namespace: shop
-  annotations: {headroom.dev/replicas-from: day, headroom.dev/lead-time: 10m}
-spec: {podTemplateRef: {name: web}, replicas: 3}
----
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: brief
-  namespace: shop
-  annotations: {headroom.dev/active-during: blink}
-spec: {podTemplateRef: {name: web}, replicas: 50}
-"""
+
+DAY = schedule("day", 30, "hours: 1, minutes: 30", "hours: 9", default=3, zone="Europe/Berlin")
+BLINK = schedule("blink", 1, "hours: 2, minutes: 15", "hours: 2, minutes: 17")
+WEB = buffer("web", "replicas: 3", replicas_from="day", lead_time="10m")
+BRIEF = buffer("brief", "replicas: 50", active_during="blink")
 
 
-def declared(text: str = BUFFERS, *pools: NodePool) -> Declared:
-    found = read({"a.yaml": text.encode()})
+def declared(day: str = DAY, brief: str = BRIEF, pools: tuple[NodePool, ...] = ()) -> Declared:
+    found = read({"a.yaml": (day + BLINK + pod_template("web", "cpu: 1, memory: 1Gi") + WEB + brief).encode()})
     assert not [item for item in found.findings if item.severity == "error"]
     return replace(found, node_pools=(POOL, *pools))
 
@@ -128,7 +87,7 @@ def test_costs_are_those_of_every_minute(start: datetime) -> None:
 
 def test_a_static_pool_costs_what_its_schedule_says() -> None:
     pool = replace(node_pool("fixed"), replicas=2, annotations=(("headroom.dev/replicas-from", "shop/day"),))
-    capacity, span = declared(BUFFERS, pool), timedelta(hours=30)
+    capacity, span = declared(pools=(pool,)), timedelta(hours=30)
     found = spending(basis(capacity, AUTUMN), span)
     ref = ObjectRef("autoscaling.karpenter.sh", "MetricsProducer", "shop", "day")
     # Of 30 hours from Saturday noon, 30 replicas last from 1:30 CEST until 9:00 CET, an hour longer than the clock tells.
@@ -138,9 +97,7 @@ def test_a_static_pool_costs_what_its_schedule_says() -> None:
 
 def test_a_schedule_costs_the_same_whatever_the_day_it_is_looked_at() -> None:
     """At one instant it is +$0 on a Sunday and thousands on a Monday."""
-    office = BUFFERS.replace('start: {hours: "1", minutes: "30"}', "start: {weekdays: Mon, hours: '8'}").replace(
-        'end: {hours: "9"}', "end: {weekdays: Fri, hours: '18'}"
-    )
+    office = schedule("day", 30, "weekdays: Mon, hours: 8", "weekdays: Fri, hours: 18", default=3, zone="Europe/Berlin")
     sunday, monday = datetime(2026, 11, 22, 12, tzinfo=UTC), datetime(2026, 11, 23, 12, tzinfo=UTC)
     totals = [spending(basis(declared(office), now), timedelta(days=28)).total for now in (sunday, monday)]
     assert totals[0] == pytest.approx(totals[1])
@@ -160,11 +117,8 @@ def test_states_beyond_the_bound_are_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_nodes_price_is_shared_by_what_its_chunks_request() -> None:
-    two = BUFFERS.replace("headroom.dev/active-during: blink", "example.com/note: x").replace(
-        "replicas: 50", "replicas: 1"
-    )
-    two = two.replace("defaultReplicas: 3", "defaultReplicas: 2")
-    found = spending(basis(declared(two), AUTUMN), timedelta(hours=1))
+    day = schedule("day", 30, "hours: 1, minutes: 30", "hours: 9", default=2, zone="Europe/Berlin")
+    found = spending(basis(declared(day, buffer("brief", "replicas: 1")), AUTUMN), timedelta(hours=1))
     shares = found.of_demands()
     web, brief = shares[buffer_ref("web")][0], shares[buffer_ref("brief")][0]
     assert web == pytest.approx(2 * brief)

@@ -92,15 +92,6 @@ def test_pods_that_run_may_outlive_their_request() -> None:
     assert annotated(shop, {CONSUME: "train", CLASS_NAME: CHECK}) == []
 
 
-def test_what_was_used_is_not_booked_again_when_the_pods_are_gone() -> None:
-    shop = BatchShop(nodes=1).given(request(count=3))
-    shop.settle(consumers(2))
-    shop.cluster.scale(workload_ref("job"), 0)
-    shop.settle()
-    shop.restart()
-    assert booked(shop) == 1
-
-
 def test_pods_that_come_after_others_have_gone_use_up_the_rest() -> None:
     """Those that are there at one time are never all of them."""
     shop = BatchShop(nodes=1).given(request(count=3))
@@ -274,6 +265,8 @@ def test_with_the_pool_at_its_limit_it_waits_until_the_stranger_goes() -> None:
     assert shop.conditions()["Provisioned"] == MADE
     assert "gone" not in message(shop)
     assert len(shop.held()) == 3
+    told = {item.event.reason: item.count for item in shop.cluster.events if item.event.ref == request_ref()}
+    assert told == {"AttemptUnderWay": 1, "CapacityIsProvisioned": 2, "CapacityIsLost": 1}, "each is told once"
 
 
 def test_what_cannot_be_had_for_as_long_as_the_booking_lasts_is_revoked() -> None:
@@ -299,27 +292,3 @@ def test_a_request_of_which_pods_run_is_never_revoked() -> None:
     shop.wait(timedelta(minutes=10))
     shop.settle()
     assert ends(shop) == {EXPIRED: "CapacityReservationTimeExpired"}
-
-
-def test_a_loss_during_a_stock_out_is_made_good_once_that_ends() -> None:
-    shop = booked_nodes()
-    for zone in ("zone-a", "zone-b"):
-        shop.cluster.set_stock("m-4x", zone, "on-demand", available=False)
-    shop.sandbox.cluster.lose(shop.cluster.view().nodes[0].name)
-    shop.settle()
-    assert shop.conditions()["Provisioned"] == LOST
-    for zone in ("zone-a", "zone-b"):
-        shop.cluster.set_stock("m-4x", zone, "on-demand", available=True)
-    shop.settle(passes=40)
-    assert shop.conditions()["Provisioned"] == MADE
-    assert len(shop.claims()) == 3
-
-
-def test_a_loss_is_told_once_and_so_is_that_it_is_made_good() -> None:
-    shop = booked_nodes(limits={"cpu": "12"})
-    stranger(shop)
-    shop.settle()
-    shop.cluster.scale(workload_ref("stranger"), 0)
-    shop.settle()
-    told = {item.event.reason: item.count for item in shop.cluster.events if item.event.ref == request_ref()}
-    assert told == {"AttemptUnderWay": 1, "CapacityIsProvisioned": 2, "CapacityIsLost": 1}

@@ -14,6 +14,7 @@ from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
+from tests import manifests
 from tests.builders import buffer_ref, instance_type
 from tests.fakes.embedded import Document, apply, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
@@ -23,16 +24,15 @@ from tests.fakes.requests import BatchShop, request, request_ref
 
 FOUR_PODS = instance_type("m-5x", cpu="5", memory="16Gi")
 """With room for four pods of one core, and no more."""
-IN_GIT = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: web, namespace: shop}
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-  replicas: 4
-  refillStrategy: none
-  fillDeadlineSeconds: 900
-"""
+
+
+def in_git(
+    size: str = "replicas: 4", once: str = "refillStrategy: none", deadline: str = "fillDeadlineSeconds: 900"
+) -> str:
+    return manifests.buffer("web", f"{size}, {once}, {deadline}", of=manifests.BY_DEPLOYMENT)
+
+
+IN_GIT = in_git()
 
 
 class Shop(KeptCluster):
@@ -110,7 +110,7 @@ def test_what_is_written_later_does_not_begin_it_again() -> None:
     shop = Shop()
     shop.keep(900, step=5)
     assert shop.said("Expired") == ("True", "FillDeadlineExceeded")
-    shop.commit({"web.yaml": IN_GIT.replace("replicas: 4", "replicas: 8").replace("900", "90000")})
+    shop.commit({"web.yaml": in_git("replicas: 8", deadline="fillDeadlineSeconds: 90000")})
     shop.restart()
     shop.keep(60)
     assert (shop.said("Expired"), shop.object()["status"]["replicas"]) == (("True", "FillDeadlineExceeded"), 0)
@@ -118,7 +118,7 @@ def test_what_is_written_later_does_not_begin_it_again() -> None:
 
 
 def test_one_whose_capacity_cannot_be_had_gives_up_too() -> None:
-    shop = Shop(IN_GIT.replace("replicas: 4", "replicas: 5"))
+    shop = Shop(in_git("replicas: 5"))
     shop.keep(900, node_pool(limits={"cpu": "0"}), step=5)
     assert shop.said("Expired") == ("True", "FillDeadlineExceeded")
 
@@ -133,15 +133,14 @@ def test_one_whose_nodes_went_before_any_pod_came_was_not_fulfilled() -> None:
 
 def test_a_buffer_that_is_made_smaller_down_to_nothing_does_not_end() -> None:
     shop = Shop()
-    shop.commit({"web.yaml": IN_GIT.replace("replicas: 4", "replicas: 0")})
+    shop.commit({"web.yaml": in_git("replicas: 0")})
     shop.keep(60)
     assert (shop.said("Fulfilled"), shop.said("Expired")) == (None, None)
 
 
-@pytest.mark.parametrize("deadline", ["", "  fillDeadlineSeconds: 900\n"], ids=["no deadline", "a deadline"])
+@pytest.mark.parametrize("deadline", ["", "fillDeadlineSeconds: 900"], ids=["no deadline", "a deadline"])
 def test_where_the_definition_has_no_such_fields_annotations_say_the_same(deadline: str) -> None:
-    text = IN_GIT.replace("  fillDeadlineSeconds: 900\n", deadline)
-    shop = Shop(text, unknown=frozenset({"refillStrategy", "fillDeadlineSeconds"}))
+    shop = Shop(in_git(deadline=deadline), unknown=frozenset({"refillStrategy", "fillDeadlineSeconds"}))
     found = shop.object()
     assert not found["spec"].keys() & {"refillStrategy", "fillDeadlineSeconds"}
     annotations = found["metadata"]["annotations"]
@@ -153,12 +152,14 @@ def test_where_the_definition_has_no_such_fields_annotations_say_the_same(deadli
 
 
 def test_a_field_that_is_nowhere_known_beside_them_is_still_an_error() -> None:
-    shop = Shop(IN_GIT + "  colour: blue\n", unknown=frozenset({"refillStrategy", "fillDeadlineSeconds", "colour"}))
+    shop = Shop(
+        in_git("replicas: 4, colour: blue"), unknown=frozenset({"refillStrategy", "fillDeadlineSeconds", "colour"})
+    )
     assert shop.cluster.get(buffer_ref()) is None
 
 
 def test_the_third_value_of_the_proposal_is_told_and_left_alone() -> None:
-    shop = Shop(IN_GIT.replace("none", "recreateUpToLimit"))
+    shop = Shop(in_git(once="refillStrategy: recreateUpToLimit"))
     assert shop.said("ReadyForProvisioning") == ("False", "ResolutionFailed")
     assert shop.message("ReadyForProvisioning") == "refill strategy recreateUpToLimit is not supported"
 

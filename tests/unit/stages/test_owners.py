@@ -14,25 +14,14 @@ from reconciler.model.view import ClusterView
 from reconciler.settings.settings import InventorySettings, Settings
 from reconciler.stages.state import PassResult
 from reconciler.wiring.session import make_cycle
+from tests import manifests
 from tests.fakes.embedded import SMALL, Sandbox, node_pool, pool_ref
 from tests.fakes.source import FakeSource
 from tests.unit.stages.test_removals import files
 
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: shared, annotations: {headroom.dev/prune: "true"NOTES}}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: []
-"""
 
-
-def pool(**notes: str) -> dict[str, str]:
-    more = "".join(f', headroom.dev/{name}: "{value}"' for name, value in notes.items())
-    return {"pool.yaml": POOL.replace("NOTES", more)}
+def pool(**marks: str) -> dict[str, str]:
+    return {"pool.yaml": manifests.node_pool("shared", prune="true", **marks)}
 
 
 class SeenBy:

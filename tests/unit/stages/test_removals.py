@@ -13,18 +13,12 @@ from reconciler.settings.settings import Settings
 from reconciler.stages.state import PassResult
 from tests.fakes.embedded import SMALL, Sandbox, node_pool
 from tests.fakes.source import FakeSource
+from tests.manifests import buffer, pod_template
 
 # What a commit removes goes slowly when it is much, over hours and restarts, and says so; what is small goes at once.
 
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: NAME, namespace: shop}
-spec:
-  podTemplateRef: {name: shape}
-  replicas: COUNT
----
-"""
+SHAPE = pod_template("shape", "cpu: 1500m")
+BY_SHAPE = "podTemplateRef: {name: shape}"
 TOTAL = """\
 apiVersion: autoscaling.x-k8s.io/v1alpha1
 kind: Buffer
@@ -33,19 +27,11 @@ spec:
   targetRef: {apiVersion: karpenter.sh/v1, kind: NodePool, name: general}
   capacity: {nodeClass: {totalCpu: 4500m, totalMem: 3Gi, perChunkResources: {cpu: 1500m, memory: 1Gi}}}
 """
-SHAPE = """\
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: shape, namespace: shop}
-template:
-  spec:
-    containers: [{name: main, image: pause, resources: {requests: {cpu: 1500m}}}]
-"""
 
 
 def files(**counts: int) -> dict[str, str]:
     """A file with these buffers, whose every chunk needs a node of its own."""
-    text = "".join(BUFFER.replace("NAME", name).replace("COUNT", str(count)) for name, count in counts.items())
+    text = "".join(buffer(name, f"replicas: {count}", of=BY_SHAPE) for name, count in counts.items())
     return {"shape.yaml": SHAPE, "buffers.yaml": text}
 
 
@@ -159,14 +145,14 @@ def test_a_buffer_that_refers_to_nothing_any_more_stays_as_it_was(written: str, 
     """A misspelt name released all of its nodes at once."""
     shop = Shop(web=3)
     text = files(web=3)["buffers.yaml"]
-    shop.source.commit({"shape.yaml": SHAPE, "buffers.yaml": text.replace("podTemplateRef: {name: shape}", written)})
+    shop.source.commit({"shape.yaml": SHAPE, "buffers.yaml": text.replace(BY_SHAPE, written)})
     for _ in range(2):
         result = shop.passes(120)
         (found,) = [item for item in result.required_plan.findings if item.severity is Severity.ERROR]
         assert found.message.startswith(said)
         assert shop.nodes() == 3
         shop.restart()
-    there = {"shape.yaml": SHAPE + "---\n" + SHAPE.replace("name: shape", "name: shpae")}
+    there = {"shape.yaml": SHAPE + pod_template("shpae", "cpu: 1500m")}
     shop.source.commit({**there, "buffers.yaml": text.replace("name: shape", "name: shpae")})
     result = shop.passes(120)
     assert not [item for item in result.required_plan.findings if item.code == "reference-lost"]
@@ -187,15 +173,7 @@ def test_a_total_whose_node_pool_is_misspelt_stays_as_it_was() -> None:
 
 # A commit that leaves no document: nothing is deleted by it, before and after a restart, unless that is allowed.
 
-TEMPLATE = """\
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: NAME, namespace: shop}
-template:
-  spec:
-    containers: [{name: main, image: pause}]
-"""
-FILES = {f"{name}.yaml": TEMPLATE.replace("NAME", name) for name in "abcdefghijk"}
+FILES = {f"{name}.yaml": pod_template(name) for name in "abcdefghijk"}
 OTHERS = """\
 apiVersion: v1
 kind: ConfigMap

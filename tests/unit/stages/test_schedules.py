@@ -18,53 +18,18 @@ from reconciler.report.plan.words import summary
 from reconciler.stages.state import PassResult
 from reconciler.telemetry.gauges import ScheduledCapacity
 from tests.fakes.clock import START
-from tests.fakes.embedded import Document, Sandbox, node_pool, pool_ref, workload
+from tests.fakes.embedded import Document, Sandbox, pool_ref, workload
+from tests.fakes.embedded import node_pool as live_pool
 from tests.fakes.source import FakeSource
+from tests.manifests import BY_DEPLOYMENT, buffer, node_pool, schedule
 
 # Whole passes on the embedded cluster over a day of a schedule: what is applied, held, released and said at each point.
 
 EIGHT = START - timedelta(hours=1)
-OFFICE = """\
-apiVersion: autoscaling.karpenter.sh/v1alpha1
-kind: MetricsProducer
-metadata: {name: office, namespace: shop}
-spec:
-  schedule:
-    defaultReplicas: 0
-    behaviors:
-      - replicas: 2
-        start: {hours: 9}
-        end: {hours: 17}
-"""
-BUFFER = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata:
-  name: NAME
-  namespace: shop
-  annotations: {ANNOTATIONS}
-spec:
-  scalableRef: {apiGroup: apps, kind: Deployment, name: web}
-"""
-FOLLOWING = BUFFER.replace("NAME", "web").replace(
-    "ANNOTATIONS", "headroom.dev/replicas-from: office, headroom.dev/lead-time: 10m"
-)
-SLEEPING = BUFFER.replace("NAME", "ci").replace("ANNOTATIONS", "headroom.dev/active-during: office") + "  replicas: 1\n"
-REPORTS = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: reports
-  annotations: {headroom.dev/replicas-from: shop/office}
-spec:
-  replicas: 0
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      expireAfter: Never
-      requirements:
-        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-"""
+OFFICE = schedule("office", 2, "hours: 9", "hours: 17")
+FOLLOWING = buffer("web", of=BY_DEPLOYMENT, replicas_from="office", lead_time="10m")
+SLEEPING = buffer("ci", "replicas: 1", of=BY_DEPLOYMENT, active_during="office")
+REPORTS = node_pool("reports", "replicas: 0", replicas_from="shop/office")
 
 
 class Day:
@@ -73,7 +38,7 @@ class Day:
     def __init__(self, **files: str) -> None:
         self.sandbox = Sandbox()
         self.sandbox.clock.advance(EIGHT - START)
-        self.sandbox.cluster.apply(node_pool(consolidate_after="0s"))
+        self.sandbox.cluster.apply(live_pool(consolidate_after="0s"))
         self.sandbox.cluster.apply(workload(replicas=0, cpu="1500m"))
         self.repository = FakeSource({f"{name}.yaml": text for name, text in files.items()})
         self.restart()
@@ -187,7 +152,7 @@ def test_the_status_is_written_at_each_edge_and_not_between(day: Day) -> None:
 
 def test_a_pool_that_is_dynamic_is_told_so_before_anything_is_applied() -> None:
     day = Day(office=OFFICE, reports=REPORTS)
-    day.sandbox.cluster.apply(node_pool("reports"))
+    day.sandbox.cluster.apply(live_pool("reports"))
     result = day.at(9)
     assert "static-pool-change" in {finding.code for finding in result.required_plan.findings}
     body = day.sandbox.cluster.get(pool_ref("reports"))
@@ -199,7 +164,7 @@ def test_a_broken_schedule_stays_in_force_as_it_last_was(day: Day) -> None:
     day.at(9)
     day.repository.commit(
         {
-            "office.yaml": OFFICE.replace("hours: 9", "hours: 9-12"),
+            "office.yaml": schedule("office", 2, "hours: 9-12", "hours: 17"),
             "following.yaml": FOLLOWING,
             "sleeping.yaml": SLEEPING,
             "reports.yaml": REPORTS,
@@ -226,23 +191,9 @@ def test_a_schedule_that_leaves_git_leaves_everything_as_it_is(day: Day) -> None
 # Passes over a repository with budgets in local time: applied in UTC, still for a month, right over a change of the clocks.
 
 BERLIN = ZoneInfo("Europe/Berlin")
-POOL = """\
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata:
-  name: general
-  annotations:
-    headroom.dev/timezone: Europe/Berlin
-    headroom.dev/allow-windows: 0 22 * * * for 8h
-spec:
-  disruption:
-    budgets: [{nodes: "4"}]
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements:
-        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-"""
+POOL = node_pool(
+    spec='disruption: {budgets: [{nodes: "4"}]}', timezone="Europe/Berlin", allow_windows="0 22 * * * for 8h"
+)
 NIGHT = range(22, 30)
 """Hours of the clock in Berlin from 22 to 6, counted on from midnight."""
 

@@ -14,27 +14,13 @@ from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
 from reconciler.placement.scheduler.model import PodKind
 from reconciler.report.explanation import explained
+from tests import manifests
 from tests.builders import buffer_ref
 from tests.fakes.embedded import LARGE, SMALL, Sandbox, buffer, node_pool, workload, workload_ref
 from tests.fakes.kept_cluster import KeptCluster
 from tests.unit.stages.test_owners import Daemon
 
-FILE = """\
-apiVersion: autoscaling.x-k8s.io/v1beta1
-kind: CapacityBuffer
-metadata: {name: spare, namespace: shop, annotations: {headroom.dev/percent-of: PODS}}
-spec:
-  podTemplateRef: {name: shape}
-  replicas: 0
-  percentage: 10
----
-apiVersion: v1
-kind: PodTemplate
-metadata: {name: shape, namespace: shop}
-template:
-  spec:
-    containers: [{name: main, image: pause, resources: {requests: {cpu: 500m, memory: 256Mi}}}]
-"""
+SHAPE = manifests.pod_template("shape", "cpu: 500m, memory: 256Mi")
 
 
 class Shop:
@@ -45,7 +31,9 @@ class Shop:
         self.restart()
 
     def restart(self) -> None:
-        self.daemon = Daemon(self.sandbox, {"spare.yaml": FILE.replace("PODS", self.percent_of)}, **self.settings)
+        of, size = "podTemplateRef: {name: shape}", "replicas: 0, percentage: 10"
+        spare = manifests.buffer("spare", size, of=of, percent_of=self.percent_of)
+        self.daemon = Daemon(self.sandbox, {"spare.yaml": spare + SHAPE}, **self.settings)
 
     def scale(self, pods: int) -> None:
         """The pods run before the next pass."""
@@ -97,7 +85,7 @@ def test_its_memory_goes_with_it() -> None:
     shop.scale(20)
     shop.plan(1)
     assert remembered_shares(shop.memory())["shop/spare"].chunks == 2
-    shop.daemon.source.commit({"shape.yaml": FILE.partition("---")[2]})
+    shop.daemon.source.commit({"shape.yaml": SHAPE})
     shop.plan(1)
     assert "shares" not in shop.memory()
 

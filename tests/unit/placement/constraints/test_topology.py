@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from dataclasses import replace
 
-import pytest
-
-from reconciler.demand.combine import pending_demands
 from reconciler.model.buffers import Recreation
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, HOSTNAME_LABEL, ZONE_LABEL
@@ -19,7 +15,7 @@ from reconciler.model.requirements import LabelSelector, Operator, Requirement
 from reconciler.model.view import ClusterView
 from reconciler.placement.checker.violations import violations
 from reconciler.placement.place import place
-from reconciler.placement.problem import PlacementOptions, Problem
+from reconciler.placement.problem import Problem
 from tests.builders import demand, instance_type, node, node_pool, pod, shape
 from tests.unit.placement.worlds import World
 
@@ -238,21 +234,3 @@ def test_no_order_of_binding_excuses_chunks_of_a_rule_in_one_zone() -> None:
     found = violations(Problem(view, pools, TYPES, (evenly,)), together)
 
     assert [sentence for sentence in found if "exceeds maxSkew 1" in sentence]
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_pods_of_one_spread_on_nodes_that_are_there_and_on_new_ones_are_balanced_together(seed: int) -> None:
-    """Those that fit where there is a node may have to wait for a new one in an emptier zone."""
-    lots = random.Random(seed)
-    nodes = tuple(node(f"node-{number}", cpu="2", zone=lots.choice(ZONES)) for number in range(4))
-    kinds = [web(cpu, topology_spread=spread(ZONE_LABEL)) for cpu in ("100m", "250m", "500m", "1")]
-    bound = tuple(
-        pod(f"bound-{number}", node=lots.choice(nodes).name, pod_shape=lots.choice(kinds[:2])) for number in range(7)
-    )
-    waiting = tuple(pod(f"pod-{number}", pod_shape=lots.choice(kinds)) for number in range(10))
-    view = ClusterView(nodes=nodes, pods=(*bound, *waiting))
-    demands, pools = pending_demands(view, include_pending=True), (node_pool(),)
-
-    placement = place(Problem(view, pools, TYPES, demands, options=PlacementOptions(include_pending=True)))
-
-    assert violations(Problem(view, pools, TYPES, demands), placement) == ()

@@ -1,0 +1,52 @@
+"""Manifests as text, for tests that are about something else than how they are written.
+
+Each begins with `---`, so that several make one file when put one after the other. marks: annotations of headroom, by
+their names with `_` for `-`.
+"""
+
+from __future__ import annotations
+
+BY_TEMPLATE = "podTemplateRef: {name: web}"
+BY_DEPLOYMENT = "scalableRef: {apiGroup: apps, kind: Deployment, name: web}"
+ON_DEMAND = "{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
+
+
+def buffer(name: str = "web", size: str = "", *, of: str = BY_TEMPLATE, namespace: str = "shop", **marks: str) -> str:
+    """size: such as `replicas: 4`."""
+    return _document("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", name, namespace, marks) + (
+        f"spec: {{{of}, {size}}}\n"
+    )
+
+
+def pod_template(name: str = "web", requests: str = "cpu: 1", *, namespace: str = "shop") -> str:
+    container = f'{{name: main, image: "main:1", resources: {{requests: {{{requests}}}}}}}'
+    return _document("v1", "PodTemplate", name, namespace, {}) + (
+        f"template: {{spec: {{containers: [{container}]}}}}\n"
+    )
+
+
+def schedule(name: str, replicas: int, start: str, end: str, *, default: int = 0, zone: str = "UTC") -> str:
+    """start and end: such as `hours: 9, weekdays: Mon`."""
+    behavior = f"{{replicas: {replicas}, start: {{{start}}}, end: {{{end}}}}}"
+    return _document("autoscaling.karpenter.sh/v1alpha1", "MetricsProducer", name, "shop", {}) + (
+        f"spec: {{schedule: {{timezone: {zone}, defaultReplicas: {default}, behaviors: [{behavior}]}}}}\n"
+    )
+
+
+def node_pool(name: str = "general", spec: str = "", requirements: str = ON_DEMAND, **marks: str) -> str:
+    """spec: fields beside the template."""
+    template = (
+        "{nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},"
+        f" requirements: [{requirements}]}}"
+    )
+    return _document("karpenter.sh/v1", "NodePool", name, "", marks) + (
+        f"spec: {{template: {{spec: {template}}}, {spec}}}\n"
+    )
+
+
+def _document(version: str, kind: str, name: str, namespace: str, marks: dict[str, str]) -> str:
+    metadata = f"name: {name}" + (f", namespace: {namespace}" if namespace else "")
+    if marks:
+        annotations = (f'headroom.dev/{key.replace("_", "-")}: "{value}"' for key, value in marks.items())
+        metadata += f", annotations: {{{', '.join(annotations)}}}"
+    return f"---\napiVersion: {version}\nkind: {kind}\nmetadata: {{{metadata}}}\n"
