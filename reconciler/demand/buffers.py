@@ -33,14 +33,15 @@ from reconciler.demand.size import (
 from reconciler.model import codes
 from reconciler.model.buffers import (
     MOST_CHUNKS,
+    ONE_SHOTS_KEY,
     TOO_MANY_CHUNKS,
     TOO_MANY_HINT,
     Buffer,
     Fulfilment,
+    OneShot,
     Recreation,
     balloon_of,
     balloon_ref,
-    remembered_one_shots,
     standing_balloons,
     waiting_balloons,
 )
@@ -53,6 +54,7 @@ from reconciler.model.nodes import InstanceType
 from reconciler.model.pass_memory import PassMemory
 from reconciler.model.pods import PriorityClass
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import remembered
 from reconciler.model.view import ClusterView
 
 _OF_ITS_TARGET = frozenset(
@@ -140,7 +142,7 @@ def buffer_demands(
     drafts = [draft(buffer, context) for buffer in buffers]
     allowances = _allowances(drafts, view)
     balloons, waiting = standing_balloons(view.pods), waiting_balloons(view.pods)
-    one_shots = remembered_one_shots(view.inventory.memory)
+    one_shots = remembered(view.inventory.memory, ONE_SHOTS_KEY, OneShot)
     demands: list[Demand] = []
     findings: list[Finding] = []
     for item in drafts:

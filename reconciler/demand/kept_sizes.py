@@ -10,6 +10,8 @@ and takes none beside that."""
 
 from __future__ import annotations
 
+from reconciler.model.remembered import remembered
+
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,7 +38,7 @@ from reconciler.model.buffers import (
     balloon_of,
     ending,
     pods_of,
-    remembered_shares,
+    SHARES_KEY,
     share_key,
 )
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -164,7 +166,7 @@ def _read(view: ClusterView, node_pools: Iterable[NodePool], memory: PassMemory)
     pools = {item.node.name: item.node_pool for item in view.machines if item.node is not None}
     running = memory.once(("running pods",), RunningPods, view.pods, pools)
     names = frozenset({*(pool.name for pool in node_pools), *pools.values()})
-    return _Read(running, remembered_shares(view.inventory.memory), names)
+    return _Read(running, remembered(view.inventory.memory, SHARES_KEY, RememberedShare), names)
 
 
 def _notes(
@@ -238,7 +240,7 @@ def once(
         return demand
     record = records.get(uid, OneShot()) if uid else OneShot()
     if record.ended is not None:
-        return _ended(demand, record.used, record.ended)
+        return _ended(demand, record.used, ending(*record.ended))
     asked = demand.desired
     if asked is None:
         return demand

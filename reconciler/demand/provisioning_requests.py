@@ -211,7 +211,7 @@ def _without_template(request: ProvisioningRequest, context: _Context) -> Findin
 def _demand(accepted: AcceptedRequest, context: _Context) -> Demand:
     request, kind = accepted.request, accepted.kind
     if accepted.refused is not None and accepted.left_to_another:
-        left = RequestState(kind, Phase.LEFT, RequestRecord())
+        left = RequestState(kind, Phase.LEFT, RequestRecord("", ""))
         return Demand(request.ref, source=request.position, conditions=(accepted.refused,), request=left)
     shapes = _shapes(request, context)
     state = _state(request, kind, shapes, context)

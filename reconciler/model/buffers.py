@@ -14,10 +14,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from reconciler.model.conditions import Condition, ConditionStatus
 from reconciler.model.errors import Invalid
@@ -25,6 +27,7 @@ from reconciler.model.nodes import CAPACITY_TYPE_LABEL, Labels
 from reconciler.model.pods import Pod, PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import POD_KIND, ObjectRef, SourcePosition, label_value
+from reconciler.model.remembered import Moment, Record
 from reconciler.model.requirements import LabelSelector, parse_selector
 
 MOST_CHUNKS = 150_000
@@ -98,8 +101,7 @@ def is_percent_of(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedShare:
+class RememberedShare(Record, frozen=True):
     """The sizes of one share, in chunks.
 
     rule: a digest of what is declared; sizes by another rule say nothing. chunks: as of the last pass. larger: sizes before that, each with
@@ -108,7 +110,7 @@ class RememberedShare:
 
     rule: str
     chunks: int
-    larger: tuple[tuple[int, datetime], ...] = ()
+    larger: tuple[tuple[int, Moment], ...] = ()
 
     @property
     def size(self) -> int:
@@ -129,37 +131,12 @@ class RememberedShare:
             if size > chunks and now - at < shrink_after:
                 slot = (at - _EPOCH) // (shrink_after / _SLOTS)
                 larger[slot] = (larger.get(slot, (size, at))[0], at)
-        return replace(self, chunks=chunks, larger=tuple(larger.values()))
-
-    def as_json(self) -> dict[str, Any]:
-        """The record as the inventory stores it."""
-        larger = [[size, at.astimezone(UTC).isoformat()] for size, at in self.larger]
-        return {"rule": self.rule, "chunks": self.chunks, "larger": larger}
+        return structs.replace(self, chunks=chunks, larger=tuple(larger.values()))
 
 
 def share_key(ref: ObjectRef) -> str:
     """A CapacityBuffer's key in the memory. It has no uid before it is in the cluster, and its size counts from then."""
     return f"{ref.namespace}/{ref.name}"
-
-
-def remembered_shares(memory: Mapping[str, Any]) -> dict[str, RememberedShare]:
-    """The records by key. One that cannot be read was written by another version, and is dropped."""
-    shares: dict[str, RememberedShare] = {}
-    entries = memory.get(SHARES_KEY)
-    for key, value in entries.items() if isinstance(entries, Mapping) else ():
-        try:
-            larger = tuple((int(size), _time(at)) for size, at in value["larger"])
-            shares[key] = RememberedShare(str(value["rule"]), int(value["chunks"]), larger)
-        except (KeyError, OverflowError, TypeError, ValueError):
-            continue
-    return shares
-
-
-def _time(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is None:
-        raise ValueError(text)
-    return time
 
 
 ACTIVE_CAPACITY = "buffer.x-k8s.io/active-capacity"
@@ -304,82 +281,40 @@ BUFFER_FILLED, DEADLINE_EXCEEDED, CAPACITY_LOST = "BufferFilled", "FillDeadlineE
 """Their reasons: pods used it; they did not in time; its nodes went before any pod came (the last is headroom's own)."""
 
 
-@dataclass(frozen=True, slots=True)
-class OneShotPlace:
-    """chunks: how many of the buffer's are left on this node. room: how many would fit beside the running pods."""
+class OneShotPlace(Record, frozen=True):
+    """chunks: how many of the buffer's are left on a node. room: how many would fit there beside the running pods."""
 
-    node: str
     chunks: int
     room: int
 
 
-@dataclass(frozen=True, slots=True)
-class OneShot:
+class OneShot(Record, frozen=True):
     """since: when it became ready, for its deadline; "" where it has none. filled: when all its chunks had room, "" until then. Both RFC 3339.
 
     left: how many chunks have room that nobody has used. used: how many pods have used. lost: how many went with their nodes.
-    nodes: the names of the nodes with chunks that are left. places: the same chunks node by node; earlier versions did not write them.
-    ended: the condition that ended it.
+    nodes: the names of the nodes with chunks that are left. places: the same chunks by node; earlier versions did not write them.
+    ended: type, reason and message of the condition that ended it.
     """
 
     left: int = 0
     nodes: tuple[str, ...] = ()
     filled: str = ""
-    places: tuple[OneShotPlace, ...] = ()
+    places: Mapping[str, OneShotPlace] = msgspec.field(default_factory=dict)
     used: int = 0
     lost: int = 0
     since: str = ""
-    ended: Condition | None = None
+    ended: tuple[str, str, str] | None = None
 
-    def on(self, places: Iterable[OneShotPlace]) -> OneShot:
+    def on(self, places: Mapping[str, OneShotPlace]) -> OneShot:
         """The record with these places left."""
-        kept = tuple(sorted((place for place in places if place.chunks), key=lambda place: place.node))
-        left = sum(place.chunks for place in kept)
-        return replace(self, left=left, nodes=tuple(place.node for place in kept), places=kept)
+        kept = {node: place for node, place in sorted(places.items()) if place.chunks}
+        left = sum(place.chunks for place in kept.values())
+        return structs.replace(self, left=left, nodes=tuple(kept), places=kept)
 
     def gives_up(self, deadline: timedelta) -> datetime | None:
         """When its deadline has passed; None before it has become ready. A deadline that came later counts from when it was full."""
         since = self.since or self.filled
         return datetime.fromisoformat(since) + deadline if since else None
-
-    def as_json(self) -> dict[str, Any]:
-        """The record as the inventory stores it."""
-        places = {place.node: {"chunks": place.chunks, "room": place.room} for place in self.places}
-        rare = {"used": self.used, "lost": self.lost, "since": self.since}
-        ended = self.ended
-        return {
-            "left": self.left,
-            "nodes": list(self.nodes),
-            "filled": self.filled,
-            "places": places,
-            **{name: value for name, value in rare.items() if value},
-            **({} if ended is None else {"ended": [ended.type, ended.reason, ended.message]}),
-        }
-
-
-def remembered_one_shots(memory: Mapping[str, Any]) -> dict[str, OneShot]:
-    """The records by uid. One that cannot be read was written by another version, and is dropped."""
-    records: dict[str, OneShot] = {}
-    entries = memory.get(ONE_SHOTS_KEY)
-    for uid, value in entries.items() if isinstance(entries, Mapping) else ():
-        try:
-            places = tuple(
-                OneShotPlace(str(node), int(place["chunks"]), int(place["room"]))
-                for node, place in sorted(value.get("places", {}).items())
-            )
-            records[uid] = OneShot(
-                int(value["left"]),
-                tuple(map(str, value["nodes"])),
-                str(value["filled"]),
-                places,
-                used=int(value.get("used", 0)),
-                lost=int(value.get("lost", 0)),
-                since=str(value.get("since", "")),
-                ended=ending(*value["ended"]) if "ended" in value else None,
-            )
-        except (AttributeError, KeyError, TypeError, ValueError):
-            continue
-    return records
 
 
 def ending(kind: str, reason: str, message: str) -> Condition:

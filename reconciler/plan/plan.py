@@ -22,7 +22,8 @@ from reconciler.model.findings import Finding
 from reconciler.model.placement import Cause
 from reconciler.model.provisioning_requests import RequestRules
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_records import REQUESTS_KEY, records_memory
+from reconciler.model.remembered import memory_of
+from reconciler.model.request_records import REQUESTS_KEY
 from reconciler.model.schedules import Edge
 from reconciler.plan.bins import Bin, all_bins, creations, made_by_others, maker_of
 from reconciler.plan.buffers.keeping import (
@@ -125,7 +126,7 @@ def make_plan(facts: Facts, rules: PlanRules | None = None, unrendered: Mapping[
         blocked=blocked,
         notes=_notes(facts, (*objects.notes, *pruning.notes, *held.notes, *cap_notes(capped)), missed),
         memory=_memory(facts, created, held, pruning)
-        | (records_memory(remembered(requests, applied, facts.cluster_now)) if requests.records else {})
+        | memory_of(REQUESTS_KEY, remembered(requests, applied, facts.cluster_now))
         | of_buffers,
         stock_outs=missed,
         edges=_edges(facts, (*requests.edges, *pruning.edges, *edges), outcomes),
@@ -329,7 +330,5 @@ def _memory(facts: Facts, created: Sequence[NodeClaimCreation], held: Holds, pru
     others = {key: value for key, value in facts.view.inventory.memory.items() if key not in own}
     deleted = [action.node_claim for action in held.delete if action.node_claim is not None]
     launches = facts.launches.memory(created, deleted, facts.cluster_now)
-    left: dict[str, Any] = {}
-    if facts.departures:
-        left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
+    left = departures_memory(with_claims(facts.departures, created, facts.cluster_now))
     return dict(sorted((others | launches | dict(pruning.memory) | left).items()))

@@ -167,7 +167,7 @@ class Opening:
             is_open = bool(known.admits) and known.is_under_way(now) and guest is not None and not guest.is_going
             hosts = [by_name[name] for name in known.admits if name in by_name]
             safe = not is_open or guest is None or self._chunks_keep_room(guest, hosts)
-            departures.append(known if safe else replace(known, until=now))
+            departures.append(known if safe else known.but(until=now))
         return replace(self.state, departures=tuple(departures))
 
     def _hosts(self, guest: Bin, held: Sequence[Bin]) -> list[Bin]:

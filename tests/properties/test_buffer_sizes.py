@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.demand.size import Base, Dialect, limit_count, percentage_count, size_of
-from reconciler.model.buffers import SHARES_KEY, RememberedShare, remembered_shares
+from reconciler.model.buffers import SHARES_KEY, RememberedShare
 from reconciler.model.quantity import Resources
+from reconciler.model.remembered import memory_of, remembered
 from tests.builders import buffer
 
 amounts = st.integers(1, 10_000)
@@ -60,4 +61,6 @@ def test_a_share_grows_at_once_and_never_shrinks_sooner_than_it_may(steps: list[
         assert kept <= record.size <= longest
         assert len(record.larger) <= 11
         assert record.after(chunks, now, shrink_after) == record
-        assert remembered_shares({SHARES_KEY: {"shop/web": record.as_json()}}) == {"shop/web": record}
+        assert remembered(memory_of(SHARES_KEY, {"shop/web": record}), SHARES_KEY, RememberedShare) == {
+            "shop/web": record
+        }

@@ -6,9 +6,10 @@ Of a one-shot buffer: that it was filled, what is left of it, what ended it. Of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec import structs
 
 from reconciler.model.autoscalers import CAPACITY_BUFFER_KIND
 from reconciler.model.buffers import (
@@ -16,8 +17,7 @@ from reconciler.model.buffers import (
     SHARES_KEY,
     OneShot,
     OneShotPlace,
-    remembered_one_shots,
-    remembered_shares,
+    RememberedShare,
     share_key,
 )
 from reconciler.model.changes import DemandOutcome
@@ -25,6 +25,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.pods import PodShape
 from reconciler.model.quantity import Resources
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import memory_of, remembered
 from reconciler.model.schedules import Edge
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin
@@ -51,9 +52,9 @@ def one_shot_memory(
     What is left only shrinks. A node that is being deleted takes its chunks with it at once. An incomplete view, or a node that is not
     Ready, does not tell what was used.
     """
-    records = remembered_one_shots(view.inventory.memory)
+    records = remembered(view.inventory.memory, ONE_SHOTS_KEY, OneShot)
     if not view.complete:
-        return _memory(records)
+        return memory_of(ONE_SHOTS_KEY, records)
     asked = {uid: outcome for outcome in outcomes if (uid := _uid(view, outcome.demand.ref))}
     entries = {uid: records[uid] for uid, outcome in asked.items() if outcome.demand.desired is None and uid in records}
     once = {uid: outcome for uid, outcome in asked.items() if outcome.demand.one_shot and uid not in entries}
@@ -67,30 +68,31 @@ def one_shot_memory(
     for uid, outcome in once.items():
         demand, before = outcome.demand, records.get(uid, OneShot())
         if demand.ended is not None:
-            entries[uid] = replace(before.on(()), ended=demand.ended)
+            ended = (demand.ended.type, demand.ended.reason, demand.ended.message)
+            entries[uid] = structs.replace(before.on({}), ended=ended)
             continue
         if any(name in nodes and not nodes[name].ready for name in before.nodes):
             entries[uid] = before
             continue
         chunks = held.get(demand.ref, {})
         names = {*chunks, *before.nodes} & nodes.keys()
-        places = {name: OneShotPlace(name, chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
+        places = {name: OneShotPlace(chunks.get(name, 0), _room(unused[name], demand.shape)) for name in names}
         stands = outcome.on_existing - outcome.on_its_way
         time = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if before.filled:
             entries[uid] = _after(before, places, min(stands, before.left), demand.desired or 0)
         elif demand.desired:
-            began = replace(before, since=before.since or (time if demand.fill_deadline is not None else ""))
+            began = structs.replace(before, since=before.since or (time if demand.fill_deadline is not None else ""))
             full = stands == demand.desired
             entries |= (
-                {uid: replace(began.on(places.values()), filled=time) if full else began} if full or began.since else {}
+                {uid: structs.replace(began.on(places), filled=time) if full else began} if full or began.since else {}
             )
-    return _memory(entries)
+    return memory_of(ONE_SHOTS_KEY, entries)
 
 
 def one_shot_edges(outcomes: Iterable[DemandOutcome], memory: Mapping[str, Any], view: ClusterView) -> Iterator[Edge]:
     """When each of them gives up, by this machine's clock. memory: as this pass leaves it."""
-    records = remembered_one_shots(memory)
+    records = remembered(memory, ONE_SHOTS_KEY, OneShot)
     for outcome in outcomes:
         deadline, record = outcome.demand.fill_deadline, records.get(_uid(view, outcome.demand.ref))
         by = None if deadline is None or record is None or record.ended is not None else record.gives_up(deadline)
@@ -104,30 +106,31 @@ def _after(before: OneShot, now: Mapping[str, OneShotPlace], stands: int, asked:
     Chunks are lost where pods came. Chunks that gave way to a booking or another buffer are not: that room comes back.
     """
     if before.places:
-        kept = [_kept(place, now[place.node]) for place in before.places if place.node in now]
+        kept = {node: _kept(place, now[node]) for node, place in before.places.items() if node in now}
     else:
-        kept = list(now.values())
+        kept = dict(now)
         asked = min(stands, asked)
-    there = sum(place.chunks for place in before.places if place.node in now) if before.places else before.left
-    unused = sum(place.chunks for place in kept)
+    there = sum(place.chunks for node, place in before.places.items() if node in now) if before.places else before.left
+    unused = sum(place.chunks for place in kept.values())
     left = min(asked, unused)
-    after = replace(before, used=before.used + max(0, there - unused), lost=before.lost + before.left - there)
+    after = structs.replace(before, used=before.used + max(0, there - unused), lost=before.lost + before.left - there)
     if sum(place.chunks for place in now.values()) == left:
-        return after.on(now.values())
+        return after.on(now)
     return after.on(_first(kept, left))
 
 
 def _kept(before: OneShotPlace, now: OneShotPlace) -> OneShotPlace:
     gone, taken = before.chunks - now.chunks, before.room - now.room
-    return replace(now, chunks=before.chunks - max(0, min(gone, taken)))
+    return OneShotPlace(before.chunks - max(0, min(gone, taken)), now.room)
 
 
-def _first(places: Iterable[OneShotPlace], left: int) -> Iterable[OneShotPlace]:
+def _first(places: Mapping[str, OneShotPlace], left: int) -> dict[str, OneShotPlace]:
     """At most as many chunks as are left, if fewer are asked for than there were."""
-    for place in places:
-        chunks = min(place.chunks, left)
-        left -= chunks
-        yield replace(place, chunks=chunks)
+    found = {}
+    for node, place in places.items():
+        found[node] = OneShotPlace(min(place.chunks, left), place.room)
+        left -= found[node].chunks
+    return found
 
 
 def _unused(view: ClusterView) -> dict[str, Resources]:
@@ -141,10 +144,6 @@ def _unused(view: ClusterView) -> dict[str, Resources]:
 def _room(unused: Resources, shape: PodShape | None) -> int:
     amounts = () if shape is None else tuple(shape.requests)
     return max(0, min((unused.get(name) // amount for name, amount in amounts if amount), default=0))
-
-
-def _memory(entries: dict[str, OneShot]) -> dict[str, Any]:
-    return {ONE_SHOTS_KEY: {uid: item.as_json() for uid, item in sorted(entries.items())}} if entries else {}
 
 
 def _uid(view: ClusterView, ref: ObjectRef) -> str:
@@ -165,15 +164,15 @@ def _chunks(bins: Iterable[Bin]) -> dict[ObjectRef, dict[str, int]]:
 
 def shares_memory(demands: Iterable[Demand], view: ClusterView) -> dict[str, Any]:
     """JSON values, unchanged as long as no share changes. One entry for each such buffer; one that is not ready keeps what it had."""
-    shares = remembered_shares(view.inventory.memory)
+    shares = remembered(view.inventory.memory, SHARES_KEY, RememberedShare)
     entries = {}
     for demand in demands:
         key = share_key(demand.ref)
         if demand.share is not None:
-            entries[key] = demand.share.as_json()
+            entries[key] = demand.share
         elif demand.ref.kind == CAPACITY_BUFFER_KIND and demand.desired is None and key in shares:
-            entries[key] = shares[key].as_json()
-    return {SHARES_KEY: dict(sorted(entries.items()))} if entries else {}
+            entries[key] = shares[key]
+    return memory_of(SHARES_KEY, entries)
 
 
 def share_edges(demands: Iterable[Demand], clock_skew: timedelta) -> tuple[Edge, ...]:

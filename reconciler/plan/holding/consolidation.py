@@ -10,9 +10,11 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import structs
 
 from reconciler.model.changes import NodeClaimCreation
 from reconciler.model.demand import Demand
@@ -20,6 +22,7 @@ from reconciler.model.departures import Departure
 from reconciler.model.nodes import CAPACITY_TYPE_LABEL, ZONE_LABEL, InstanceType, NodePool, Offering
 from reconciler.model.pods import Pod, why_not_evicted_now
 from reconciler.model.quantity import Resources
+from reconciler.model.remembered import memory_of, remembered
 from reconciler.model.requirements import Requirement
 from reconciler.model.view import ClusterView
 from reconciler.plan.bins import Bin, by_node_pool
@@ -133,30 +136,20 @@ class Savings:
 def departures(view: ClusterView, now: datetime) -> tuple[Departure, ...]:
     """Those that the inventory remembers, as long as their node is there. If a NodeClaim made for the chunks has vanished, they stay. Once
     another pod has come to the node, Karpenter is not expected to take the node any more, and it counts like any other."""
-    remembered = view.inventory.memory.get(DEPARTURES_KEY) or {}
+    left = remembered(view.inventory.memory, DEPARTURES_KEY, Departure)
     machines = {machine.name: machine for machine in view.machines}
     claims = {claim.name for claim in view.node_claims}
-    pods = pods_by_node(view) if remembered else {}
+    pods = pods_by_node(view) if left else {}
     found = []
-    for name, value in sorted(remembered.items() if isinstance(remembered, Mapping) else ()):
-        machine, known = machines.get(name), _parsed(name, value)
-        if machine is None or known is None or now >= known.until + REST:
+    for name, known in sorted(left.items()):
+        machine = machines.get(name)
+        if machine is None or now >= known.until + REST:
             continue
         failed = machine.is_held and "NodeClaim" not in view.unread and not claims.issuperset(known.claims)
         came = any(pod.created is not None and pod.created > known.since for pod in pods.get(name, ()))
         if not failed and (known.admits or machine.is_held or not came):
             found.append(known)
     return tuple(found)
-
-
-def _parsed(name: str, value: Any) -> Departure | None:
-    """None for an entry of another format, which another version wrote."""
-    try:
-        since, until = datetime.fromisoformat(value["since"]), datetime.fromisoformat(value["until"])
-        claims, admits, rooms = (tuple(value.get(key, ())) for key in ("claims", "admits", "rooms"))
-        return Departure(name, since, until, float(value["saves"]), claims, admits, rooms)
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def with_claims(
@@ -170,24 +163,14 @@ def with_claims(
     return tuple(
         item
         if item.since != now or item.admits
-        else replace(item, claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
+        else structs.replace(item, claims=claims, rooms=tuple(sorted(for_pods.get(item.node, ()))))
         for item in known
     )
 
 
 def departures_memory(known: Iterable[Departure]) -> dict[str, Any]:
     """What the inventory remembers: nothing while no chunks leave."""
-    rows = {
-        item.node: {
-            "since": item.since.isoformat(),
-            "until": item.until.isoformat(),
-            "saves": round(item.saves, 6),
-            "claims": list(item.claims),
-            **{key: list(names) for key, names in (("admits", item.admits), ("rooms", item.rooms)) if names},
-        }
-        for item in known
-    }
-    return {DEPARTURES_KEY: rows} if rows else {}
+    return memory_of(DEPARTURES_KEY, {item.node: structs.replace(item, saves=round(item.saves, 6)) for item in known})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from reconciler.model.changes import NodeClaimCreation, StockOut
 from reconciler.model.demand import Demand
 from reconciler.model.nodes import (
@@ -28,6 +31,7 @@ from reconciler.model.nodes import (
 )
 from reconciler.model.placement import Cause, PlannedNode, Unplaced, read_holdings, words_of_holdings
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import Moment, Record, memory_of, remembered
 from reconciler.model.requirements import Operator
 from reconciler.model.view import ClusterView, Machine
 from reconciler.plan.launching.caps import Capped, Cut
@@ -52,8 +56,7 @@ class BackOffRules:
         return delay
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Offered:
+class Offered(Record, frozen=True, order=True):
     """The offerings that one NodeClaim asks for: every combination."""
 
     instance_types: tuple[str, ...] = ()
@@ -66,35 +69,22 @@ class Offered:
     def combinations(self) -> Iterable[tuple[str, str, str]]:
         return product(self.instance_types, self.zones, self.capacity_types)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "instanceTypes": list(self.instance_types),
-            "zones": list(self.zones),
-            "capacityTypes": list(self.capacity_types),
-        }
 
-    @classmethod
-    def parse(cls, value: Mapping[str, Any]) -> Offered:
-        return cls(tuple(value["instanceTypes"]), tuple(value["zones"]), tuple(value["capacityTypes"]))
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Record, frozen=True):
     """A NodeClaim on its way, which the API server has accepted. since: when it was asked for; holds: for what, in words."""
 
     offered: Offered
-    since: datetime
+    since: Moment
     holds: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BackOff:
+class BackOff(Record, frozen=True):
     """began: when the last of its failures was seen. unlisted: the catalogue has said since then that none of it is available."""
 
     offered: Offered
     failures: int
-    began: datetime
-    until: datetime
+    began: Moment
+    until: Moment
     unlisted: bool = False
 
 
@@ -139,7 +129,7 @@ class LaunchRecord:
         kept: list[PlannedNode] = []
         cuts: list[Cut] = []
         for node in capped.kept:
-            offered = Offered(node.instance_types, node.zones, node.capacity_types)
+            offered = _offered(node)
             asked = set(offered.combinations())
             probed = asked <= failed and not any(item.demand in apart for item in node.holdings)
             if probed and (offered in probes or not left_alone.isdisjoint(asked)):
@@ -167,22 +157,9 @@ class LaunchRecord:
         launches = {name: launch for name, launch in self.launches.items() if name not in set(deleted)}
         for creation in created:
             planned = creation.planned
-            offered = Offered(planned.instance_types, planned.zones, planned.capacity_types)
-            launches.setdefault(creation.name, Launch(offered, now, words_of_holdings(planned.holdings)))
-        memory: dict[str, Any] = {}
-        if launches:
-            memory[LAUNCHES_KEY] = {
-                name: launch.offered.as_json() | {"since": launch.since.isoformat(), "holds": launch.holds}
-                for name, launch in sorted(launches.items())
-            }
-        if self.back_offs:
-            memory[BACK_OFFS_KEY] = [
-                item.offered.as_json()
-                | {"failures": item.failures, "began": item.began.isoformat(), "until": item.until.isoformat()}
-                | ({"unlisted": True} if item.unlisted else {})
-                for item in self.back_offs
-            ]
-        return memory
+            launches.setdefault(creation.name, Launch(_offered(planned), now, words_of_holdings(planned.holdings)))
+        back_offs = [msgspec.to_builtins(item) for item in self.back_offs]
+        return memory_of(LAUNCHES_KEY, launches) | ({BACK_OFFS_KEY: back_offs} if back_offs else {})
 
 
 def without_launches(memory: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -200,11 +177,15 @@ def launch_record(
 
     If NodeClaims cannot be read, a missing one counts as on its way until it is known to be gone. instance_types: of the catalogue.
     """
-    remembered, back_offs = _remembered(view.inventory.memory)
+    asked_before = remembered(view.inventory.memory, LAUNCHES_KEY, Launch)
+    try:
+        back_offs = msgspec.convert(view.inventory.memory.get(BACK_OFFS_KEY, ()), list[BackOff])
+    except msgspec.ValidationError:
+        back_offs = []
     claims = {claim.name: claim for claim in view.node_claims if claim.is_placeholder}
     launches: dict[str, Launch] = {}
     failed: dict[str, Launch] = {}
-    for name, launch in sorted(remembered.items()):
+    for name, launch in sorted(asked_before.items()):
         claim = claims.get(name)
         if claim is None and "NodeClaim" in view.unread:
             launches[name] = launch
@@ -213,9 +194,9 @@ def launch_record(
         elif not _is_there(claim):
             launches[name] = launch
     for name, claim in sorted(claims.items()):
-        if name not in remembered and not _is_there(claim) and not _has_failed(claim):
+        if name not in asked_before and not _is_there(claim) and not _has_failed(claim):
             launches[name] = Launch(_asked_for(claim), claim.created or now, claim.annotation(HOLDS_ANNOTATION) or "")
-    back_offs = _still_out_of_stock(back_offs, view, set(remembered), instance_types, now) if back_offs else []
+    back_offs = _still_out_of_stock(back_offs, view, set(asked_before), instance_types, now) if back_offs else []
     # NodeClaims that asked for the same and vanish together count as one failure.
     for offered in sorted({launch.offered for launch in failed.values()}):
         since = max(launch.since for launch in failed.values() if launch.offered == offered)
@@ -253,9 +234,9 @@ def _still_out_of_stock(
             continue
         offerings = set(item.offered.combinations())
         if offerings & listed[True]:
-            kept.append(replace(item, unlisted=False, until=min(item.until, now)) if item.unlisted else item)
+            kept.append(structs.replace(item, unlisted=False, until=min(item.until, now)) if item.unlisted else item)
         else:
-            kept.append(replace(item, unlisted=item.unlisted or bool(offerings & listed[False])))
+            kept.append(structs.replace(item, unlisted=item.unlisted or bool(offerings & listed[False])))
     return kept
 
 
@@ -308,23 +289,6 @@ def _asked_for(claim: NodeClaim) -> Offered:
     return Offered(*(asked.get(key, ()) for key in keys))
 
 
-def _remembered(memory: Mapping[str, Any]) -> tuple[dict[str, Launch], list[BackOff]]:
-    """An entry of another format was written by another version, and is dropped."""
-    launches: dict[str, Launch] = {}
-    back_offs: list[BackOff] = []
-    try:
-        for name, value in dict(memory.get(LAUNCHES_KEY) or {}).items():
-            since = datetime.fromisoformat(value["since"])
-            launches[name] = Launch(Offered.parse(value), since, str(value.get("holds", "")))
-        for value in memory.get(BACK_OFFS_KEY) or ():
-            began, until = (datetime.fromisoformat(value[key]) for key in ("began", "until"))
-            offered, unlisted = Offered.parse(value), value.get("unlisted") is True
-            back_offs.append(BackOff(offered, int(value["failures"]), began, until, unlisted))
-    except (KeyError, TypeError, ValueError):
-        return {}, []
-    return launches, back_offs
-
-
 def stock_outs(
     launches: LaunchRecord,
     demands: Iterable[Demand],
@@ -344,7 +308,7 @@ def stock_outs(
         held = sorted({by_name[words] for words, _ in read_holdings(launch.holds) if words in by_name})
         again = [item for item in created if any(holding.demand in held for holding in item.planned.holdings)]
         if again:
-            then = f"instead it asks for {_offered_words(_offered(again[0]))}"
+            then = f"instead it asks for {_offered_words(_offered(again[0].planned))}"
         elif not held or any(Cause.NOT_AVAILABLE in missing.get(demand, ()) for demand in held):
             then = retry_words(launches, now)
         elif any(demand in missing for demand in held):
@@ -363,8 +327,7 @@ def retry_words(launches: LaunchRecord, now: datetime) -> str:
     return "" if end is None else f"tried again at {end.astimezone(UTC):%H:%M:%S} UTC"
 
 
-def _offered(creation: NodeClaimCreation) -> Offered:
-    planned = creation.planned
+def _offered(planned: PlannedNode) -> Offered:
     return Offered(planned.instance_types, planned.zones, planned.capacity_types)
 
 

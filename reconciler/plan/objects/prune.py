@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from reconciler.model import codes
 from reconciler.model.changes import Action, DemandOutcome, ObjectChange
 from reconciler.model.conditions import Condition, ConditionStatus
@@ -238,7 +240,7 @@ class _Turn:
         names = {str(ref) for ref in waiting}
         let_down = {name: count for name, count in self._let_down.items() if name in names}
         pruned, released = frozenset(self._pruned), frozenset(self._released)
-        return replace(self._hour, pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
+        return structs.replace(self._hour, pruned=pruned, released=released, stepped=self._stepped, let_down=let_down)
 
 
 def with_waiting(outcomes: Iterable[DemandOutcome], pruning: Pruning) -> list[DemandOutcome]:

@@ -17,7 +17,8 @@ from reconciler.model.changes import Annotate, Apply, ChangeSet, Delete, Outcome
 from reconciler.model.errors import Waiting
 from reconciler.model.marks import PART_OF_LABEL
 from reconciler.model.refs import ObjectRef
-from reconciler.model.request_records import RequestRecord, records_memory
+from reconciler.model.remembered import memory_of
+from reconciler.model.request_records import REQUESTS_KEY, RequestRecord
 from tests.fakes.cluster import PARENT, FakeCluster, KilledError
 from tests.unit.cluster.documents import node_claim
 
@@ -234,7 +235,7 @@ BOOKED = RequestRecord(
 @pytest.mark.parametrize(("record", "most"), [(ENDED, 230_000), (BOOKED, 310_000)])
 def test_1000_requests_take_what_the_pages_say(record: RequestRecord, most: int) -> None:
     records = {f"research/training-of-the-{number:04}": record for number in range(1_000)}
-    assert most - 10_000 < len(memory_text(records_memory(records))) < most
+    assert most - 10_000 < len(memory_text(memory_of(REQUESTS_KEY, records))) < most
 
 
 WRITTEN = 7

@@ -8,9 +8,10 @@ import pytest
 
 from reconciler.cycle import Cycle
 from reconciler.files import packaged_texts
-from reconciler.model.buffers import ONE_SHOTS_KEY, remembered_one_shots
+from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot
 from reconciler.model.changes import Delete
 from reconciler.model.nodes import HELD_TAINT
+from reconciler.model.remembered import remembered
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from reconciler.settings.settings import PlacementSettings, Settings
@@ -57,7 +58,10 @@ class World:
         return next(((item["status"], item["reason"]) for item in found), None)
 
     def left(self) -> list[int]:
-        return [item.left for item in remembered_one_shots(self.sandbox.cluster.view().inventory.memory).values()]
+        return [
+            item.left
+            for item in remembered(self.sandbox.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+        ]
 
     def nodes(self) -> int:
         return len(self.sandbox.cluster.view().nodes)

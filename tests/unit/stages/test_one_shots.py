@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.buffers import remembered_one_shots
+from reconciler.model.buffers import ONE_SHOTS_KEY, OneShot
 from reconciler.model.changes import Apply, Delete
 from reconciler.model.nodes import HOLDS_ANNOTATION
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import remembered
 from reconciler.report.plan.page import plan_page
 from reconciler.report.plan.rows import page_text
 from tests import manifests
@@ -193,7 +194,7 @@ class OneShotShop(BatchShop):
         assert self.left() == replicas
 
     def left(self) -> int:
-        (entry,) = remembered_one_shots(self.cluster.view().inventory.memory).values()
+        (entry,) = remembered(self.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
         return entry.left
 
     def status(self) -> dict[str, Any]:
@@ -292,12 +293,12 @@ def test_an_entry_of_an_earlier_version_is_read_and_completed() -> None:
         apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, force=True)
     )
     assert written.ok, written.message
-    (old,) = remembered_one_shots(shop.cluster.view().inventory.memory).values()
-    assert (old.left, len(old.nodes), old.places) == (4, 2, ())
+    (old,) = remembered(shop.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
+    assert (old.left, len(old.nodes), old.places) == (4, 2, {})
     shop.settle()
-    (new,) = remembered_one_shots(shop.cluster.view().inventory.memory).values()
+    (new,) = remembered(shop.cluster.view().inventory.memory, ONE_SHOTS_KEY, OneShot).values()
     assert (new.left, new.nodes, new.filled) == (old.left, old.nodes, old.filled)
-    assert sorted(place.chunks for place in new.places) == [1, 3]
+    assert sorted(place.chunks for place in new.places.values()) == [1, 3]
 
 
 def test_status_and_plan_say_what_is_left_of_what_is_asked_for() -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from reconciler.model.buffers import remembered_shares
+from reconciler.model.buffers import SHARES_KEY, RememberedShare
 from reconciler.model.changes import Apply, Plan
 from reconciler.model.nodes import SCARCE_TAINT
 from reconciler.model.pods import PodShape
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import remembered
 from reconciler.placement.scheduler.model import PodKind
 from reconciler.report.explanation import explained
 from tests import manifests
@@ -84,7 +85,7 @@ def test_its_memory_goes_with_it() -> None:
     shop = Shop("selector:app=web")
     shop.scale(20)
     shop.plan(1)
-    assert remembered_shares(shop.memory())["shop/spare"].chunks == 2
+    assert remembered(shop.memory(), SHARES_KEY, RememberedShare)["shop/spare"].chunks == 2
     shop.daemon.source.commit({"shape.yaml": SHAPE})
     shop.plan(1)
     assert "shares" not in shop.memory()

@@ -133,7 +133,7 @@ def test_the_pool_that_came_farthest_comes_first() -> None:
     assert [item.cause for item in found] == ["NodePool limit", "NodePool labels", "NodePool taints", "node labels"]
 
 
-CHECK = RequestState(RequestKind.CHECK, Phase.WAITING, RequestRecord())
+CHECK = RequestState(RequestKind.CHECK, Phase.WAITING, RequestRecord("", ""))
 GETS_NONE = (
     "a check-capacity request gets no new nodes: one of class best-effort-atomic-scale-up.autoscaling.x-k8s.io does"
 )

@@ -17,7 +17,6 @@ from reconciler.model.buffers import (
     OneShotPlace,
     balloon_of,
     balloon_ref,
-    remembered_one_shots,
     standing_balloons,
 )
 from reconciler.model.changes import Action, DemandOutcome, Plan
@@ -29,6 +28,7 @@ from reconciler.model.nodes import Node
 from reconciler.model.placement import Holding
 from reconciler.model.pods import PodAffinityTerm, PriorityClass, TopologySpread
 from reconciler.model.refs import ObjectRef
+from reconciler.model.remembered import memory_of, remembered
 from reconciler.model.requirements import LabelSelector
 from reconciler.model.view import ClusterView, Inventory, LiveObject
 from reconciler.plan.bins import Bin
@@ -217,16 +217,16 @@ SHAPE = shape(cpu="1")
 
 def left_after(going: Node, other: Node) -> int:
     """A chunk on each of two nodes; both have come to stand on the second, in its spare room."""
-    before = OneShot(filled="2026-01-01T00:00:00Z").on((OneShotPlace("a", 1, 3), OneShotPlace("b", 1, 3)))
+    before = OneShot(filled="2026-01-01T00:00:00Z").on({"a": OneShotPlace(1, 3), "b": OneShotPlace(1, 3)})
     view = ClusterView(
         nodes=(going, other),
         objects={REF: LiveObject(REF, {"metadata": {"uid": "1"}})},
-        inventory=Inventory(memory={ONE_SHOTS_KEY: {"1": before.as_json()}}),
+        inventory=Inventory(memory=memory_of(ONE_SHOTS_KEY, {"1": before})),
     )
     outcome = DemandOutcome(Demand(REF, desired=2, shape=SHAPE, one_shot=True, left_of=2), 2, 0, 0)
     bins = (Bin(going, None), Bin(other, None, (Holding(REF, 0, 2),)))
     memory = one_shot_memory([outcome], bins, view, datetime(2026, 1, 2, tzinfo=UTC))
-    return remembered_one_shots(memory)["1"].left
+    return remembered(memory, ONE_SHOTS_KEY, OneShot)["1"].left
 
 
 def test_a_chunk_that_moved_off_a_node_that_is_being_deleted_is_lost_and_off_another_is_not() -> None:

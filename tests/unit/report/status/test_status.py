@@ -131,7 +131,7 @@ def test_what_is_not_ready_says_why() -> None:
 
 
 def test_what_another_provides_for_is_not_told_as_not_ready() -> None:
-    theirs = Demand(request_ref(), request=RequestState(RequestKind.CHECK, Phase.LEFT, RequestRecord()))
+    theirs = Demand(request_ref(), request=RequestState(RequestKind.CHECK, Phase.LEFT, RequestRecord("", "")))
     text = status(Plan(None, NOW, demands=(DemandOutcome(theirs, 0, 0, 0),)))
     assert "not ready" not in text
 
